@@ -1,0 +1,1 @@
+//! The block hash of a disk image, computed on every core

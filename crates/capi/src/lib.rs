@@ -1,0 +1,1 @@
+//! libblkhash: the block hash behind a C interface

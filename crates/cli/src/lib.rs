@@ -1,0 +1,1 @@
+//! Checksums for people who keep data for years

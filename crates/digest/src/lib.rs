@@ -1,0 +1,1 @@
+//! The table of digests, and every implementation behind it

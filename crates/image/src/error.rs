@@ -1,0 +1,86 @@
+//! Errors of images: the path, what was being done, and why it failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was being done when an image failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Opening the file.
+    Open,
+    /// Asking for its kind, size or limits.
+    Stat,
+    /// Asking which parts hold data.
+    Map,
+    /// Reading bytes.
+    Read,
+}
+
+impl Operation {
+    /// The word used in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Open => "open",
+            Operation::Stat => "stat",
+            Operation::Map => "map",
+            Operation::Read => "read",
+        }
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why an image could not be opened or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call failed.
+    #[error("{}: {operation}: {}", path.display(), Reason(source))]
+    Io {
+        /// The image's name as the user gave it.
+        path: PathBuf,
+        /// What was being done.
+        operation: Operation,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The name stands for something that is not an image.
+    #[error("{}: open: {what}", path.display())]
+    NotAnImage {
+        /// The image's name as the user gave it.
+        path: PathBuf,
+        /// What it is instead, as an error text (`Is a directory`).
+        what: &'static str,
+    },
+    /// The image's length changed while it was being read.
+    #[error("{}: read: the file changed while it was read ({before} bytes, then {after})", path.display())]
+    Changed {
+        /// The image's name as the user gave it.
+        path: PathBuf,
+        /// Length in bytes when it was opened.
+        before: u64,
+        /// Length in bytes when the change was noticed.
+        after: u64,
+    },
+}
+
+impl Error {
+    /// Wraps an operating system's error.
+    pub fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
+        Error::Io { path: path.to_path_buf(), operation, source }
+    }
+}
+
+/// An I/O error's text without Rust's ` (os error 2)` tail, as other tools print it.
+struct Reason<'a>(&'a io::Error);
+
+impl std::fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.0.to_string();
+        let end = text.find(" (os error ").unwrap_or(text.len());
+        f.write_str(&text[..end])
+    }
+}

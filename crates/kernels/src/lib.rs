@@ -1,0 +1,1 @@
+//! Hashes many independent messages side by side with SIMD instructions
