@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Installs the release build below $DESTDIR$PREFIX (LIBDIR for the library): programs, library,
+# header, pkg-config file, manual pages, completions, licences, documents. Doing it again changes
+# nothing. What was installed is listed in share/doc/verisum/installed-files, for uninstall.sh.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+PREFIX=${PREFIX:-/usr/local}
+DESTDIR=${DESTDIR:-}
+LIBDIR=${LIBDIR:-$PREFIX/lib}
+for dir in "$PREFIX" "$LIBDIR"; do
+    case $dir in /*) ;; *) die "PREFIX and LIBDIR must be absolute paths, not '$dir'" ;; esac
+done
+
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml")
+soname=libblkhash.so.0
+library=$soname.${version#*.}
+documents=$PREFIX/share/doc/verisum
+installed=()
+
+main() {
+    build
+    cd "$ROOT"
+    local work page
+    work=$(mktemp -d)
+    # shellcheck disable=SC2064 # the directory of now
+    trap "rm -rf '$work'" EXIT
+
+    put 755 "$TARGET/release/verisum" "$PREFIX/bin/verisum"
+    put 755 "$TARGET/release/blksum" "$PREFIX/bin/blksum"
+
+    put 755 "$TARGET/release/libblkhash.so" "$LIBDIR/$library"
+    link "$library" "$LIBDIR/$soname"
+    link "$soname" "$LIBDIR/libblkhash.so"
+    put 644 crates/capi/include/blkhash.h "$PREFIX/include/blkhash.h"
+    pkg_config_file >"$work/blkhash.pc"
+    put 644 "$work/blkhash.pc" "$LIBDIR/pkgconfig/blkhash.pc"
+
+    mkdir "$work/man"
+    "$TARGET/release/verisum" man "$work/man"
+    for page in "$work"/man/*.1 crates/cli/man/*.1; do
+        put 644 "$page" "$PREFIX/share/man/man1/$(basename "$page")"
+    done
+    for page in crates/capi/man/*.3; do
+        put 644 "$page" "$PREFIX/share/man/man3/$(basename "$page")"
+    done
+
+    completions bash "$PREFIX/share/bash-completion/completions/verisum"
+    completions zsh "$PREFIX/share/zsh/site-functions/_verisum"
+    completions fish "$PREFIX/share/fish/vendor_completions.d/verisum.fish"
+
+    for page in README.md CHANGELOG.md LICENSE-* ; do
+        put 644 "$page" "$documents/$page"
+    done
+    for page in docs/*.md; do
+        put 644 "$page" "$documents/$page"
+    done
+
+    installed+=("$documents/installed-files")
+    printf '%s\n' "${installed[@]}" >"$work/installed-files"
+    install -D -m 644 "$work/installed-files" "$DESTDIR$documents/installed-files"
+
+    # The loader finds libraries in its directories by a cache.
+    if [ -z "$DESTDIR" ] && [ "$(id -u)" -eq 0 ] && have ldconfig; then
+        ldconfig
+    fi
+    say "installed ${#installed[@]} files below $DESTDIR$PREFIX"
+}
+
+# Builds as the user who called sudo, who has the toolchain and owns the build directory.
+build() {
+    if [ "$(id -u)" -eq 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ]; then
+        sudo -u "$SUDO_USER" -H env CARGO_TARGET_DIR="$TARGET" "$ROOT/scripts/cargo.sh" \
+            build --release --locked --workspace
+    elif find_rust; then
+        "$ROOT/scripts/cargo.sh" build --release --locked --workspace
+    elif [ -x "$TARGET/release/verisum" ] && [ -e "$TARGET/release/libblkhash.so" ]; then
+        say "no Rust toolchain; installing what is built in $TARGET/release"
+    else
+        die "nothing is built yet; run: make build"
+    fi
+}
+
+put() {
+    install -D -m "$1" "$2" "$DESTDIR$3"
+    installed+=("$3")
+}
+
+link() {
+    ln -sfn "$1" "$DESTDIR$2"
+    installed+=("$2")
+}
+
+completions() {
+    "$TARGET/release/verisum" completions "$1" >"$work/completions"
+    put 644 "$work/completions" "$2"
+}
+
+pkg_config_file() {
+    cat <<END
+prefix=$PREFIX
+libdir=$LIBDIR
+includedir=\${prefix}/include
+
+Name: blkhash
+Description: The block hash of disk images
+Version: $version
+Libs: -L\${libdir} -lblkhash
+Cflags: -I\${includedir}
+END
+}
+
+main

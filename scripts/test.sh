@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs every test: the workspace's, the reference implementations', the scripts'. Goes on after a
+# failure, repeats the closing lines of each runner at the end, and ends with the sum of them.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+need_rust
+cd "$ROOT"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+broken=()
+
+stage() {
+    local name=$1 status=0 started=$SECONDS
+    shift
+    say "$name: $*"
+    "$@" 2>&1 | tee -a "$log" || status=$?
+    say "$name: $((SECONDS - started)) s"
+    [ "$status" -eq 0 ] || broken+=("$name")
+}
+
+# Tests that run the programs find fresh ones.
+stage "build" cargo build --locked --release --workspace
+stage "workspace" cargo test --locked --workspace --no-fail-fast
+if [ -d reference ]; then
+    stage "reference" env PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s reference -p '*test*.py'
+fi
+for script in scripts/tests/*.sh; do
+    [ -x "$script" ] || continue
+    stage "$(basename "$script" .sh)" "$script"
+done
+
+say "closing lines"
+grep -E '^ +(Running|Doc-tests) |^test result: |^Ran [0-9]+ tests? in |^(OK|FAILED)( \(.*\))?$|^[0-9]+ passed, ' \
+    "$log" || true
+for name in ${broken[@]+"${broken[@]}"}; do
+    warn "$name failed"
+done
+awk -v broken=${#broken[@]} -f scripts/sum-results.awk "$log"
