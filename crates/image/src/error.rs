@@ -38,12 +38,14 @@ impl std::fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
-    #[error("{}: {operation}: {}", path.display(), Reason(source))]
+    #[error("{}: {operation}{}: {}", path.display(), At(*offset), Reason(source))]
     Io {
         /// The image's name as the user gave it.
         path: PathBuf,
         /// What was being done.
         operation: Operation,
+        /// Where in the image it failed, in bytes, if the operation has a place.
+        offset: Option<u64>,
         /// Why it failed.
         source: io::Error,
     },
@@ -70,7 +72,24 @@ pub enum Error {
 impl Error {
     /// Wraps an operating system's error.
     pub fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
-        Error::Io { path: path.to_path_buf(), operation, source }
+        Error::Io { path: path.to_path_buf(), operation, offset: None, source }
+    }
+
+    /// Wraps an operating system's error at a byte offset of the image.
+    pub fn io_at(path: &Path, operation: Operation, offset: u64, source: io::Error) -> Self {
+        Error::Io { path: path.to_path_buf(), operation, offset: Some(offset), source }
+    }
+}
+
+/// The place of an operation, as in ` at 1048576`; nothing if it has none.
+struct At(Option<u64>);
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(offset) => write!(f, " at {offset}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -2,11 +2,25 @@
 //!
 //! An [`Image`] knows how long it is, which parts of it read as zeros without being looked at, and how
 //! to read any part of itself from several threads at once. It knows nothing of hashes.
+//!
+//! [`open`] looks at a name and gives either an [`Image`] (a raw file or a block device) or a
+//! [`Stream`] (a pipe, a terminal, a file whose length is not known before it is read);
+//! [`open_stdin`] does the same for standard input.
 
 #![deny(unsafe_code)]
 
+mod buffer;
+mod direct;
 mod error;
+mod extents;
+mod opened;
+mod raw;
 mod source;
+mod stream;
 
+pub use buffer::AlignedBuffer;
 pub use error::{Error, Operation};
+pub use opened::{OpenOptions, Opened, open, open_stdin};
+pub use raw::RawImage;
 pub use source::{Extent, ExtentKind, Image};
+pub use stream::Stream;

@@ -50,4 +50,21 @@ pub trait Image: Send + Sync {
     fn check_unchanged(&self) -> Result<(), Error> {
         Ok(())
     }
+
+    /// How many zero bytes at the end of [`Image::length`] are not stored: what a guest sees after the
+    /// end of a raw file whose length is no multiple of a sector.
+    fn padded_by(&self) -> u64 {
+        0
+    }
+
+    /// Length in bytes of what is stored: [`Image::length`] without the padding.
+    fn exact_length(&self) -> u64 {
+        self.length() - self.padded_by()
+    }
+
+    /// Whether the stored bytes may have been written to since the image was opened, though the length
+    /// stayed the same. `false` where nobody can tell, as for block devices.
+    fn modified_during(&self) -> bool {
+        false
+    }
 }

@@ -1,0 +1,241 @@
+//! Raw images: a regular file or a block device, whose bytes are the guest's.
+//!
+//! Two descriptors serve one image. The buffered one can read anything; the direct one, where there is
+//! one, takes the aligned part of each request past the page cache.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::SeekFrom;
+
+use crate::direct::{Direct, Refusal};
+use crate::extents::ExtentFinder;
+use crate::opened::{self, Found, OpenOptions};
+use crate::{Error, Extent, ExtentKind, Image, Operation};
+
+/// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
+const SECTOR: u64 = 512;
+
+/// The smallest piece read to find the place of a failure.
+const FAILURE_PIECE: usize = 4096;
+
+/// A regular file or block device, or the rest of one from some offset on.
+#[derive(Debug)]
+pub struct RawImage {
+    path: PathBuf,
+    file: File,
+    direct: Option<Direct>,
+    /// Where in the file the image begins: not 0 only for standard input.
+    start: u64,
+    /// Bytes of the file from `start` on.
+    exact_length: u64,
+    /// Zeros after them.
+    padding: u64,
+    /// Nothing for a block device: it is all data.
+    extents: Option<ExtentFinder>,
+    /// Times of the last change of the bytes and of the inode when the image was opened.
+    times: [(i64, i64); 2],
+}
+
+impl RawImage {
+    /// Opens a regular file or block device by name.
+    ///
+    /// # Errors
+    /// [`Error::NotAnImage`] for any other kind of file, also for a regular file that does not tell its
+    /// length; [`crate::open`] reads those that can be read as a stream.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<RawImage, Error> {
+        let not_an_image = |what| Error::NotAnImage { path: path.to_path_buf(), what };
+        // A named pipe would be waited for; look first.
+        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, Operation::Open, e))?;
+        if metadata.file_type().is_fifo() {
+            return Err(not_an_image("Is a pipe"));
+        }
+        match opened::find(path, options)? {
+            Found::Raw(image) => Ok(image),
+            Found::Stream(_) => Err(not_an_image("Has no known length")),
+        }
+    }
+
+    /// Makes an image of `file` from byte `start` on. `file` is a regular file or block device.
+    pub(crate) fn new(file: File, path: &Path, start: u64, options: &OpenOptions) -> Result<Self, Error> {
+        let stat = |e| Error::io(path, Operation::Stat, e);
+        let metadata = file.metadata().map_err(stat)?;
+        let exact_length = size(&file).map_err(stat)?.saturating_sub(start);
+        let padding = match options.sector_padding {
+            true => exact_length.next_multiple_of(SECTOR) - exact_length,
+            false => 0,
+        };
+        let direct = match options.cache {
+            true => None,
+            false => Direct::open(&file, path).filter(|direct| direct.suits_start(start)),
+        };
+        Ok(RawImage {
+            direct,
+            path: path.to_path_buf(),
+            start,
+            exact_length,
+            padding,
+            extents: metadata.is_file().then(ExtentFinder::default),
+            times: times(&metadata),
+            file,
+        })
+    }
+
+    /// Whether aligned reads bypass the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct.as_ref().is_some_and(|direct| !direct.is_refused())
+    }
+
+    /// Length in bytes of the file behind the image when it was opened.
+    fn file_length(&self) -> u64 {
+        self.start + self.exact_length
+    }
+
+    /// Fills `buf` from the stored bytes at `offset` of the image.
+    fn read_stored(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+        let mut done = match &self.direct {
+            Some(direct) => self.read_direct(direct, buf, offset)?,
+            None => 0,
+        };
+        while done < buf.len() {
+            let position = offset + done as u64;
+            match self.file.read_at(&mut buf[done..], self.start + position) {
+                Ok(0) => return Err(self.ended_early(position)),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(position, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads as much of the start of `buf` as direct I/O gives; returns how much that is.
+    fn read_direct(&self, direct: &Direct, buf: &mut [u8], offset: u64) -> Result<usize, Error> {
+        let mut done = 0;
+        let mut piece = usize::MAX;
+        loop {
+            let position = offset + done as u64;
+            let rest = &mut buf[done..];
+            let reach = direct.reach(rest, self.start + position).min(piece);
+            if reach == 0 {
+                return Ok(done);
+            }
+            match direct.read(&mut rest[..reach], self.start + position) {
+                // The end of the file, which the buffered descriptor confirms or denies.
+                Ok(0) | Err(Refusal::Unsupported) => return Ok(done),
+                Ok(count) => done += count,
+                // A failed request says nothing of the place: go on in small pieces up to it.
+                Err(Refusal::Failed(_)) if reach > self.failure_piece(direct) => {
+                    piece = self.failure_piece(direct);
+                }
+                Err(Refusal::Failed(error)) => return Err(self.failed(position, error)),
+            }
+        }
+    }
+
+    fn failure_piece(&self, direct: &Direct) -> usize {
+        FAILURE_PIECE.max(direct.alignment())
+    }
+
+    fn failed(&self, offset: u64, error: io::Error) -> Error {
+        Error::io_at(&self.path, Operation::Read, offset, error)
+    }
+
+    /// The error for a file that gives no byte at `offset` though it should.
+    fn ended_early(&self, offset: u64) -> Error {
+        match self.check_unchanged() {
+            Err(error) => error,
+            Ok(()) => self.failed(offset, io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Image for RawImage {
+    fn length(&self) -> u64 {
+        self.exact_length + self.padding
+    }
+
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let first = out.len();
+        let stored = range.start.min(self.exact_length)..range.end.min(self.exact_length);
+        match &self.extents {
+            _ if stored.is_empty() => out.push(Extent { range: range.clone(), kind: ExtentKind::Zero }),
+            None => out.push(Extent { range: range.clone(), kind: ExtentKind::Data }),
+            Some(finder) => {
+                let in_file = self.start + stored.start..self.start + stored.end;
+                finder
+                    .find(&self.file, self.file_length(), in_file, out)
+                    .map_err(|e| Error::io_at(&self.path, Operation::Map, range.start, e))?;
+                for extent in &mut out[first..] {
+                    extent.range = extent.range.start - self.start..extent.range.end - self.start;
+                }
+                // The padding belongs to whatever the file ends with.
+                if let Some(last) = out[first..].last_mut()
+                    && last.range.end == self.exact_length
+                {
+                    last.range.end = range.end;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+        let stored = self.exact_length.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let (stored, padding) = buf.split_at_mut(stored);
+        padding.fill(0);
+        self.read_stored(stored, offset)
+    }
+
+    fn alignment(&self) -> usize {
+        match &self.direct {
+            Some(direct) => direct.alignment().max(crate::AlignedBuffer::ALIGNMENT),
+            None => 1,
+        }
+    }
+
+    fn check_unchanged(&self) -> Result<(), Error> {
+        let after = size(&self.file).map_err(|e| Error::io(&self.path, Operation::Stat, e))?;
+        let before = self.file_length();
+        // Standard input may have begun beyond the end of its file.
+        if after == before || (self.exact_length == 0 && after < before) {
+            return Ok(());
+        }
+        Err(Error::Changed { path: self.path.clone(), before, after })
+    }
+
+    fn padded_by(&self) -> u64 {
+        self.padding
+    }
+
+    fn modified_during(&self) -> bool {
+        match self.file.metadata() {
+            Ok(metadata) => times(&metadata) != self.times,
+            Err(_) => true,
+        }
+    }
+}
+
+/// The current size in bytes of a regular file or block device.
+fn size(file: &File) -> io::Result<u64> {
+    let metadata = file.metadata()?;
+    match metadata.file_type().is_block_device() {
+        // Moves the offset of a descriptor that reads by position only.
+        true => Ok(rustix::fs::seek(file, SeekFrom::End(0))?),
+        false => Ok(metadata.size()),
+    }
+}
+
+/// When the bytes and the inode were last changed. Writing to a block device shows in neither.
+fn times(metadata: &std::fs::Metadata) -> [(i64, i64); 2] {
+    if metadata.file_type().is_block_device() {
+        return [(0, 0); 2];
+    }
+    [(metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec())]
+}
