@@ -1,0 +1,46 @@
+//! The page cache, as seen by one file.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::Advice;
+
+use crate::mount::run;
+use crate::require_tool;
+
+/// Writes a file out and drops its pages from the cache. Has no effect on tmpfs.
+pub fn forget(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+    Ok(())
+}
+
+/// How many bytes of a file are in the cache; `None` where the tool to ask is missing.
+///
+/// # Panics
+/// As [`crate::skip`].
+pub fn resident(path: &Path) -> Option<u64> {
+    let fincore = require_tool("fincore")?;
+    let output = run(Command::new(fincore).args(["-b", "-n", "-o", "RES"]).arg(path));
+    let output = output.unwrap_or_else(|error| panic!("{error}"));
+    Some(output.trim().parse().unwrap_or_else(|_| panic!("fincore printed {output:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forgotten_file_is_not_resident() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
+        let Some(before) = resident(file.path()) else { return };
+        assert_eq!(before, 1 << 20);
+        forget(file.path()).unwrap();
+        // A temporary folder on tmpfs keeps them.
+        assert!(matches!(resident(file.path()), Some(0 | 0x10_0000)));
+    }
+}

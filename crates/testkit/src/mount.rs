@@ -1,0 +1,226 @@
+//! Real file systems of every kind, and loop devices, for one test.
+//!
+//! Each has a backing file of its own in the temporary folder, and leaves nothing behind.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::{require_root, require_tool, skip};
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsKind {
+    /// ext4 with blocks of 4 KiB; the longest file has 16 TiB less 4 KiB.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs, one copy of the data, with checksums.
+    Btrfs,
+    /// tmpfs, in memory: no loop device.
+    Tmpfs,
+}
+
+impl FsKind {
+    /// Every kind, for suites that run over all of them.
+    pub const ALL: [FsKind; 4] = [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs, FsKind::Tmpfs];
+
+    /// The kernel's name of it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FsKind::Ext4 => "ext4",
+            FsKind::Xfs => "xfs",
+            FsKind::Btrfs => "btrfs",
+            FsKind::Tmpfs => "tmpfs",
+        }
+    }
+
+    /// The smallest size in bytes that its tools accept.
+    const fn smallest(self) -> u64 {
+        match self {
+            FsKind::Ext4 => 16 << 20,
+            FsKind::Xfs => 300 << 20,
+            FsKind::Btrfs => 128 << 20,
+            FsKind::Tmpfs => 1 << 20,
+        }
+    }
+
+    const fn format_options(self) -> &'static [&'static str] {
+        match self {
+            FsKind::Ext4 => &["-q", "-F", "-b", "4096", "-m", "0"],
+            FsKind::Xfs => &["-q", "-f"],
+            FsKind::Btrfs => &["-q", "-f", "-d", "single"],
+            FsKind::Tmpfs => &[],
+        }
+    }
+}
+
+/// A mounted file system; unmounted and removed when dropped.
+#[derive(Debug)]
+pub struct Mount {
+    folder: TempDir,
+    kind: FsKind,
+    size: u64,
+    mounted: bool,
+}
+
+impl Mount {
+    /// Makes and mounts a file system of at least `size` bytes. Its backing file is sparse.
+    ///
+    /// `None`, after saying why, if the machine cannot.
+    ///
+    /// # Panics
+    /// As [`skip`]; also if making it fails though root and the tools are there.
+    pub fn new(kind: FsKind, size: u64) -> Option<Mount> {
+        require_root()?;
+        require_tool("mount")?;
+        let size = size.max(kind.smallest());
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut mount = Mount { folder, kind, size, mounted: false };
+        std::fs::create_dir(mount.path()).expect("a mount point");
+        if kind != FsKind::Tmpfs {
+            let format = require_tool(&format!("mkfs.{}", kind.name()))?;
+            let image = std::fs::File::create(mount.image_path()).expect("a backing file");
+            image.set_len(size).expect("a sparse backing file");
+            run(Command::new(format).args(kind.format_options()).arg(mount.image_path()))
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
+        match mount.mount() {
+            Ok(()) => Some(mount),
+            Err(error) => {
+                skip(&format!("cannot mount {}: {error}", kind.name()));
+                None
+            }
+        }
+    }
+
+    /// The folder it is mounted on.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> FsKind {
+        self.kind
+    }
+
+    /// Unmounts it, lets `edit` change the backing file, and mounts it again with an empty cache.
+    ///
+    /// # Panics
+    /// On tmpfs, which has no backing file, and if files are still open.
+    pub fn edit_image(&mut self, edit: impl FnOnce(&Path)) {
+        assert!(self.kind != FsKind::Tmpfs, "tmpfs has no backing file");
+        run(Command::new("umount").arg(self.path())).unwrap_or_else(|error| panic!("{error}"));
+        self.mounted = false;
+        edit(&self.image_path());
+        self.mount().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn image_path(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+
+    fn mount(&mut self) -> Result<(), String> {
+        let mut command = Command::new("mount");
+        command.args(["-t", self.kind.name()]);
+        match self.kind {
+            FsKind::Tmpfs => command.args(["-o", &format!("size={}", self.size), "tmpfs"]),
+            _ => command.args(["-o", "loop"]).arg(self.image_path()),
+        };
+        run(command.arg(self.path()))?;
+        self.mounted = true;
+        Ok(())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if self.mounted && run(Command::new("umount").arg(self.path())).is_err() {
+            // A failed test may have left files open: the last of them closes it.
+            let _ = run(Command::new("umount").arg("--lazy").arg(self.path()));
+        }
+    }
+}
+
+/// A block device whose content is a file's; detached when dropped.
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+}
+
+impl LoopDevice {
+    /// Attaches `file`, whose length must be a multiple of 512.
+    ///
+    /// `None`, after saying why, if the machine cannot.
+    ///
+    /// # Panics
+    /// As [`skip`].
+    pub fn new(file: &Path) -> Option<LoopDevice> {
+        require_root()?;
+        let losetup = require_tool("losetup")?;
+        match run(Command::new(losetup).args(["--find", "--show"]).arg(file)) {
+            Ok(name) => Some(LoopDevice { path: PathBuf::from(name.trim_end()) }),
+            Err(error) => {
+                skip(&error);
+                None
+            }
+        }
+    }
+
+    /// The device, as `/dev/loop0`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = run(Command::new("losetup").arg("--detach").arg(&self.path));
+    }
+}
+
+/// Runs a command and returns what it printed, or one line that says how it failed.
+pub(crate) fn run(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(format!("{name}: {}: {message}", output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_of_every_kind_come_and_go() {
+        for kind in FsKind::ALL {
+            let Some(mut mount) = Mount::new(kind, 0) else { continue };
+            let path = mount.path();
+            assert!(mounts().contains(path.to_str().unwrap()));
+            std::fs::write(path.join("file"), "text").unwrap();
+            if kind != FsKind::Tmpfs {
+                mount.edit_image(|image| assert!(image.is_file()));
+                assert_eq!(std::fs::read_to_string(path.join("file")).unwrap(), "text");
+            }
+            drop(mount);
+            assert!(!mounts().contains(path.to_str().unwrap()));
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn loop_devices_show_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![7; 8192]).unwrap();
+        let Some(device) = LoopDevice::new(file.path()) else { return };
+        assert_eq!(std::fs::read(device.path()).unwrap(), vec![7; 8192]);
+    }
+
+    fn mounts() -> String {
+        std::fs::read_to_string("/proc/self/mounts").unwrap()
+    }
+}

@@ -1,0 +1,63 @@
+//! What the machine has: tools and rights. Missing ones are loud.
+
+use std::path::{Path, PathBuf};
+
+/// Folders searched after those of `PATH`, which often lacks them for users other than root.
+const SYSTEM_FOLDERS: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin"];
+
+/// Says that a test is skipped and why.
+///
+/// # Panics
+/// Where the environment has `CI`: there nothing may be skipped.
+#[allow(clippy::print_stderr)]
+pub fn skip(reason: &str) {
+    assert!(std::env::var_os("CI").is_none(), "a test cannot be skipped in CI: {reason}");
+    eprintln!("SKIPPED: {reason}");
+}
+
+/// Finds a program. A missing one is a [`skip`].
+///
+/// # Panics
+/// As [`skip`].
+pub fn require_tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
+    let found = folders.map(|folder| folder.join(name)).find(|path| is_program(path));
+    if found.is_none() {
+        skip(&format!("{name} is not installed"));
+    }
+    found
+}
+
+/// Whether this process has root's rights.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// `Some` for root, else a [`skip`].
+///
+/// # Panics
+/// As [`skip`].
+pub fn require_root() -> Option<()> {
+    if !is_root() {
+        skip("only root can mount file systems");
+        return None;
+    }
+    Some(())
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_found_by_name() {
+        let sh = require_tool("sh").unwrap();
+        assert!(sh.is_absolute() && is_program(&sh));
+    }
+}
