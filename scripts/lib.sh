@@ -64,7 +64,7 @@ packages_of() {
 
 # Installs those packages of a group that are missing, and says which.
 ensure_packages() {
-    local package missing=()
+    local package missing=() found=()
     if ! have dpkg-query || ! have apt-get; then
         warn "not a Debian system; nothing is installed here. Needed, under their Debian names:" \
             "$(packages_of "$1" | tr '\n' ' ')"
@@ -74,9 +74,18 @@ ensure_packages() {
         package_installed "$package" || missing+=("$package")
     done < <(packages_of "$1")
     [ ${#missing[@]} -gt 0 ] || return 0
-    say "installing Debian packages ($1): ${missing[*]}"
+    say "missing Debian packages ($1): ${missing[*]}"
     apt_update_once
-    apt_install "${missing[@]}"
+    for package in "${missing[@]}"; do
+        if [ -n "$(package_candidate "$package")" ]; then
+            found+=("$package")
+        else
+            warn "this distribution has no package $package; going on without it"
+        fi
+    done
+    [ ${#found[@]} -gt 0 ] || return 0
+    say "installing Debian packages ($1): ${found[*]}"
+    apt_install "${found[@]}"
 }
 
 # --- the Rust toolchain ------------------------------------------------------------------------

@@ -101,10 +101,12 @@ same "a new Rust in the home directory behind an old one: succeeds" 0 "$(setup b
 same "a new Rust in the home directory behind an old one: installs nothing" "" "$(log)"
 
 machine
-stand_in dpkg-query 'for last; do :; done; case $last in gcc|make) exit 1 ;; *) echo installed ;; esac'
+stand_in dpkg-query 'for last; do :; done; case $last in gcc|make|libc6-dev) exit 1 ;; *) echo installed ;; esac'
+printf 'gcc 4:12.2\nmake 4.3\n' >"$work/candidates"
 rust_on_path 1.99.0
 same "packages missing: succeeds" 0 "$(setup build)"
-same "packages missing: just those" "update;install gcc make;" "$(log)"
+same "packages missing: those that there are" "update;install gcc make;" "$(log)"
+ok "packages missing: says which there are not" grep -q 'no package libc6-dev' "$work/out"
 ok "packages missing: says so before" grep -q 'installing Debian packages (build): gcc make' "$work/out"
 
 machine
@@ -153,6 +155,7 @@ ok "nothing can be reached: says what is needed" grep -q "could not get Rust $ne
 machine
 rust_on_path 1.99.0
 stand_in dpkg-query 'exit 1'
+printf 'gcc 4:12.2\n' >"$work/candidates"
 stand_in id 'echo 1000'
 same "neither root nor sudo: fails" 1 "$(setup build)"
 ok "neither root nor sudo: says what root should run" grep -q 'as root, run: .*apt-get' "$work/out"
