@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod buffer;
+mod buffered;
 mod direct;
 mod error;
 mod extents;

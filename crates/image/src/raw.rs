@@ -6,11 +6,12 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::SeekFrom;
 
+use crate::buffered::Buffered;
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
 use crate::opened::{self, Found, OpenOptions};
@@ -26,7 +27,7 @@ const FAILURE_PIECE: usize = 4096;
 #[derive(Debug)]
 pub struct RawImage {
     path: PathBuf,
-    file: File,
+    buffered: Buffered,
     direct: Option<Direct>,
     /// Where in the file the image begins: not 0 only for standard input.
     start: u64,
@@ -80,7 +81,7 @@ impl RawImage {
             padding,
             extents: metadata.is_file().then(ExtentFinder::default),
             times: times(&metadata),
-            file,
+            buffered: Buffered::new(file, !options.cache),
         })
     }
 
@@ -102,10 +103,9 @@ impl RawImage {
         };
         while done < buf.len() {
             let position = offset + done as u64;
-            match self.file.read_at(&mut buf[done..], self.start + position) {
+            match self.buffered.read(&mut buf[done..], self.start + position) {
                 Ok(0) => return Err(self.ended_early(position)),
                 Ok(count) => done += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(position, error)),
             }
         }
@@ -170,7 +170,7 @@ impl Image for RawImage {
             Some(finder) => {
                 let in_file = self.start + stored.start..self.start + stored.end;
                 finder
-                    .find(&self.file, self.file_length(), in_file, out)
+                    .find(&self.buffered.file, self.file_length(), in_file, out)
                     .map_err(|e| Error::io_at(&self.path, Operation::Map, range.start, e))?;
                 for extent in &mut out[first..] {
                     extent.range = extent.range.start - self.start..extent.range.end - self.start;
@@ -201,7 +201,7 @@ impl Image for RawImage {
     }
 
     fn check_unchanged(&self) -> Result<(), Error> {
-        let after = size(&self.file).map_err(|e| Error::io(&self.path, Operation::Stat, e))?;
+        let after = size(&self.buffered.file).map_err(|e| Error::io(&self.path, Operation::Stat, e))?;
         let before = self.file_length();
         // Standard input may have begun beyond the end of its file.
         if after == before || (self.exact_length == 0 && after < before) {
@@ -215,7 +215,7 @@ impl Image for RawImage {
     }
 
     fn modified_during(&self) -> bool {
-        match self.file.metadata() {
+        match self.buffered.file.metadata() {
             Ok(metadata) => times(&metadata) != self.times,
             Err(_) => true,
         }

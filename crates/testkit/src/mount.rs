@@ -157,9 +157,18 @@ impl LoopDevice {
     /// # Panics
     /// As [`skip`].
     pub fn new(file: &Path) -> Option<LoopDevice> {
+        Self::with_sectors(file, 512)
+    }
+
+    /// Attaches `file` with logical sectors of `sector` bytes, of which its length must be a multiple.
+    ///
+    /// # Panics
+    /// As [`skip`].
+    pub fn with_sectors(file: &Path, sector: u32) -> Option<LoopDevice> {
         require_root()?;
         let losetup = require_tool("losetup")?;
-        match run(Command::new(losetup).args(["--find", "--show"]).arg(file)) {
+        let sector = format!("--sector-size={sector}");
+        match run(Command::new(losetup).args(["--find", "--show", &sector]).arg(file)) {
             Ok(name) => Some(LoopDevice { path: PathBuf::from(name.trim_end()) }),
             Err(error) => {
                 skip(&error);
