@@ -69,6 +69,7 @@ main() {
 }
 
 # Builds as the user who called sudo, who has the toolchain and owns the build directory.
+# shellcheck disable=SC2119
 build() {
     if [ "$(id -u)" -eq 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ]; then
         sudo -u "$SUDO_USER" -H env CARGO_TARGET_DIR="$TARGET" "$ROOT/scripts/cargo.sh" \

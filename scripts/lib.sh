@@ -1,6 +1,6 @@
 # Shared by the other scripts: where the project is, messages, root, packages, the Rust toolchain.
 # Source it; it has no effect but to define functions and ROOT.
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2119,SC2120
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
@@ -96,34 +96,40 @@ rust_needed() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml"; }
 # Whether version $1 is $2 or newer.
 version_reaches() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
-# Whether the cargo and rustc in directory $1 work and are new enough.
+# Whether the cargo and rustc in directory $1 work and are new enough, and the other programs named
+# beside them work.
 rust_usable() {
-    local program version needed
+    local dir=$1 program version needed
+    shift
     needed=$(rust_needed)
     for program in rustc cargo; do
-        [ -x "$1/$program" ] || return 1
-        version=$(cd "$ROOT" && "$1/$program" --version 2>/dev/null | awk '{ print $2 }') || return 1
+        [ -x "$dir/$program" ] || return 1
+        version=$(cd "$ROOT" && "$dir/$program" --version 2>/dev/null | awk '{ print $2 }') || return 1
         [ -n "$version" ] && version_reaches "$version" "$needed" || return 1
+    done
+    for program; do
+        [ -x "$dir/$program" ] && (cd "$ROOT" && "$dir/$program" --version >/dev/null 2>&1) || return 1
     done
 }
 
-# Puts the first toolchain that is new enough at the front of PATH. Looks along PATH, where rustup
-# installs, and where distributions put a second Rust.
+# Puts the first toolchain that is new enough, and has the programs named, at the front of PATH. Looks
+# along PATH, where rustup installs, and where distributions put a second Rust.
 find_rust() {
     local dir dirs
     IFS=: read -r -a dirs <<<"$PATH"
-    for dir in "${dirs[@]}" "${CARGO_HOME:-$HOME/.cargo}/bin" /usr/lib/rust-*/bin; do
+    dirs+=("${CARGO_HOME:-$HOME/.cargo}/bin")
+    for dir in "${dirs[@]}" /usr/lib/rust-*/bin; do
         case $dir in /*) ;; *) continue ;; esac
-        if rust_usable "$dir"; then
+        if rust_usable "$dir" "$@"; then
             PATH=$dir:$PATH
             export PATH
             return 0
         fi
     done
     # rustup is there and another of its toolchains would do.
-    for dir in "${dirs[@]}" "${CARGO_HOME:-$HOME/.cargo}/bin"; do
+    for dir in "${dirs[@]}"; do
         [ -x "$dir/rustup" ] || continue
-        if RUSTUP_TOOLCHAIN=stable rust_usable "$dir"; then
+        if RUSTUP_TOOLCHAIN=stable rust_usable "$dir" "$@"; then
             PATH=$dir:$PATH RUSTUP_TOOLCHAIN=stable
             export PATH RUSTUP_TOOLCHAIN
             return 0

@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-need_rust
+find_rust cargo-fmt cargo-clippy || need_rust
 cd "$ROOT"
 passed=0
 failed=()

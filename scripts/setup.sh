@@ -73,6 +73,7 @@ rust_by_rustup_package() {
     apt_install rustup && rustup toolchain install stable --profile minimal --no-self-update
 }
 
+# Further options go to the installer.
 rust_by_rustup_installer() {
     local script status=0
     say "installing Rust (stable, minimal profile) with rustup's installer from https://sh.rustup.rs" \
@@ -87,35 +88,40 @@ rust_by_rustup_installer() {
     script=$(mktemp)
     curl --proto '=https' --tlsv1.2 -sSf --retry 3 -o "$script" https://sh.rustup.rs || status=$?
     if [ "$status" -eq 0 ]; then
-        sh "$script" -y --profile minimal --default-toolchain stable --no-modify-path || status=$?
+        sh "$script" -y --profile minimal --default-toolchain stable --no-modify-path "$@" || status=$?
     fi
     rm -f "$script"
     return "$status"
 }
 
-# rustfmt and clippy must be those of the compiler in use: a component where rustup manages it, a
-# package of the same name scheme otherwise. lint.sh says so where one is still missing.
+# rustfmt and clippy must be those of a compiler that is new enough. Tries rustup's components, then
+# packages beside the distribution's Rust, then a toolchain of rustup's own. Not every distribution has
+# clippy for each of its compilers; lint.sh fails where one is still missing.
 ensure_rust_checkers() {
-    local missing=() packages=() suffix
+    if find_rust cargo-fmt cargo-clippy; then return 0; fi
     need_rust
-    have cargo-fmt && cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
-    have cargo-clippy && cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
-    [ ${#missing[@]} -gt 0 ] || return 0
-    if have rustup && [ "$(dirname "$(command -v rustup)")" = "$(dirname "$(command -v cargo)")" ]; then
-        say "installing with rustup: ${missing[*]}"
-        rustup component add "${missing[@]}"
-        return
-    fi
-    have apt-get || return 0
+    rust_checkers_by_rustup || rust_checkers_by_packages || rust_by_rustup_installer -c rustfmt -c clippy ||
+        warn "could not get clippy for $(command -v cargo)"
+}
+
+rust_checkers_by_rustup() {
+    [ -x "$(dirname "$(command -v cargo)")/rustup" ] || return 1
+    say "installing with rustup: rustfmt clippy"
+    rustup component add rustfmt clippy
+}
+
+rust_checkers_by_packages() {
+    local suffix package packages=()
+    have apt-get || return 1
     apt_update_once
+    # rustc-web goes with rustfmt-web, rustc-1.91 with rustfmt-1.91.
     suffix=$(dpkg-query -S "$(readlink -f "$(command -v rustc)")" 2>/dev/null | sed -n 's/^rustc\([^:]*\):.*/\1/p')
-    for package in "${missing[@]}"; do
-        [ "$package" = rustfmt ] || package=rust-clippy
-        package_reaches "$package$suffix" "$(rust_needed)" && packages+=("$package$suffix")
+    for package in "rustfmt$suffix" "rust-clippy$suffix"; do
+        package_reaches "$package" "$(rust_needed)" && packages+=("$package")
     done
-    [ ${#packages[@]} -gt 0 ] || return 0
+    [ ${#packages[@]} -gt 0 ] || return 1
     say "installing Debian packages: ${packages[*]}"
-    apt_install "${packages[@]}"
+    apt_install "${packages[@]}" && find_rust cargo-fmt cargo-clippy
 }
 
 main "$@"

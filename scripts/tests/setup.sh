@@ -161,6 +161,21 @@ same "neither root nor sudo: fails" 1 "$(setup build)"
 ok "neither root nor sudo: says what root should run" grep -q 'as root, run: .*apt-get' "$work/out"
 
 machine
+rust_on_path 1.99.0
+printf 'rustfmt 1.63.0\nrust-clippy 1.63.0\n' >"$work/candidates"
+same "checkers too old in the distribution: succeeds" 0 "$(setup lint)"
+same "checkers too old in the distribution: a toolchain that has them" \
+    "update;curl https://sh.rustup.rs;installer -y --profile minimal --default-toolchain stable --no-modify-path -c rustfmt -c clippy;" \
+    "$(log)"
+
+machine
+rust_on_path 1.99.0
+stand_in cargo-fmt :
+stand_in cargo-clippy :
+same "checkers there: succeeds" 0 "$(setup lint)"
+same "checkers there: installs nothing" "" "$(log)"
+
+machine
 same "an unknown job: fails" 1 "$(setup everything)"
 
 finish
