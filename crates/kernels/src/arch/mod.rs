@@ -1,0 +1,45 @@
+//! The kernels of each processor family: the compression functions instantiated
+//! with vectors of its registers.
+
+pub(crate) mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86_64;
+
+use crate::Level;
+use crate::spec::Compression;
+
+/// Compresses whole blocks of every lane of a group.
+///
+/// The arguments are the rows of the states, a pointer to the next block of each
+/// lane, and the number of blocks.
+///
+/// # Safety
+///
+/// - The processor must have the level of the stage that the function is of.
+/// - The first must be aligned to 64 bytes and valid for reads and writes of as
+///   many words as the algorithm's state has, times the lanes of the stage.
+/// - The second must be valid for reads of a pointer for each lane, and each of
+///   those for reads of that many blocks.
+pub(crate) type CompressFn = unsafe fn(*mut u64, *const *const u8, usize);
+
+/// A compression function for a number of lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage {
+    pub(crate) lanes: usize,
+    /// The fewest messages that are hashed sooner by this stage, with some lanes
+    /// idle, than by the next one of the kernel.
+    pub(crate) worth: usize,
+    pub(crate) compress: CompressFn,
+}
+
+/// Returns the stages of a kernel, widest first, if the level has a kernel of
+/// this compression function and the processor has the level. The last stage
+/// has one lane.
+pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static [Stage]> {
+    match level {
+        Level::Portable => Some(portable::stages(compression)),
+        #[cfg(target_arch = "x86_64")]
+        _ if level.available() => x86_64::stages(compression, level),
+        _ => None,
+    }
+}

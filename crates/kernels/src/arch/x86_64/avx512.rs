@@ -1,0 +1,314 @@
+//! AVX-512: 16 lanes of 32 bits, 8 lanes of 64 bits.
+
+use core::arch::x86_64::*;
+use core::ops::{Add, BitAnd, BitOr, BitXor};
+
+use super::Avx512;
+use crate::algorithms::*;
+use crate::vector::{Pair, Vector};
+
+macro_rules! kernels {
+    ($($function:ident = $algorithm:ty, $vector:ty;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As for [`super::super::CompressFn`]; the level is AVX-512.
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            pub(crate) unsafe fn $function(
+                state: *mut u64,
+                pointers: *const *const u8,
+                blocks: usize,
+            ) {
+                // SAFETY: the caller's promises are the same.
+                unsafe {
+                    let token = Avx512::assume();
+                    run::<$vector, $algorithm, _, _>(token, state, pointers, blocks)
+                }
+            }
+        )*
+    };
+}
+
+kernels! {
+    md4 = Md4, U32x16;
+    md4x32 = Md4, Pair<U32x16>;
+    md5 = Md5, U32x16;
+    md5x32 = Md5, Pair<U32x16>;
+    ripemd160 = Ripemd160, U32x16;
+    sha1 = Sha1, U32x16;
+    sha256 = Sha256, U32x16;
+    sm3 = Sm3, U32x16;
+    blake2s = Blake2s, U32x16;
+    sha512 = Sha512, U64x8;
+    blake2b = Blake2b, U64x8;
+    keccak9 = Keccak<9>, U64x8;
+    keccak13 = Keccak<13>, U64x8;
+    keccak17 = Keccak<17>, U64x8;
+    keccak18 = Keccak<18>, U64x8;
+    keccak21 = Keccak<21>, U64x8;
+}
+
+/// Sixteen lanes of 32 bits.
+#[derive(Clone, Copy)]
+pub(crate) struct U32x16(__m512i);
+
+/// Eight lanes of 64 bits.
+#[derive(Clone, Copy)]
+pub(crate) struct U64x8(__m512i);
+
+/// Calls intrinsics.
+macro_rules! avx512 {
+    ($call:expr) => {
+        // SAFETY: a token or a vector is at hand, and neither can be made where
+        // the processor has no AVX-512.
+        unsafe { $call }
+    };
+}
+
+macro_rules! operators {
+    ($vector:ident, $add:ident) => {
+        impl Add for $vector {
+            type Output = Self;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                $vector(avx512!($add(self.0, other.0)))
+            }
+        }
+        impl BitAnd for $vector {
+            type Output = Self;
+            #[inline(always)]
+            fn bitand(self, other: Self) -> Self {
+                $vector(avx512!(_mm512_and_si512(self.0, other.0)))
+            }
+        }
+        impl BitOr for $vector {
+            type Output = Self;
+            #[inline(always)]
+            fn bitor(self, other: Self) -> Self {
+                $vector(avx512!(_mm512_or_si512(self.0, other.0)))
+            }
+        }
+        impl BitXor for $vector {
+            type Output = Self;
+            #[inline(always)]
+            fn bitxor(self, other: Self) -> Self {
+                $vector(avx512!(_mm512_xor_si512(self.0, other.0)))
+            }
+        }
+    };
+}
+
+operators!(U32x16, _mm512_add_epi32);
+operators!(U64x8, _mm512_add_epi64);
+
+/// What both vectors do alike. The constants of the ternary operations are the
+/// results for the eight combinations of bits: the first operand is 0xf0, the
+/// second 0xcc, the third 0xaa.
+macro_rules! common {
+    ($word:ty) => {
+        type Word = $word;
+        type Token = Avx512;
+
+        #[inline(always)]
+        fn zero(_: Avx512) -> Self {
+            Self(avx512!(_mm512_setzero_si512()))
+        }
+
+        #[inline(always)]
+        unsafe fn load(_: Avx512, row: *const $word) -> Self {
+            // SAFETY: the caller promises the row; the token, AVX-512.
+            Self(unsafe { _mm512_load_si512(row.cast()) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, row: *mut $word) {
+            // SAFETY: the caller promises the row; the vector, AVX-512.
+            unsafe { _mm512_store_si512(row.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        fn and_not(self, other: Self) -> Self {
+            Self(avx512!(_mm512_andnot_si512(other.0, self.0)))
+        }
+
+        #[inline(always)]
+        fn or_not_xor(self, other: Self, third: Self) -> Self {
+            const TABLE: i32 = ((0xf0 | !0xcc) ^ 0xaa) & 0xff;
+            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+        }
+
+        #[inline(always)]
+        fn choose(self, one: Self, zero: Self) -> Self {
+            const TABLE: i32 = (0xf0 & 0xcc) | (!0xf0 & 0xaa);
+            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, one.0, zero.0)))
+        }
+
+        #[inline(always)]
+        fn majority(self, other: Self, third: Self) -> Self {
+            const TABLE: i32 = (0xf0 & 0xcc) | (0xf0 & 0xaa) | (0xcc & 0xaa);
+            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+        }
+
+        #[inline(always)]
+        fn xor3(self, other: Self, third: Self) -> Self {
+            const TABLE: i32 = 0xf0 ^ 0xcc ^ 0xaa;
+            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+        }
+
+        #[inline(always)]
+        fn xor_and_not(self, other: Self, third: Self) -> Self {
+            const TABLE: i32 = 0xf0 ^ (0xaa & !0xcc);
+            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+        }
+    };
+}
+
+/// Reverses the bytes of words of this many bytes.
+#[inline(always)]
+fn reverse(_: Avx512, vector: __m512i, word_len: u8) -> __m512i {
+    let mut order = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        order[i] = (i as u8 % 16) ^ (word_len - 1);
+        i += 1;
+    }
+    // SAFETY: any 64 bytes are a vector.
+    let order = unsafe { core::mem::transmute::<[u8; 64], __m512i>(order) };
+    avx512!(_mm512_shuffle_epi8(vector, order))
+}
+
+impl Vector for U32x16 {
+    const LANES: usize = 16;
+    const TILE: usize = 16;
+
+    common!(u32);
+
+    #[inline(always)]
+    fn splat(_: Avx512, word: u32) -> Self {
+        U32x16(avx512!(_mm512_set1_epi32(word as i32)))
+    }
+
+    #[inline(always)]
+    unsafe fn load_tile(token: Avx512, pointers: *const *const u8, offset: usize, tile: &mut [Self]) {
+        let mut rows = [Self::zero(token).0; 16];
+        let mut i = 0;
+        while i < 16 {
+            // SAFETY: the caller promises 64 bytes of each of 16 messages.
+            rows[i] = avx512!(_mm512_loadu_si512((*pointers.add(i)).add(offset).cast()));
+            i += 1;
+        }
+        // Within each quarter of the registers, transpose 4 by 4 words.
+        let mut quads = rows;
+        let mut i = 0;
+        while i < 16 {
+            avx512!({
+                let low01 = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+                let high01 = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+                let low23 = _mm512_unpacklo_epi32(rows[i + 2], rows[i + 3]);
+                let high23 = _mm512_unpackhi_epi32(rows[i + 2], rows[i + 3]);
+                quads[i] = _mm512_unpacklo_epi64(low01, low23);
+                quads[i + 1] = _mm512_unpackhi_epi64(low01, low23);
+                quads[i + 2] = _mm512_unpacklo_epi64(high01, high23);
+                quads[i + 3] = _mm512_unpackhi_epi64(high01, high23);
+            });
+            i += 4;
+        }
+        // Then transpose the quarters, 4 by 4.
+        let mut i = 0;
+        while i < 4 {
+            avx512!({
+                let low01 = _mm512_shuffle_i32x4::<0x88>(quads[i], quads[i + 4]);
+                let high01 = _mm512_shuffle_i32x4::<0xdd>(quads[i], quads[i + 4]);
+                let low23 = _mm512_shuffle_i32x4::<0x88>(quads[i + 8], quads[i + 12]);
+                let high23 = _mm512_shuffle_i32x4::<0xdd>(quads[i + 8], quads[i + 12]);
+                tile[i] = U32x16(_mm512_shuffle_i32x4::<0x88>(low01, low23));
+                tile[i + 4] = U32x16(_mm512_shuffle_i32x4::<0x88>(high01, high23));
+                tile[i + 8] = U32x16(_mm512_shuffle_i32x4::<0xdd>(low01, low23));
+                tile[i + 12] = U32x16(_mm512_shuffle_i32x4::<0xdd>(high01, high23));
+            });
+            i += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn swap_bytes(self) -> Self {
+        // SAFETY: the vector is the evidence.
+        let token = unsafe { Avx512::assume() };
+        U32x16(reverse(token, self.0, 4))
+    }
+
+    #[inline(always)]
+    fn rotate_left(self, count: u32) -> Self {
+        U32x16(avx512!(_mm512_rolv_epi32(self.0, _mm512_set1_epi32(count as i32))))
+    }
+
+    #[inline(always)]
+    fn shift_right(self, count: u32) -> Self {
+        U32x16(avx512!(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(count as i32))))
+    }
+}
+
+impl Vector for U64x8 {
+    const LANES: usize = 8;
+    const TILE: usize = 8;
+
+    common!(u64);
+
+    #[inline(always)]
+    fn splat(_: Avx512, word: u64) -> Self {
+        U64x8(avx512!(_mm512_set1_epi64(word as i64)))
+    }
+
+    #[inline(always)]
+    unsafe fn load_tile(token: Avx512, pointers: *const *const u8, offset: usize, tile: &mut [Self]) {
+        let mut rows = [Self::zero(token).0; 8];
+        let mut i = 0;
+        while i < 8 {
+            // SAFETY: the caller promises 64 bytes of each of 8 messages.
+            rows[i] = avx512!(_mm512_loadu_si512((*pointers.add(i)).add(offset).cast()));
+            i += 1;
+        }
+        // Within each quarter of the registers, transpose 2 by 2 words.
+        let mut pairs = rows;
+        let mut i = 0;
+        while i < 8 {
+            avx512!({
+                pairs[i] = _mm512_unpacklo_epi64(rows[i], rows[i + 1]);
+                pairs[i + 1] = _mm512_unpackhi_epi64(rows[i], rows[i + 1]);
+            });
+            i += 2;
+        }
+        // Then transpose the quarters, 4 by 4.
+        let mut i = 0;
+        while i < 2 {
+            avx512!({
+                let low01 = _mm512_shuffle_i32x4::<0x88>(pairs[i], pairs[i + 2]);
+                let high01 = _mm512_shuffle_i32x4::<0xdd>(pairs[i], pairs[i + 2]);
+                let low23 = _mm512_shuffle_i32x4::<0x88>(pairs[i + 4], pairs[i + 6]);
+                let high23 = _mm512_shuffle_i32x4::<0xdd>(pairs[i + 4], pairs[i + 6]);
+                tile[i] = U64x8(_mm512_shuffle_i32x4::<0x88>(low01, low23));
+                tile[i + 2] = U64x8(_mm512_shuffle_i32x4::<0x88>(high01, high23));
+                tile[i + 4] = U64x8(_mm512_shuffle_i32x4::<0xdd>(low01, low23));
+                tile[i + 6] = U64x8(_mm512_shuffle_i32x4::<0xdd>(high01, high23));
+            });
+            i += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn swap_bytes(self) -> Self {
+        // SAFETY: the vector is the evidence.
+        let token = unsafe { Avx512::assume() };
+        U64x8(reverse(token, self.0, 8))
+    }
+
+    #[inline(always)]
+    fn rotate_left(self, count: u32) -> Self {
+        U64x8(avx512!(_mm512_rolv_epi64(self.0, _mm512_set1_epi64(i64::from(count)))))
+    }
+
+    #[inline(always)]
+    fn shift_right(self, count: u32) -> Self {
+        U64x8(avx512!(_mm512_srlv_epi64(self.0, _mm512_set1_epi64(i64::from(count)))))
+    }
+}

@@ -1,0 +1,78 @@
+//! The choice of an implementation, made once.
+
+use core::fmt;
+
+use crate::arch::{self, Stage};
+use crate::single::Single;
+use crate::spec::{Compression, Spec};
+use crate::{Algorithm, Level};
+
+/// An implementation of one algorithm at one level, which this processor has.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    pub(crate) spec: &'static Spec,
+    level: Level,
+    /// Widest first; the last has one lane. Their functions may be called on
+    /// this processor: that is why the fields are private.
+    pub(crate) stages: &'static [Stage],
+}
+
+impl Kernel {
+    /// Returns the fastest kernel at or below `cap`.
+    ///
+    /// That need not be the highest level: the SHA extensions beat AVX2.
+    pub fn best(algorithm: Algorithm, cap: Level) -> Kernel {
+        // Highest preference first.
+        let order = match Spec::of(algorithm).compression {
+            Compression::Sha1 | Compression::Sha256 => {
+                [Level::Avx512, Level::ShaNi, Level::Avx2, Level::Portable]
+            }
+            _ => [Level::Avx512, Level::Avx2, Level::ShaNi, Level::Portable],
+        };
+        let allowed = order.into_iter().filter(|&level| level <= cap);
+        let best = allowed.filter_map(|level| Kernel::at(algorithm, level)).next();
+        best.expect("the portable level has every algorithm")
+    }
+
+    /// Returns the kernel of exactly this level, or `None` where the level has
+    /// none of this algorithm or the processor lacks it.
+    ///
+    /// A kernel gives the last few messages of a batch to narrower code.
+    pub fn at(algorithm: Algorithm, level: Level) -> Option<Kernel> {
+        let spec = Spec::of(algorithm);
+        let stages = arch::stages(spec.compression, level)?;
+        Some(Kernel { spec, level, stages })
+    }
+
+    /// Returns the algorithm.
+    pub fn algorithm(self) -> Algorithm {
+        self.spec.algorithm
+    }
+
+    /// Returns the level that the kernel is written for.
+    pub fn level(self) -> Level {
+        self.level
+    }
+
+    /// Returns how many messages are hashed side by side at most.
+    ///
+    /// Batches of a multiple of this are the most efficient.
+    pub fn lanes(self) -> usize {
+        self.stages[0].lanes
+    }
+
+    /// Starts hashing one message, in pieces.
+    pub fn single(self) -> Single {
+        Single::new(self)
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("algorithm", &self.algorithm())
+            .field("level", &self.level)
+            .field("lanes", &self.lanes())
+            .finish()
+    }
+}
