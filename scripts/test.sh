@@ -23,9 +23,9 @@ stage() {
 # Tests that run the programs find fresh ones.
 stage "build" cargo build --locked --release --workspace
 stage "workspace" cargo test --locked --workspace --no-fail-fast
-if [ -d reference ]; then
-    stage "reference" env PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -s reference -p '*test*.py'
-fi
+export PYTHONDONTWRITEBYTECODE=1
+stage "reference" python3 -m unittest discover -s reference -p '*test*.py'
+stage "vectors" python3 reference/make_vectors.py --check
 for script in scripts/tests/*.sh; do
     [ -x "$script" ] || continue
     stage "$(basename "$script" .sh)" "$script"
