@@ -1,1 +1,31 @@
-//! The block hash of a disk image, computed on every core
+//! The block hash of a disk image, computed on every core.
+//!
+//! With a digest `D` and a block size `B`, the block hash of a message is
+//! `D(D(block 1) ‖ … ‖ D(block N) ‖ le64(length))`, where blocks are consecutive runs of `B` bytes and
+//! the last may be shorter. Only `D` and `B` change the value; threads, batches and the way in which
+//! the bytes arrive never do. `docs/block-hash.md` is the specification.
+//!
+//! [`Hasher`] takes bytes from memory. [`hash_image`] and [`hash_stream`] are the pump: workers that
+//! each take the next run of blocks, read it into a buffer of their own, and hash its blocks side by
+//! side.
+
+#![deny(unsafe_code)]
+
+mod blocks;
+mod completions;
+mod error;
+mod hasher;
+mod params;
+mod pool;
+#[cfg(feature = "image")]
+mod pump;
+#[cfg(feature = "image")]
+mod runs;
+mod sequencer;
+
+pub use completions::Completion;
+pub use error::Error;
+pub use hasher::Hasher;
+pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, Params};
+#[cfg(feature = "image")]
+pub use pump::{Progress, hash_image, hash_stream};

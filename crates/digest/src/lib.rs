@@ -1,1 +1,30 @@
-//! The table of digests, and every implementation behind it
+//! The table of digests, and every implementation behind it.
+//!
+//! [`ALGORITHMS`] says what each digest *is*: its name, its length, what it is good for, and a code
+//! that any right implementation reproduces. [`PROVIDERS`] says who computes it here. [`Digest`] is one
+//! of them chosen for this processor: it makes single streams, and hashes batches of independent
+//! messages side by side where the processor can.
+//!
+//! This crate knows bytes only: no files, no paths, no environment.
+
+#![deny(unsafe_code)]
+
+mod algorithm;
+mod digest;
+mod error;
+mod output;
+mod provider;
+
+pub use algorithm::{ALGORITHMS, Algorithm, Class};
+pub use digest::{Batch, Digest};
+pub use error::Error;
+pub use output::Output;
+pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};
+pub use verisum_kernels::Level;
+/// Whether all bytes are zero.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| *b == 0)
+}
+
+/// The longest digest in the table, in bytes.
+pub const MAX_DIGEST_LEN: usize = 64;

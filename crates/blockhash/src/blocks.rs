@@ -1,0 +1,267 @@
+//! Hashing the blocks of one run, and the outer hash over all block digests.
+
+use std::sync::{Arc, OnceLock};
+
+use verisum_digest::{Batch, Digest, Output, Stream, is_zero};
+
+use crate::{Error, Params};
+
+/// How many messages are handed to the kernels in one call: several times the widest kernel, so that
+/// its lanes stay full, and few enough to keep the list on the stack.
+const CALL: usize = 64;
+
+/// The digest of a block of zeros, computed when first needed.
+pub(crate) struct ZeroBlock {
+    digest: Digest,
+    len: usize,
+    value: OnceLock<Result<Output, Error>>,
+}
+
+impl ZeroBlock {
+    pub(crate) fn new(params: &Params) -> Arc<ZeroBlock> {
+        Arc::new(ZeroBlock {
+            digest: params.digest().clone(),
+            len: params.block_len(),
+            value: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn digest(&self) -> Result<&Output, Error> {
+        self.value.get_or_init(|| self.compute()).as_ref().map_err(Clone::clone)
+    }
+
+    fn compute(&self) -> Result<Output, Error> {
+        let mut stream = self.digest.stream()?;
+        update_zeros(&mut *stream, self.len as u64)?;
+        let mut output = Output::zeroed(self.digest.len());
+        stream.finish(output.as_mut_bytes())?;
+        Ok(output)
+    }
+}
+
+/// Adds `len` zeros to a message.
+fn update_zeros(stream: &mut dyn Stream, len: u64) -> Result<(), Error> {
+    let zeros = [0; 16 * 1024];
+    let mut left = len;
+    while left > 0 {
+        let now = left.min(zeros.len() as u64);
+        stream.update(&zeros[..now as usize])?;
+        left -= now;
+    }
+    Ok(())
+}
+
+/// One worker's means of hashing blocks.
+pub(crate) struct BlockHasher {
+    batch: Batch,
+    zero: Arc<ZeroBlock>,
+    block_len: usize,
+    digest_len: usize,
+    /// Digests of one call, before they are spread over the places of the blocks that were not zero.
+    call: Vec<u8>,
+}
+
+impl BlockHasher {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<BlockHasher, Error> {
+        let digest_len = params.digest().len();
+        Ok(BlockHasher {
+            batch: params.digest().batch()?,
+            zero,
+            block_len: params.block_len(),
+            digest_len,
+            call: vec![0; CALL * digest_len],
+        })
+    }
+
+    /// Appends the digests of all blocks of `parts` to `digests`, in order. Each part is a run of whole
+    /// blocks; only the very last block may be short.
+    pub(crate) fn hash<'a>(
+        &mut self,
+        parts: impl Iterator<Item = &'a [u8]>,
+        digests: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut messages = [&[][..]; CALL];
+        let mut places = [0; CALL];
+        let mut filled = 0;
+        let block_len = self.block_len;
+        for block in parts.flat_map(|part| part.chunks(block_len)) {
+            let place = digests.len();
+            if block.len() == block_len && is_zero(block) {
+                digests.extend_from_slice(self.zero.digest()?.as_bytes());
+                continue;
+            }
+            digests.resize(place + self.digest_len, 0);
+            (messages[filled], places[filled]) = (block, place);
+            filled += 1;
+            if filled == CALL {
+                self.call(&messages, &places, digests)?;
+                filled = 0;
+            }
+        }
+        self.call(&messages[..filled], &places[..filled], digests)
+    }
+
+    fn call(&mut self, messages: &[&[u8]], places: &[usize], digests: &mut [u8]) -> Result<(), Error> {
+        let call = &mut self.call[..messages.len() * self.digest_len];
+        self.batch.hash(messages, call)?;
+        for (i, &place) in places.iter().enumerate() {
+            digests[place..place + self.digest_len]
+                .copy_from_slice(&call[i * self.digest_len..(i + 1) * self.digest_len]);
+        }
+        Ok(())
+    }
+}
+
+/// Hashes a block that is too long to be held in memory, piece by piece. Zeros at its start are only
+/// counted until something else appears, so that a block of zeros costs no hashing.
+pub(crate) struct LongBlock {
+    stream: Box<dyn Stream>,
+    zero: Arc<ZeroBlock>,
+    block_len: u64,
+    digest_len: usize,
+    filled: u64,
+    leading_zeros: u64,
+}
+
+impl LongBlock {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<LongBlock, Error> {
+        Ok(LongBlock {
+            stream: params.digest().stream()?,
+            zero,
+            block_len: params.block_len() as u64,
+            digest_len: params.digest().len(),
+            filled: 0,
+            leading_zeros: 0,
+        })
+    }
+
+    /// How many bytes the block still takes.
+    pub(crate) fn room(&self) -> u64 {
+        self.block_len - self.filled
+    }
+
+    /// Adds at most [`room`](LongBlock::room) bytes.
+    pub(crate) fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        if self.leading_zeros == self.filled {
+            if is_zero(data) {
+                return self.zeros(data.len() as u64);
+            }
+            update_zeros(&mut *self.stream, self.leading_zeros)?;
+        }
+        self.filled += data.len() as u64;
+        Ok(self.stream.update(data)?)
+    }
+
+    /// Adds at most [`room`](LongBlock::room) zeros.
+    pub(crate) fn zeros(&mut self, len: u64) -> Result<(), Error> {
+        let leading = self.leading_zeros == self.filled;
+        self.filled += len;
+        if leading {
+            self.leading_zeros = self.filled;
+            return Ok(());
+        }
+        update_zeros(&mut *self.stream, len)
+    }
+
+    /// Ends the block, appends its digest, and starts the next one.
+    pub(crate) fn finish(&mut self, digests: &mut Vec<u8>) -> Result<(), Error> {
+        if self.leading_zeros == self.filled {
+            if self.filled == self.block_len {
+                (self.filled, self.leading_zeros) = (0, 0);
+                digests.extend_from_slice(self.zero.digest()?.as_bytes());
+                return Ok(());
+            }
+            update_zeros(&mut *self.stream, self.leading_zeros)?;
+        }
+        (self.filled, self.leading_zeros) = (0, 0);
+        let place = digests.len();
+        digests.resize(place + self.digest_len, 0);
+        Ok(self.stream.finish(&mut digests[place..])?)
+    }
+}
+
+/// The digests of one run of blocks, in order.
+#[derive(Default)]
+pub(crate) struct Piece {
+    /// The digests of the blocks that were given as data, one after the other.
+    pub(crate) digests: Vec<u8>,
+    /// How they alternate with blocks known to be zeros.
+    pub(crate) layout: Vec<Span>,
+}
+
+/// A number of consecutive blocks of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// Blocks whose digests were computed.
+    Data(u64),
+    /// Blocks of zeros.
+    Zeros(u64),
+}
+
+/// Appends a span, joining it to the last one when both are of one kind.
+pub(crate) fn push_span(layout: &mut Vec<Span>, span: Span) {
+    match (layout.last_mut(), span) {
+        (_, Span::Data(0) | Span::Zeros(0)) => {}
+        (Some(Span::Data(n)), Span::Data(more)) | (Some(Span::Zeros(n)), Span::Zeros(more)) => *n += more,
+        _ => layout.push(span),
+    }
+}
+
+/// The hash over all block digests.
+pub(crate) struct Outer {
+    stream: Box<dyn Stream>,
+    zero: Arc<ZeroBlock>,
+    digest_len: usize,
+    /// The zero block's digest many times over, so that holes cost few calls.
+    zeros: Vec<u8>,
+}
+
+impl Outer {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<Outer, Error> {
+        Ok(Outer {
+            stream: params.digest().stream()?,
+            zero,
+            digest_len: params.digest().len(),
+            zeros: Vec::new(),
+        })
+    }
+
+    pub(crate) fn add(&mut self, piece: &Piece) -> Result<(), Error> {
+        let mut digests = &piece.digests[..];
+        for span in &piece.layout {
+            match *span {
+                Span::Data(blocks) => {
+                    let (now, later) = digests.split_at(blocks as usize * self.digest_len);
+                    self.stream.update(now)?;
+                    digests = later;
+                }
+                Span::Zeros(blocks) => self.add_zeros(blocks)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_zeros(&mut self, blocks: u64) -> Result<(), Error> {
+        const AT_ONCE: u64 = 256;
+        if self.digest_len == 0 {
+            return Ok(());
+        }
+        if self.zeros.is_empty() {
+            self.zeros = self.zero.digest()?.as_bytes().repeat(AT_ONCE as usize);
+        }
+        let mut left = blocks;
+        while left > 0 {
+            let now = left.min(AT_ONCE);
+            self.stream.update(&self.zeros[..now as usize * self.digest_len])?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self, length: u64) -> Result<Output, Error> {
+        let mut output = Output::zeroed(self.digest_len);
+        self.stream.update(&length.to_le_bytes())?;
+        self.stream.finish(output.as_mut_bytes())?;
+        Ok(output)
+    }
+}

@@ -1,0 +1,79 @@
+//! What changes the value of a block hash, and how much of the machine to use for it.
+
+use verisum_digest::Digest;
+
+use crate::Error;
+
+/// The block size used when none is given, in bytes.
+pub const DEFAULT_BLOCK_SIZE: u32 = 64 * 1024;
+
+/// The most threads that can be asked for.
+pub const MAX_THREADS: usize = 128;
+
+/// A run is at least this long: 16 blocks of the default size, which is one batch of the widest kernel,
+/// and about what a level-2 cache holds.
+const RUN_BYTES: usize = 1024 * 1024;
+
+/// All workers' buffers together stay below this, whatever the block size and the number of threads.
+const BUFFERS_BYTES: usize = 40 * 1024 * 1024;
+
+/// The digest and block size of a block hash, and the number of threads.
+#[derive(Clone, Debug)]
+pub struct Params {
+    digest: Digest,
+    block_size: u32,
+    threads: usize,
+}
+
+impl Params {
+    /// A block hash of `digest` with the default block size on one thread.
+    pub fn new(digest: Digest) -> Params {
+        Params { digest, block_size: DEFAULT_BLOCK_SIZE, threads: 1 }
+    }
+
+    /// Sets the block size in bytes: even and not zero.
+    pub fn block_size(mut self, bytes: u32) -> Result<Params, Error> {
+        if bytes == 0 || bytes % 2 == 1 {
+            return Err(Error::BlockSize(bytes));
+        }
+        self.block_size = bytes;
+        Ok(self)
+    }
+
+    /// Sets the number of threads that hash: 1 to [`MAX_THREADS`]. Never changes the value.
+    pub fn threads(mut self, threads: usize) -> Result<Params, Error> {
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return Err(Error::Threads(threads));
+        }
+        self.threads = threads;
+        Ok(self)
+    }
+
+    /// The digest.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The block size in bytes, as an index.
+    pub(crate) fn block_len(&self) -> usize {
+        self.block_size as usize
+    }
+
+    /// How many threads hash.
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads
+    }
+
+    /// How many blocks make a run: enough for the kernel's lanes, within the memory bound. `None` when
+    /// not even one block fits, so that blocks must be hashed piece by piece.
+    pub(crate) fn run_blocks(&self) -> Option<usize> {
+        let most = (BUFFERS_BYTES / self.threads).max(RUN_BYTES / 4) / self.block_len();
+        let wanted = (RUN_BYTES / self.block_len()).max(self.digest.lanes());
+        (most > 0).then(|| wanted.min(most))
+    }
+
+    /// Length in bytes of the pieces that a block is read in when it does not fit a worker's buffer.
+    pub(crate) fn piece_len(&self) -> usize {
+        RUN_BYTES / 4
+    }
+}

@@ -1,0 +1,301 @@
+//! From an image or a stream to its block hash, on every thread.
+//!
+//! There is no reader apart from the hashers: a worker takes the next run, reads it into its own
+//! buffer while it is about the size of a level-2 cache, hashes it from there, and hands over digests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use verisum_digest::Output;
+use verisum_image::{AlignedBuffer, Image, Stream};
+
+use crate::blocks::{BlockHasher, LongBlock, Outer, Piece, Span, ZeroBlock};
+use crate::runs::{Planner, Run};
+use crate::sequencer::Sequencer;
+use crate::{Error, Params};
+
+/// How far a running computation is. Shared with whoever draws it.
+#[derive(Debug, Default)]
+pub struct Progress(AtomicU64);
+
+impl Progress {
+    /// Bytes of the message that are hashed, holes included. Runs end out of order, so this is a sum,
+    /// not a position.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The block hash of an image.
+///
+/// Fails when the image cannot be read, or changes its length meanwhile.
+pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, Error> {
+    let planner = Planner::new(image, params.block_len(), params.run_blocks().unwrap_or(1));
+    let engine = Engine::new(params, progress)?;
+    let source = ImageSource { image, planner: Mutex::new(planner) };
+    engine.run(&source)?;
+    image.check_unchanged()?;
+    let runs = lock(&source.planner).count();
+    engine.sequencer.finish(runs, image.length())
+}
+
+/// The block hash of all bytes of a stream, and how many there were.
+pub fn hash_stream(
+    stream: &mut Stream,
+    params: &Params,
+    progress: &Progress,
+) -> Result<(Output, u64), Error> {
+    let engine = Engine::new(params, progress)?;
+    let state = StreamState { stream, sequence: 0, length: 0, ended: false };
+    let source = StreamSource { state: Mutex::new(state), block_len: params.block_len() };
+    engine.run(&source)?;
+    let state = source.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((engine.sequencer.finish(state.sequence, state.length)?, state.length))
+}
+
+/// Where runs come from.
+trait Source: Sync {
+    /// Takes the next run, reads it, and leaves its layout in `piece` and its data in `buffer`.
+    /// `None` at the end.
+    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, Error>;
+
+    /// Takes the next block and hashes it piece by piece; for blocks too long for a buffer.
+    fn take_long(
+        &self,
+        buffer: &mut [u8],
+        block: &mut LongBlock,
+        piece: &mut Piece,
+    ) -> Result<Option<Taken>, Error>;
+
+    /// Whether another worker would find nothing to do.
+    fn is_finished(&self) -> bool;
+}
+
+/// A run that was read.
+struct Taken {
+    sequence: u64,
+    /// Bytes in the buffer.
+    filled: usize,
+    /// Bytes of the message that the run covers.
+    covered: u64,
+}
+
+struct Engine<'a> {
+    params: &'a Params,
+    progress: &'a Progress,
+    zero: Arc<ZeroBlock>,
+    sequencer: Sequencer,
+}
+
+impl<'a> Engine<'a> {
+    fn new(params: &'a Params, progress: &'a Progress) -> Result<Engine<'a>, Error> {
+        let zero = ZeroBlock::new(params);
+        let sequencer = Sequencer::new(Outer::new(params, zero.clone())?);
+        Ok(Engine { params, progress, zero, sequencer })
+    }
+
+    /// Works until the source ends. The calling thread is one of the workers, and others are started
+    /// only once there is data for them: an image of holes needs none.
+    fn run(&self, source: &dyn Source) -> Result<(), Error> {
+        thread::scope(|scope| {
+            let helpers = self.params.thread_count() - 1;
+            let mut started = helpers == 0;
+            let mut start = || {
+                if !std::mem::replace(&mut started, true) && !source.is_finished() {
+                    for _ in 0..helpers {
+                        let spawned = thread::Builder::new().spawn_scoped(scope, || {
+                            let _: Result<(), Error> = self.guarded(source, &mut || {});
+                        });
+                        // Fewer threads are slower, not wrong.
+                        if spawned.is_err() {
+                            break;
+                        }
+                    }
+                }
+            };
+            self.guarded(source, &mut start)
+        })?;
+        self.sequencer.failure().map_or(Ok(()), Err)
+    }
+
+    /// Works, and tells the others of a failure or a panic, so that they stop.
+    fn guarded(&self, source: &dyn Source, on_data: &mut dyn FnMut()) -> Result<(), Error> {
+        struct Alarm<'a>(&'a Sequencer);
+
+        impl Drop for Alarm<'_> {
+            fn drop(&mut self) {
+                if thread::panicking() {
+                    self.0.fail(Error::Panicked);
+                }
+            }
+        }
+
+        let _alarm = Alarm(&self.sequencer);
+        let result = self.work(source, on_data);
+        if let Err(error) = &result {
+            self.sequencer.fail(error.clone());
+        }
+        result
+    }
+
+    fn work(&self, source: &dyn Source, on_data: &mut dyn FnMut()) -> Result<(), Error> {
+        let Some(run_blocks) = self.params.run_blocks() else {
+            return self.work_long(source, on_data);
+        };
+        let mut hasher = BlockHasher::new(self.params, self.zero.clone())?;
+        let mut buffer = AlignedBuffer::new(run_blocks * self.params.block_len());
+        while self.sequencer.failure().is_none() {
+            let mut piece = self.sequencer.spare();
+            let Some(taken) = source.take(&mut buffer, &mut piece)? else { break };
+            if taken.filled > 0 {
+                on_data();
+                hasher.hash(std::iter::once(&buffer[..taken.filled]), &mut piece.digests)?;
+            }
+            self.sequencer.deliver(taken.sequence, piece)?;
+            self.progress.add(taken.covered);
+        }
+        Ok(())
+    }
+
+    fn work_long(&self, source: &dyn Source, on_data: &mut dyn FnMut()) -> Result<(), Error> {
+        let mut block = LongBlock::new(self.params, self.zero.clone())?;
+        let mut buffer = AlignedBuffer::new(self.params.piece_len());
+        while self.sequencer.failure().is_none() {
+            let mut piece = self.sequencer.spare();
+            let Some(taken) = source.take_long(&mut buffer, &mut block, &mut piece)? else { break };
+            self.sequencer.deliver(taken.sequence, piece)?;
+            self.progress.add(taken.covered);
+            on_data();
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct ImageSource<'a> {
+    image: &'a dyn Image,
+    planner: Mutex<Planner<'a>>,
+}
+
+impl ImageSource<'_> {
+    fn next_run(&self) -> Result<Option<(Run, u64)>, Error> {
+        let mut planner = lock(&self.planner);
+        let start = planner.position();
+        Ok(planner.next_run()?.map(|run| {
+            let covered = run.end - start;
+            (run, covered)
+        }))
+    }
+}
+
+impl Source for ImageSource<'_> {
+    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, Error> {
+        let Some((run, covered)) = self.next_run()? else { return Ok(None) };
+        let mut filled = 0;
+        for range in &run.reads {
+            let len = (range.end - range.start) as usize;
+            self.image.read_at(&mut buffer[filled..filled + len], range.start)?;
+            filled += len;
+        }
+        piece.layout = run.layout;
+        Ok(Some(Taken { sequence: run.sequence, filled, covered }))
+    }
+
+    fn take_long(
+        &self,
+        buffer: &mut [u8],
+        block: &mut LongBlock,
+        piece: &mut Piece,
+    ) -> Result<Option<Taken>, Error> {
+        let Some((run, covered)) = self.next_run()? else { return Ok(None) };
+        for range in &run.reads {
+            let mut at = range.start;
+            while at < range.end {
+                let len = (range.end - at).min(buffer.len() as u64) as usize;
+                self.image.read_at(&mut buffer[..len], at)?;
+                block.update(&buffer[..len])?;
+                at += len as u64;
+            }
+            block.finish(&mut piece.digests)?;
+        }
+        piece.layout = run.layout;
+        Ok(Some(Taken { sequence: run.sequence, filled: 0, covered }))
+    }
+
+    fn is_finished(&self) -> bool {
+        lock(&self.planner).is_finished()
+    }
+}
+
+struct StreamSource<'a> {
+    state: Mutex<StreamState<'a>>,
+    block_len: usize,
+}
+
+struct StreamState<'a> {
+    stream: &'a mut Stream,
+    sequence: u64,
+    length: u64,
+    ended: bool,
+}
+
+impl StreamState<'_> {
+    /// Counts one run of `len` bytes and names it.
+    fn take(&mut self, len: u64) -> Result<u64, Error> {
+        self.length = self.length.checked_add(len).ok_or(Error::TooLong)?;
+        self.sequence += 1;
+        Ok(self.sequence - 1)
+    }
+}
+
+impl Source for StreamSource<'_> {
+    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, Error> {
+        let mut state = lock(&self.state);
+        if state.ended {
+            return Ok(None);
+        }
+        let filled = state.stream.fill(buffer)?;
+        state.ended = filled < buffer.len();
+        if filled == 0 {
+            return Ok(None);
+        }
+        let sequence = state.take(filled as u64)?;
+        drop(state);
+        piece.layout.push(Span::Data(filled.div_ceil(self.block_len) as u64));
+        Ok(Some(Taken { sequence, filled, covered: filled as u64 }))
+    }
+
+    fn take_long(
+        &self,
+        buffer: &mut [u8],
+        block: &mut LongBlock,
+        piece: &mut Piece,
+    ) -> Result<Option<Taken>, Error> {
+        let mut state = lock(&self.state);
+        while !state.ended && block.room() > 0 {
+            let len = block.room().min(buffer.len() as u64) as usize;
+            let filled = state.stream.fill(&mut buffer[..len])?;
+            state.ended = filled < len;
+            block.update(&buffer[..filled])?;
+        }
+        let covered = self.block_len as u64 - block.room();
+        if covered == 0 {
+            return Ok(None);
+        }
+        block.finish(&mut piece.digests)?;
+        piece.layout.push(Span::Data(1));
+        Ok(Some(Taken { sequence: state.take(covered)?, filled: 0, covered }))
+    }
+
+    fn is_finished(&self) -> bool {
+        lock(&self.state).ended
+    }
+}

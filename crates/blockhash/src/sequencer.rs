@@ -1,0 +1,123 @@
+//! Puts the digests of runs, which workers finish in any order, into the outer hash in the right one.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use verisum_digest::Output;
+
+use crate::Error;
+use crate::blocks::{Outer, Piece};
+
+/// How far a worker may run ahead of the slowest one, in runs. Bounds the memory of waiting digests.
+const WINDOW: u64 = 64;
+
+/// Pieces in, one digest out.
+///
+/// No thread of its own: the worker that delivers the piece everybody waits for also folds the ones
+/// behind it, outside the lock.
+pub(crate) struct Sequencer {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+struct State {
+    /// Taken while somebody folds.
+    outer: Option<Outer>,
+    /// The sequence number of the first piece not yet folded.
+    next: u64,
+    /// Pieces from `next` on; `None` where one is still being computed.
+    waiting: VecDeque<Option<Piece>>,
+    /// Empty pieces whose memory can be used again.
+    spare: Vec<Piece>,
+    failure: Option<Error>,
+}
+
+impl Sequencer {
+    pub(crate) fn new(outer: Outer) -> Sequencer {
+        let state =
+            State { outer: Some(outer), next: 0, waiting: VecDeque::new(), spare: Vec::new(), failure: None };
+        Sequencer { state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    /// A panic elsewhere is reported as a failure of its own; the state is consistent at every unlock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.moved.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty piece, with the memory of one that was folded.
+    pub(crate) fn spare(&self) -> Piece {
+        self.lock().spare.pop().unwrap_or_default()
+    }
+
+    /// Hands over the piece of run `sequence`. Every number from 0 up must be delivered once. Waits
+    /// while the run is too far ahead of the others; fails when any worker failed.
+    pub(crate) fn deliver(&self, sequence: u64, piece: Piece) -> Result<(), Error> {
+        let mut state = self.lock();
+        while sequence >= state.next + WINDOW && state.failure.is_none() {
+            state = self.wait(state);
+        }
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        let place = (sequence - state.next) as usize;
+        if state.waiting.len() <= place {
+            state.waiting.resize_with(place + 1, || None);
+        }
+        state.waiting[place] = Some(piece);
+        self.fold(state)
+    }
+
+    fn fold<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
+        let Some(mut outer) = state.outer.take() else { return Ok(()) };
+        let mut result = Ok(());
+        while let Some(Some(mut piece)) = state.waiting.front_mut().map(Option::take) {
+            drop(state);
+            result = outer.add(&piece);
+            piece.digests.clear();
+            piece.layout.clear();
+            state = self.lock();
+            state.waiting.pop_front();
+            state.next += 1;
+            state.spare.push(piece);
+            self.moved.notify_all();
+            if let Err(error) = &result {
+                state.failure.get_or_insert_with(|| error.clone());
+                break;
+            }
+        }
+        state.outer = Some(outer);
+        self.moved.notify_all();
+        result
+    }
+
+    /// Records a failure, which every later call reports.
+    pub(crate) fn fail(&self, error: Error) {
+        self.lock().failure.get_or_insert(error);
+        self.moved.notify_all();
+    }
+
+    /// The first failure, if there was one.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
+    }
+
+    /// Waits until runs 0 to `count` − 1 are folded and gives the block hash of `length` bytes.
+    pub(crate) fn finish(&self, count: u64, length: u64) -> Result<Output, Error> {
+        let mut state = self.lock();
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.next == count
+                && let Some(outer) = state.outer.take()
+            {
+                return outer.finish(length);
+            }
+            state = self.wait(state);
+        }
+    }
+}

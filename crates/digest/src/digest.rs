@@ -1,0 +1,168 @@
+//! A digest chosen for this machine: what computes single streams, and what computes batches.
+
+use std::sync::Arc;
+
+use crate::algorithm::{Algorithm, Class};
+use crate::error::Error;
+use crate::output::Output;
+use crate::provider::{self, MultiBuffer, PROVIDERS, Policy, Stream, StreamFactory};
+
+/// One digest and the implementations that this machine uses for it. Cheap to clone.
+#[derive(Clone)]
+pub struct Digest {
+    name: Arc<str>,
+    algorithm: Option<&'static Algorithm>,
+    len: usize,
+    stream: (&'static str, Arc<dyn StreamFactory>),
+    batch: Option<(&'static str, MultiBuffer)>,
+}
+
+impl Digest {
+    /// The digest of this name or alias, or `openssl:NAME` for one that only OpenSSL knows.
+    pub fn find(name: &str) -> Result<Digest, Error> {
+        Digest::find_with(name, &Policy::default())
+    }
+
+    /// As [`Digest::find`], with a say in which implementations may be used.
+    pub fn find_with(name: &str, policy: &Policy) -> Result<Digest, Error> {
+        if let Some(openssl_name) = name.strip_prefix("openssl:") {
+            let (len, factory) = provider::openssl_by_name(openssl_name)?;
+            return Ok(Digest {
+                name: format!("openssl:{}", openssl_name.to_ascii_lowercase()).into(),
+                algorithm: None,
+                len,
+                stream: ("openssl", factory),
+                batch: None,
+            });
+        }
+        let algorithm = Algorithm::find(name).ok_or_else(|| Error::Unknown { name: name.to_string() })?;
+        Digest::of(algorithm, policy)
+    }
+
+    /// The best available implementations of `algorithm` that `policy` permits.
+    pub fn of(algorithm: &'static Algorithm, policy: &Policy) -> Result<Digest, Error> {
+        let rows = || PROVIDERS.iter().filter(|row| row.algorithm == algorithm.id);
+        let mut refusal = None;
+        let stream = rows().find_map(|row| match (row.stream?)(algorithm, policy) {
+            Ok(factory) => Some((row.name, factory)),
+            Err(reason) => {
+                refusal = Some(reason);
+                None
+            }
+        });
+        let Some(stream) = stream else {
+            return Err(refusal.unwrap_or_else(|| Error::Unknown { name: algorithm.id.to_string() }));
+        };
+        let batch = rows().find_map(|row| Some((row.name, (row.batch?)(algorithm, policy)?)));
+        Ok(Digest {
+            name: algorithm.id.into(),
+            algorithm: Some(algorithm),
+            len: algorithm.digest_len(),
+            stream,
+            batch,
+        })
+    }
+
+    /// The name under which it is printed and stored.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its row in the table; none for `openssl:NAME`.
+    pub fn algorithm(&self) -> Option<&'static Algorithm> {
+        self.algorithm
+    }
+
+    /// What it is good for.
+    pub fn class(&self) -> Class {
+        self.algorithm.map_or(Class::Cryptographic, |a| a.class)
+    }
+
+    /// Length of the digest in bytes.
+    #[allow(clippy::len_without_is_empty)] // A length of zero is a property of `null`, not a state.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Who computes single streams.
+    pub fn stream_provider(&self) -> &'static str {
+        self.stream.0
+    }
+
+    /// The SIMD level that batches run at, and how many messages go side by side; none where batches
+    /// are hashed one message at a time.
+    pub fn batch_level(&self) -> Option<(crate::Level, usize)> {
+        self.batch.as_ref().map(|(_, kernel)| (kernel.level(), kernel.lanes()))
+    }
+
+    /// Starts a message.
+    pub fn stream(&self) -> Result<Box<dyn Stream>, Error> {
+        self.stream.1.start()
+    }
+
+    /// Makes a context that hashes batches of messages, for one thread.
+    pub fn batch(&self) -> Result<Batch, Error> {
+        let engine = match &self.batch {
+            Some((_, kernel)) => Engine::SideBySide(*kernel),
+            None => Engine::OneByOne(self.stream()?),
+        };
+        Ok(Batch { engine, len: self.len })
+    }
+
+    /// How many messages a batch should at least hold to be hashed at full speed.
+    pub fn lanes(&self) -> usize {
+        self.batch.as_ref().map_or(1, |(_, kernel)| kernel.lanes())
+    }
+
+    /// The digest of one message.
+    pub fn hash(&self, message: &[u8]) -> Result<Output, Error> {
+        let mut stream = self.stream()?;
+        let mut output = Output::zeroed(self.len);
+        stream.update(message)?;
+        stream.finish(output.as_mut_bytes())?;
+        Ok(output)
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Digest")
+            .field("name", &self.name)
+            .field("len", &self.len)
+            .field("stream", &self.stream.0)
+            .field("batch", &self.batch_level())
+            .finish()
+    }
+}
+
+/// A context that hashes independent messages, side by side where the processor can.
+pub struct Batch {
+    engine: Engine,
+    len: usize,
+}
+
+enum Engine {
+    SideBySide(MultiBuffer),
+    OneByOne(Box<dyn Stream>),
+}
+
+impl Batch {
+    /// Hashes every message into its own `digest_len` bytes of `digests`, in order. Messages of equal
+    /// length are the fast path.
+    ///
+    /// # Panics
+    /// If `digests` is not exactly as long as all digests together.
+    pub fn hash(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
+        assert_eq!(digests.len(), messages.len() * self.len, "room for one digest a message");
+        match &mut self.engine {
+            Engine::SideBySide(kernel) => kernel.hash_batch(messages, digests),
+            Engine::OneByOne(stream) => {
+                for (i, message) in messages.iter().enumerate() {
+                    stream.update(message)?;
+                    stream.finish(&mut digests[i * self.len..(i + 1) * self.len])?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! Errors of digests.
+
+/// Why a digest could not be had or computed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// No row of the table and no OpenSSL digest has this name.
+    #[error("unknown digest: {name}")]
+    Unknown {
+        /// The name as it was given.
+        name: String,
+    },
+    /// The digest is known, but nothing on this machine computes it.
+    #[error("digest {name} is not available: {reason}")]
+    Unavailable {
+        /// Its name.
+        name: String,
+        /// Why: a missing library, a provider that is switched off.
+        reason: String,
+    },
+    /// An implementation failed in the middle of a message.
+    #[error("digest {name}: {operation} failed")]
+    Failed {
+        /// The digest's name.
+        name: String,
+        /// The call that failed.
+        operation: &'static str,
+    },
+}

@@ -1,0 +1,57 @@
+//! CRCs and Adler-32. Digests are the big-endian bytes of the number, as checksum tools print it.
+
+use std::sync::Arc;
+
+use crc_fast::CrcAlgorithm;
+
+use super::{Fresh, Policy, Stream, StreamFactory};
+use crate::algorithm::Algorithm;
+use crate::error::Error;
+
+struct Crc(crc_fast::Digest);
+
+impl Stream for Crc {
+    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        self.0.update(data);
+        Ok(())
+    }
+
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+        let value = self.0.finalize_reset().to_be_bytes();
+        digest.copy_from_slice(&value[value.len() - digest.len()..]);
+        Ok(())
+    }
+}
+
+/// Makes the opener of one CRC.
+macro_rules! crc {
+    ($function:ident, $algorithm:ident) => {
+        pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+            Ok(Arc::new(Fresh(|| Crc(crc_fast::Digest::new(CrcAlgorithm::$algorithm)))))
+        }
+    };
+}
+
+crc!(crc32, Crc32IsoHdlc);
+crc!(crc32c, Crc32Iscsi);
+crc!(crc64_nvme, Crc64Nvme);
+crc!(crc64_xz, Crc64Xz);
+
+struct Adler(simd_adler32::Adler32);
+
+impl Stream for Adler {
+    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        self.0.write(data);
+        Ok(())
+    }
+
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+        digest.copy_from_slice(&self.0.finish().to_be_bytes());
+        self.0.reset();
+        Ok(())
+    }
+}
+
+pub fn adler32(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+    Ok(Arc::new(Fresh(|| Adler(simd_adler32::Adler32::new()))))
+}

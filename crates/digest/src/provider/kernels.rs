@@ -1,0 +1,75 @@
+//! Our own SIMD kernels.
+
+use std::sync::Arc;
+
+use verisum_kernels::{Kernel, Level, Single};
+
+use super::{Policy, Stream, StreamFactory};
+use crate::algorithm::Algorithm;
+use crate::error::Error;
+
+struct KernelStream(Single);
+
+impl Stream for KernelStream {
+    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        self.0.update(data);
+        Ok(())
+    }
+
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+        self.0.finish_into_and_reset(digest);
+        Ok(())
+    }
+}
+
+impl StreamFactory for Kernel {
+    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(KernelStream(self.single())))
+    }
+}
+
+fn kernel_algorithm(algorithm: &Algorithm) -> verisum_kernels::Algorithm {
+    verisum_kernels::Algorithm::ALL
+        .iter()
+        .copied()
+        .find(|known| known.name() == algorithm.id)
+        .expect("a test checks that every kernels row has a kernel")
+}
+
+fn stream_at(
+    algorithm: &'static Algorithm,
+    policy: &Policy,
+    level: Level,
+) -> Result<Arc<dyn StreamFactory>, Error> {
+    let permitted = level <= policy.max_level;
+    match Kernel::at(kernel_algorithm(algorithm), level).filter(|_| permitted) {
+        Some(kernel) => Ok(Arc::new(kernel)),
+        None => Err(Error::Unavailable {
+            name: algorithm.id.to_string(),
+            reason: format!("no {} kernel on this processor", level.name()),
+        }),
+    }
+}
+
+/// Single streams by the processor's SHA instructions.
+pub fn instruction_stream(
+    algorithm: &'static Algorithm,
+    policy: &Policy,
+) -> Result<Arc<dyn StreamFactory>, Error> {
+    stream_at(algorithm, policy, Level::ShaNi)
+}
+
+/// Single streams by portable code.
+pub fn portable_stream(
+    algorithm: &'static Algorithm,
+    policy: &Policy,
+) -> Result<Arc<dyn StreamFactory>, Error> {
+    stream_at(algorithm, policy, Level::Portable)
+}
+
+/// Batches, where the processor has lanes or instructions for them. At the portable level messages are
+/// hashed one by one, and OpenSSL's single stream is then the better choice.
+pub fn batch(algorithm: &'static Algorithm, policy: &Policy) -> Option<Kernel> {
+    let kernel = Kernel::best(kernel_algorithm(algorithm), policy.max_level);
+    (kernel.level() > Level::Portable).then_some(kernel)
+}

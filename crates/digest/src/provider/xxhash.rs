@@ -1,0 +1,41 @@
+//! The xxHash family with seed 0. Digests are the big-endian bytes of the number, as `xxhsum` prints it.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use twox_hash::{XxHash3_64, XxHash3_128, XxHash32, XxHash64};
+
+use super::{Fresh, Policy, Stream, StreamFactory};
+use crate::algorithm::Algorithm;
+use crate::error::Error;
+
+/// Adapts one of the crate's hashers; each has methods of the same names and no trait in common.
+macro_rules! xxhash {
+    ($function:ident, $hasher:ident, $write:expr, $finish:expr) => {
+        pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+            struct Adapter($hasher);
+
+            impl Stream for Adapter {
+                fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+                    $write(&mut self.0, data);
+                    Ok(())
+                }
+
+                fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+                    digest.copy_from_slice(&$finish(&self.0).to_be_bytes());
+                    self.0 = $hasher::with_seed(0);
+                    Ok(())
+                }
+            }
+
+            Ok(Arc::new(Fresh(|| Adapter($hasher::with_seed(0)))))
+        }
+    };
+}
+
+xxhash!(xxh32, XxHash32, |h: &mut XxHash32, data| h.write(data), |h: &XxHash32| h.finish_32());
+xxhash!(xxh64, XxHash64, |h: &mut XxHash64, data| h.write(data), |h: &XxHash64| h.finish());
+xxhash!(xxh3_64, XxHash3_64, |h: &mut XxHash3_64, data| h.write(data), |h: &XxHash3_64| h.finish());
+xxhash!(xxh3_128, XxHash3_128, |h: &mut XxHash3_128, data| h.write(data), |h: &XxHash3_128| {
+    h.finish_128()
+});
