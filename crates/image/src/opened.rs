@@ -15,7 +15,8 @@ const STANDARD_INPUT: &str = "standard input";
 /// How to read a raw image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Read through the page cache. Otherwise direct I/O bypasses it where the file system can.
+    /// Read through the page cache and leave there what was read. Otherwise what is not in it is read
+    /// past it by direct I/O, where the file system can, and what is in it stays and is used.
     pub cache: bool,
     /// Pad the length with zeros to a multiple of 512, as a guest would see a raw file. Streams have no
     /// length to pad and give their exact bytes.

@@ -1,7 +1,7 @@
 //! Raw images: a regular file or a block device, whose bytes are the guest's.
 //!
 //! Two descriptors serve one image. The buffered one can read anything; the direct one, where there is
-//! one, takes the aligned part of each request past the page cache.
+//! one, takes the aligned part of each request past the page cache, unless all of it is cached already.
 
 use std::fs::File;
 use std::io;
@@ -112,8 +112,13 @@ impl RawImage {
         Ok(())
     }
 
-    /// Reads as much of the start of `buf` as direct I/O gives; returns how much that is.
+    /// Reads as much of the start of `buf` as direct I/O gives, and nothing if the page cache has it
+    /// already; returns how much that is.
     fn read_direct(&self, direct: &Direct, buf: &mut [u8], offset: u64) -> Result<usize, Error> {
+        let reach = direct.reach(buf, self.start + offset);
+        if reach > 0 && direct.is_cached(self.start + offset, reach) {
+            return Ok(0);
+        }
         let mut done = 0;
         let mut piece = usize::MAX;
         loop {

@@ -11,19 +11,61 @@ use crate::{Error, Operation};
 /// The pipe buffer to ask for, in bytes: what one batch of blocks takes.
 const PIPE_SIZE: usize = 1 << 20;
 
+/// The unit a guest sees.
+const SECTOR: u64 = 512;
+
 /// A sequence of bytes of unknown length.
 #[derive(Debug)]
 pub struct Stream {
     file: File,
     path: PathBuf,
     position: u64,
+    /// Bytes that were looked at, to be read yet.
+    peeked: Vec<u8>,
+    /// Whether zeros up to a whole sector follow the last byte, and how many once the end was seen.
+    pads: bool,
+    padding: Option<u64>,
+    /// How many of them are still to be read.
+    padding_left: u64,
 }
 
 impl Stream {
     /// Wraps an open file; enlarges its pipe buffer if it is a pipe and the system allows.
     pub(crate) fn new(file: File, path: &Path) -> Self {
         enlarge_pipe(&file);
-        Stream { file, path: path.to_path_buf(), position: 0 }
+        let path = path.to_path_buf();
+        Stream { file, path, position: 0, peeked: Vec::new(), pads: false, padding: None, padding_left: 0 }
+    }
+
+    /// Lets zeros follow the last byte up to a multiple of 512, as a guest would see a raw file of the
+    /// same bytes. Only before the first read.
+    pub fn pad_to_sectors(&mut self) {
+        self.pads = true;
+    }
+
+    /// How many zeros follow the last byte: known once the end was reached, 0 until then.
+    pub fn padded_by(&self) -> u64 {
+        self.padding.unwrap_or(0)
+    }
+
+    /// Looks at the next `len` bytes without taking them; fewer are left if it returns fewer.
+    pub fn peek(&mut self, len: usize) -> Result<&[u8], Error> {
+        let mut bytes = std::mem::take(&mut self.peeked);
+        let mut done = bytes.len();
+        bytes.resize(len.max(done), 0);
+        while done < len {
+            match self.read_file(&mut bytes[done..]) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) => {
+                    let offset = self.position + done as u64;
+                    return Err(Error::io_at(&self.path, Operation::Read, offset, error));
+                }
+            }
+        }
+        bytes.truncate(done);
+        self.peeked = bytes;
+        Ok(&self.peeked)
     }
 
     /// The name to use in messages.
@@ -52,16 +94,13 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Stream {
     /// Reads what is there, and waits if there is nothing. Waits too where the descriptor is set not to
     /// wait, as one shared with another program may be. Goes on after signals.
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    fn read_file(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.file.read(buf) {
-                Ok(count) => {
-                    self.position += count as u64;
-                    return Ok(count);
-                }
+                Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let mut wait = [PollFd::new(&self.file, PollFlags::IN)];
@@ -70,6 +109,37 @@ impl Read for Stream {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    fn read_stored(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.peeked.is_empty() {
+            return self.read_file(buf);
+        }
+        let count = self.peeked.len().min(buf.len());
+        buf[..count].copy_from_slice(&self.peeked[..count]);
+        self.peeked.drain(..count);
+        Ok(count)
+    }
+}
+
+impl Read for Stream {
+    /// Reads what is there, and waits if there is nothing.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut count = match self.padding {
+            None => self.read_stored(buf)?,
+            Some(_) => 0,
+        };
+        if count == 0 && !buf.is_empty() && self.pads {
+            if self.padding.is_none() {
+                self.padding_left = self.position.next_multiple_of(SECTOR) - self.position;
+                self.padding = Some(self.padding_left);
+            }
+            count = self.padding_left.min(buf.len() as u64) as usize;
+            buf[..count].fill(0);
+            self.padding_left -= count as u64;
+        }
+        self.position += count as u64;
+        Ok(count)
     }
 }
 

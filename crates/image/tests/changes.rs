@@ -7,7 +7,7 @@ use std::io;
 
 use common::{WAYS, assert_holds, open, read};
 use verisum_image::{Error, Image, OpenOptions, Operation};
-use verisum_testkit::{Run, cache, content, data_byte, fault, paint};
+use verisum_testkit::{Run, content, data_byte, fault, paint};
 
 const LENGTH: u64 = 1 << 20;
 
@@ -104,7 +104,6 @@ fn a_bad_block_is_an_error_that_names_its_place() {
     let path = bad.path.with_file_name("image");
     std::fs::rename(&bad.path, &path).unwrap();
     for way in WAYS {
-        cache::forget(&path).unwrap();
         let image = open(&path, &way);
         for range in [0..bad.length, bad.bad_offset..bad.bad_offset + 4096] {
             assert_eio(&read(&image, range, 0).unwrap_err(), bad.bad_offset);
@@ -125,7 +124,6 @@ fn a_device_that_fails_is_an_error_and_may_recover() {
     let bytes = content(&[Run::data(LENGTH)]);
     let Some(file) = fault::SwitchedFile::new(&bytes) else { return };
     for way in WAYS {
-        cache::forget(&file.path()).unwrap();
         let image = open(&file.path(), &way);
         file.fail(true);
         assert_eio(&read(&image, 65_536..LENGTH, 0).unwrap_err(), 65_536);

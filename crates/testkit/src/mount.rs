@@ -117,6 +117,22 @@ impl Mount {
         self.mount().unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// Makes the loop device read and write its backing file past the page cache, so that nothing is
+    /// cached twice and what is not cached here comes from the disk. Returns whether that is so now.
+    pub fn bypass_cache_of_backing_file(&self) -> bool {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let path = self.path();
+        let mut lines = mounts.lines().map(|line| line.split(' '));
+        let device =
+            lines.find_map(|mut words| words.next().filter(|_| words.next().map(Path::new) == Some(&path)));
+        match device {
+            Some(device) if self.kind != FsKind::Tmpfs => {
+                run(Command::new("losetup").args(["--direct-io=on", device])).is_ok()
+            }
+            _ => self.kind == FsKind::Tmpfs,
+        }
+    }
+
     fn image_path(&self) -> PathBuf {
         self.folder.path().join("image")
     }

@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use verisum_image::{AlignedBuffer, Error, Extent, ExtentKind, Image, OpenOptions, RawImage};
+use verisum_testkit::cache;
 
 /// Both ways to read.
 pub const WAYS: [OpenOptions; 2] =
     [OpenOptions { cache: false, sector_padding: false }, OpenOptions { cache: true, sector_padding: false }];
 
+/// Opens an image of which nothing is cached, so that direct reads are direct.
 pub fn open(path: &Path, options: &OpenOptions) -> RawImage {
+    cache::forget(path).unwrap();
     RawImage::open(path, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
