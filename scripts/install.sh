@@ -99,17 +99,7 @@ completions() {
 }
 
 pkg_config_file() {
-    cat <<END
-prefix=$PREFIX
-libdir=$LIBDIR
-includedir=\${prefix}/include
-
-Name: blkhash
-Description: The block hash of disk images
-Version: $version
-Libs: -L\${libdir} -lblkhash
-Cflags: -I\${includedir}
-END
+    sed -e "s|@PREFIX@|$PREFIX|" -e "s|@LIBDIR@|$LIBDIR|" -e "s|@VERSION@|$version|" crates/capi/blkhash.pc.in
 }
 
 main
