@@ -50,7 +50,7 @@ fn on_file_system(kind: FsKind) {
     let Some(mount) = Mount::new(kind, 512 * MIB) else { return };
     let path = mount.path().join("image");
     edge_lengths_are_read(&path);
-    every_alignment_is_read(&path);
+    every_alignment_is_read(kind, &path);
     extents_are_those_painted(&path);
     preallocated_space_is_zeros(&path);
     bytes_not_yet_on_disk_are_read(&path);
@@ -78,7 +78,7 @@ fn edge_lengths_are_read(path: &Path) {
     }
 }
 
-fn every_alignment_is_read(path: &Path) {
+fn every_alignment_is_read(kind: FsKind, path: &Path) {
     let runs = [Run::data(150_001), Run::hole(100_000), Run::data(33), Run::zero(9000), Run::data(70_000)];
     paint(path, &runs).unwrap();
     let expected = std::fs::read(path).unwrap();
@@ -96,8 +96,10 @@ fn every_alignment_is_read(path: &Path) {
                 }
             }
         }
-        // No direct read was tried that the file system had to refuse.
-        assert_eq!(image.is_direct(), !way.cache);
+        // No direct read was tried that the file system had to refuse; tmpfs may refuse them all.
+        if kind != FsKind::Tmpfs {
+            assert_eq!(image.is_direct(), !way.cache);
+        }
     }
 }
 
@@ -188,20 +190,24 @@ fn the_cache_is_left_alone(kind: FsKind, path: &Path) {
     };
     let Some(resident) = read_all() else { return };
     assert!(resident <= 64 * KIB, "{resident} bytes were brought in");
-    let cached = std::fs::read(path).unwrap();
-    assert_eq!(cached.len() as u64, length);
-    let before = cache::resident(path).unwrap();
-    assert!(before >= length);
     let from_disk = || -> Option<u64> {
         let counts = std::fs::read_to_string("/proc/thread-self/io").ok()?;
         counts.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())
     };
-    let (disk_before, resident) = (from_disk(), read_all());
-    assert_eq!(resident, Some(before));
-    assert_eq!(from_disk(), disk_before, "what is cached is not read from the disk");
+    // The kernel may take pages away at any time for reasons of its own, but not every time.
+    let is_used_and_kept = || {
+        // A page that a read asked not to keep, and that stayed, stays marked: it must go first.
+        cache::forget(path).unwrap();
+        assert_eq!(std::fs::read(path).unwrap().len() as u64, length);
+        let before = (from_disk(), cache::resident(path));
+        let after = (read_all(), from_disk());
+        before == (after.1, after.0) && after.0 >= Some(length)
+    };
+    assert!((0..5).any(|_| is_used_and_kept()), "what is cached is not read from the disk, and stays");
     cache::forget(path).unwrap();
+    let before = from_disk();
     read_all();
-    assert!(from_disk() >= disk_before.map(|bytes| bytes + length), "what is not cached is");
+    assert!(from_disk() >= before.map(|bytes| bytes + length), "what is not cached is");
 }
 
 fn long_sparse_files_are_mapped(path: &Path, length: u64) {

@@ -61,8 +61,6 @@ fn a_named_pipe_is_read_to_its_end() {
 #[test]
 fn a_pipe_named_by_its_descriptor_is_read() {
     let (reader, mut writer) = std::io::pipe().unwrap();
-    // A descriptor that does not wait must not make the reader fail.
-    rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NONBLOCK).unwrap();
     for folder in ["/dev/fd", "/proc/self/fd"] {
         let mut stream = stream(&Path::new(folder).join(reader.as_raw_fd().to_string()));
         assert!(rustix::pipe::fcntl_getpipe_size(&reader).unwrap() > 65_536, "the buffer is larger");
@@ -211,6 +209,22 @@ fn standard_input_that_is_neither_is_a_stream() {
         let version = File::open("/proc/version").unwrap();
         assert_eq!(as_stdin(version, options), ("stream".into(), std::fs::read("/proc/version").unwrap()));
     }
+}
+
+/// As a program that shares the descriptor may have set it.
+#[test]
+fn standard_input_that_does_not_wait_is_waited_for() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NONBLOCK).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for piece in [&b"one"[..], b"two"] {
+                std::thread::sleep(Duration::from_millis(100));
+                writer.write_all(piece).unwrap();
+            }
+        });
+        assert_eq!(as_stdin(reader, "direct"), ("stream".into(), b"onetwo".to_vec()));
+    });
 }
 
 #[test]
