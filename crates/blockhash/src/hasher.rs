@@ -158,7 +158,8 @@ impl Hasher {
             }
             _ => self.append(blocks),
         });
-        if added.and_then(|()| self.append(tail)).is_err() {
+        if let Err(error) = added.and_then(|()| self.append(tail)) {
+            self.engine.sequencer.fail(error);
             ticket.failed();
         }
         Ok(())

@@ -23,12 +23,13 @@ pub struct Params {
     digest: Digest,
     block_size: u32,
     threads: usize,
+    around_start: fn(&mut dyn FnMut()),
 }
 
 impl Params {
     /// A block hash of `digest` with the default block size on one thread.
     pub fn new(digest: Digest) -> Params {
-        Params { digest, block_size: DEFAULT_BLOCK_SIZE, threads: 1 }
+        Params { digest, block_size: DEFAULT_BLOCK_SIZE, threads: 1, around_start: |start| start() }
     }
 
     /// Sets the block size in bytes: even and not zero.
@@ -49,6 +50,14 @@ impl Params {
         Ok(self)
     }
 
+    /// Has the threads of a [`Hasher`](crate::Hasher) started inside `around`, which must call what it is
+    /// given, once. What threads inherit from the one that starts them, such as blocked signals, can be
+    /// set there.
+    pub fn around_start(mut self, around: fn(&mut dyn FnMut())) -> Params {
+        self.around_start = around;
+        self
+    }
+
     /// The digest.
     pub fn digest(&self) -> &Digest {
         &self.digest
@@ -64,6 +73,11 @@ impl Params {
         self.threads
     }
 
+    /// Calls `start` inside what was given for it.
+    pub(crate) fn start(&self, start: &mut dyn FnMut()) {
+        (self.around_start)(start);
+    }
+
     /// How many blocks make a run: enough for the kernel's lanes, within the memory bound. `None` when
     /// not even one block fits, so that blocks must be hashed piece by piece.
     pub(crate) fn run_blocks(&self) -> Option<usize> {
@@ -73,6 +87,7 @@ impl Params {
     }
 
     /// Length in bytes of the pieces that a block is read in when it does not fit a worker's buffer.
+    #[cfg(feature = "image")]
     pub(crate) fn piece_len(&self) -> usize {
         RUN_BYTES / 4
     }

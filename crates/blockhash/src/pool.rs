@@ -269,16 +269,21 @@ pub(crate) struct Pool {
 impl Pool {
     /// Starts `count` threads, or as many as the system gives; fails when it gives none.
     pub(crate) fn start(engine: &Arc<Engine>, count: usize) -> Result<Pool, Error> {
-        let mut threads = Vec::with_capacity(count);
-        for _ in 0..count {
-            let engine = engine.clone();
-            match std::thread::Builder::new().name("blkhash".into()).spawn(move || engine.serve()) {
-                Ok(thread) => threads.push(thread),
-                Err(error) if threads.is_empty() => return Err(Error::Thread(error.kind())),
-                Err(_) => break,
+        let mut pool = Pool { engine: engine.clone(), threads: Vec::with_capacity(count) };
+        let mut failure = None;
+        engine.params.start(&mut || {
+            for _ in 0..count {
+                let engine = engine.clone();
+                match std::thread::Builder::new().name("blkhash".into()).spawn(move || engine.serve()) {
+                    Ok(thread) => pool.threads.push(thread),
+                    Err(error) => return failure = Some(error.kind()),
+                }
             }
+        });
+        match failure {
+            Some(kind) if pool.threads.is_empty() => Err(Error::Thread(kind)),
+            _ => Ok(pool),
         }
-        Ok(Pool { engine: engine.clone(), threads })
     }
 }
 
