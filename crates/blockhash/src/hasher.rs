@@ -128,8 +128,8 @@ impl Hasher {
     /// `token` back when they are no longer needed.
     ///
     /// # Safety
-    /// `data` stays valid and unchanged until its completion was taken, or this hasher was finished or
-    /// dropped.
+    /// `data` stays valid and unchanged until its completion was taken, or this hasher was finished
+    /// without an error, or dropped.
     #[allow(unsafe_code)]
     pub unsafe fn submit(&mut self, data: &[u8], token: usize) -> Result<(), Error> {
         let queue = self.queue.clone().ok_or(Error::NoQueue)?;
