@@ -9,10 +9,11 @@
 //!                                              [--only TEXT] [--uncached] [FILE...]
 //! ```
 //!
-//! Without FILE it makes ext4, XFS and Btrfs on loop devices, and tmpfs, and measures each, from the page
-//! cache and without (the latter as root only). Methods alternate; the median of the rounds is printed.
-//! `--work N` adds the words up N times, to see how a digest's time and the disk's overlap; `--only`
-//! keeps the methods whose name contains TEXT.
+//! Without FILE it makes ext4, XFS and Btrfs on loop devices, and tmpfs, and measures each from the page
+//! cache. With `--uncached` nothing is cached at the start of each run: as root, the caches of the whole
+//! machine are dropped. Methods alternate; the median of the rounds is printed. `--work N` adds the words
+//! up N times, to see how a digest's time and the disk's overlap; `--only` keeps the methods whose name
+//! contains TEXT.
 #![allow(clippy::print_stdout)]
 
 mod methods;
@@ -30,18 +31,18 @@ struct Options {
     threads: Vec<usize>,
     rounds: usize,
     work: usize,
-    uncached_only: bool,
+    uncached: bool,
     only: String,
     files: Vec<PathBuf>,
 }
 
 fn options() -> Options {
     let mut options = Options {
-        size: 1 << 30,
-        threads: vec![1, 2],
+        size: 512 << 20,
+        threads: vec![std::thread::available_parallelism().map_or(1, usize::from)],
         rounds: 5,
         work: 1,
-        uncached_only: false,
+        uncached: false,
         only: String::new(),
         files: vec![],
     };
@@ -55,7 +56,7 @@ fn options() -> Options {
             "--threads" => options.threads = vec![value().parse().expect("a number")],
             "--rounds" => options.rounds = value().parse().expect("a number"),
             "--work" => options.work = value().parse().expect("a number"),
-            "--uncached" => options.uncached_only = true,
+            "--uncached" => options.uncached = true,
             "--only" => options.only = value(),
             _ => options.files.push(argument.into()),
         }
@@ -67,27 +68,27 @@ fn main() {
     let options = options();
     if options.files.is_empty() {
         for kind in FsKind::ALL {
+            if kind == FsKind::Tmpfs && options.uncached {
+                continue;
+            }
             let Some(mount) = Mount::new(kind, options.size * 5 / 4 + (256 << 20)) else { continue };
             let direct = mount.bypass_cache_of_backing_file();
             let path = mount.path().join("image");
             paint(&path, &[Run::data(options.size)]).expect("a painted file");
             let note = if direct { "" } else { ", backing file cached" };
-            measure(&format!("{}{note}", kind.name()), &path, &options, kind != FsKind::Tmpfs);
+            measure(&format!("{}{note}", kind.name()), &path, &options);
         }
     }
     for path in &options.files {
-        measure(&path.display().to_string(), path, &options, true);
+        measure(&path.display().to_string(), path, &options);
     }
 }
 
-fn measure(name: &str, path: &Path, options: &Options, uncached: bool) {
+fn measure(name: &str, path: &Path, options: &Options) {
     for &threads in &options.threads {
-        if !options.uncached_only {
-            table(&format!("{name}, cached, {threads} threads"), path, threads, options, &cached(), true);
-        }
-        if uncached {
-            table(&format!("{name}, uncached, {threads} threads"), path, threads, options, &cold(), false);
-        }
+        let state = if options.uncached { "uncached" } else { "cached" };
+        let methods = if options.uncached { cold() } else { cached() };
+        table(&format!("{name}, {state}, {threads} threads"), path, threads, options, &methods);
     }
 }
 
@@ -125,14 +126,14 @@ fn cold() -> Vec<Method> {
     methods
 }
 
-fn table(title: &str, path: &Path, threads: usize, options: &Options, methods: &[Method], cached: bool) {
+fn table(title: &str, path: &Path, threads: usize, options: &Options, methods: &[Method]) {
     let methods: Vec<_> = methods.iter().filter(|m| m.to_string().contains(&options.only)).collect();
     let mut seconds = vec![vec![]; methods.len()];
     for _ in 0..options.rounds {
         for (method, seconds) in methods.iter().zip(&mut seconds) {
-            match cached {
-                true => drop(methods::run(&Method::Buffered { piece: MIB, drop_behind: false }, path, 2, 1)),
-                false => forget_everything(path),
+            match options.uncached {
+                false => drop(methods::run(&Method::Buffered { piece: MIB, drop_behind: false }, path, 2, 1)),
+                true => forget_everything(path),
             }
             seconds.push(methods::run(method, path, threads, options.work));
         }
@@ -147,7 +148,7 @@ fn table(title: &str, path: &Path, threads: usize, options: &Options, methods: &
             continue;
         };
         // What the method leaves in the page cache of a file that was not in it.
-        if !cached {
+        if options.uncached {
             forget_everything(path);
             methods::run(method, path, threads, options.work);
         }
