@@ -1,6 +1,6 @@
 //! MD4, RFC 1320.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Md4;
@@ -11,8 +11,9 @@ impl<V: Vector<Word = u32>> Compress<V, 4, 16> for Md4 {
     #[inline(always)]
     fn compress(token: V::Token, state: &mut [V; 4], block: [V; 16]) {
         let [mut a, mut b, mut c, mut d] = *state;
-        let k2 = V::splat(token, 0x5a827999);
-        let k3 = V::splat(token, 0x6ed9eba1);
+        let [k2, k3] = *opaque(&[0x5a827999, 0x6ed9eba1]);
+        let k2 = V::splat(token, k2);
+        let k3 = V::splat(token, k3);
 
         macro_rules! step1 {
             ($word:expr, $rotation:expr, $a:ident, $b:ident, $c:ident, $d:ident) => {

@@ -1,6 +1,6 @@
 //! MD5, RFC 1321.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Md5;
@@ -25,12 +25,13 @@ impl<V: Vector<Word = u32>> Compress<V, 4, 16> for Md5 {
     #[inline(always)]
     fn compress(token: V::Token, state: &mut [V; 4], block: [V; 16]) {
         let [mut a, mut b, mut c, mut d] = *state;
+        let k = opaque(&K);
 
         // Everything that does not wait for the last step is added first: the
         // chain from step to step is what limits MD5.
         macro_rules! step {
             ($function:ident, $i:expr, $word:expr, $a:ident, $b:ident, $c:ident, $d:ident) => {
-                let early = $a + (block[$word % 16] + V::splat(token, K[$i]));
+                let early = $a + (block[$word % 16] + V::splat(token, k[$i]));
                 let mixed = early + $function!($b, $c, $d);
                 $a = $b + mixed.rotate_left(ROTATIONS[$i / 16][$i % 4]);
             };

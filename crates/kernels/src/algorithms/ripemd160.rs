@@ -1,6 +1,6 @@
 //! RIPEMD-160, by Dobbertin, Bosselaers and Preneel (1996); ISO/IEC 10118-3.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Ripemd160;
@@ -43,6 +43,7 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Ripemd160 {
     #[inline(always)]
     fn compress(token: V::Token, state: &mut [V; 5], block: [V; 16]) {
         let [mut a, mut b, mut c, mut d, mut e] = *state;
+        let k = opaque(&[LEFT_K, RIGHT_K]);
         let [mut aa, mut bb, mut cc, mut dd, mut ee] = *state;
 
         macro_rules! f1 {
@@ -90,7 +91,7 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Ripemd160 {
                 line!(
                     $left,
                     LEFT_WORDS[$round][$i],
-                    LEFT_K[$round],
+                    k[0][$round],
                     LEFT_ROTATIONS[$round][$i],
                     $a,
                     $b,
@@ -101,7 +102,7 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Ripemd160 {
                 line!(
                     $right,
                     RIGHT_WORDS[$round][$i],
-                    RIGHT_K[$round],
+                    k[1][$round],
                     RIGHT_ROTATIONS[$round][$i],
                     $aa,
                     $bb,

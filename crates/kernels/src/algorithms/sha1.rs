@@ -1,9 +1,12 @@
 //! SHA-1, FIPS 180-4.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Sha1;
+
+/// The constant of each twenty steps.
+const K: [u32; 4] = [0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6];
 
 impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Sha1 {
     const BIG_ENDIAN: bool = true;
@@ -11,6 +14,7 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Sha1 {
     #[inline(always)]
     fn compress(token: V::Token, state: &mut [V; 5], block: [V; 16]) {
         let [mut a, mut b, mut c, mut d, mut e] = *state;
+        let constants = opaque(&K);
         // The last sixteen words of the message schedule, round after round.
         let mut w = block;
 
@@ -37,7 +41,7 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Sha1 {
         }
         macro_rules! twenty {
             ($function:ident, $k:expr, $i:expr) => {
-                let k = V::splat(token, $k);
+                let k = V::splat(token, constants[$k]);
                 five!($function, k, $i);
                 five!($function, k, $i + 5);
                 five!($function, k, $i + 10);
@@ -60,10 +64,10 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Sha1 {
             };
         }
 
-        twenty!(choose, 0x5a827999, 0);
-        twenty!(parity, 0x6ed9eba1, 20);
-        twenty!(majority, 0x8f1bbcdc, 40);
-        twenty!(parity, 0xca62c1d6, 60);
+        twenty!(choose, 0, 0);
+        twenty!(parity, 1, 20);
+        twenty!(majority, 2, 40);
+        twenty!(parity, 3, 60);
 
         *state = [state[0] + a, state[1] + b, state[2] + c, state[3] + d, state[4] + e];
     }

@@ -1,6 +1,6 @@
 //! SHA-256, and SHA-224 which differs only in the initial state, FIPS 180-4.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Sha256;
@@ -72,7 +72,7 @@ impl<V: Vector<Word = u32>> Compress<V, 8, 16> for Sha256 {
             };
         }
 
-        let (k, later) = K.as_chunks::<16>().0.split_at(1);
+        let (k, later) = opaque(&K).as_chunks::<16>().0.split_at(1);
         let k = k[0];
         eight!(nothing, k, 0);
         eight!(nothing, k, 8);

@@ -1,6 +1,6 @@
 //! SHA-512, and SHA-384 and SHA-512/t which differ only in the initial state, FIPS 180-4.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Sha512;
@@ -144,7 +144,7 @@ impl<V: Vector<Word = u64>> Compress<V, 8, 16> for Sha512 {
             };
         }
 
-        let (k, later) = K.as_chunks::<16>().0.split_at(1);
+        let (k, later) = opaque(&K).as_chunks::<16>().0.split_at(1);
         let k = k[0];
         eight!(nothing, k, 0);
         eight!(nothing, k, 8);

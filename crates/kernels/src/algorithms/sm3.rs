@@ -1,6 +1,6 @@
 //! SM3, GB/T 32905-2016; also ISO/IEC 10118-3 and draft-sca-cfrg-sm3.
 
-use super::Compress;
+use super::{Compress, opaque};
 use crate::vector::Vector;
 
 pub(crate) struct Sm3;
@@ -81,7 +81,7 @@ impl<V: Vector<Word = u32>> Compress<V, 8, 16> for Sm3 {
             };
         }
 
-        let (k, later) = K.as_chunks::<16>().0.split_at(1);
+        let (k, later) = opaque(&K).as_chunks::<16>().0.split_at(1);
         let k = k[0];
         four!(nothing, xor_all, xor_all, k, 0);
         four!(nothing, xor_all, xor_all, k, 4);

@@ -5,7 +5,7 @@ use core::ops::{Add, BitAnd, BitOr, BitXor};
 
 use super::Avx2;
 use crate::algorithms::*;
-use crate::vector::Vector;
+use crate::vector::{Pair, Vector};
 
 macro_rules! kernels {
     ($($function:ident = $algorithm:ty, $vector:ty;)*) => {
@@ -30,15 +30,17 @@ macro_rules! kernels {
 }
 
 kernels! {
-    md4 = Md4, U32x8;
-    md5 = Md5, U32x8;
+    md4x16 = Md4, Pair<U32x8>;
+    md5x16 = Md5, Pair<U32x8>;
     ripemd160 = Ripemd160, U32x8;
     sha1 = Sha1, U32x8;
     sha256 = Sha256, U32x8;
     sm3 = Sm3, U32x8;
     blake2s = Blake2s, U32x8;
     sha512 = Sha512, U64x4;
+    sha512x8 = Sha512, Pair<U64x4>;
     blake2b = Blake2b, U64x4;
+    blake2bx8 = Blake2b, Pair<U64x4>;
     keccak9 = Keccak<9>, U64x4;
     keccak13 = Keccak<13>, U64x4;
     keccak17 = Keccak<17>, U64x4;

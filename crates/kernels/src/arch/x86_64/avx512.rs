@@ -35,6 +35,7 @@ kernels! {
     md5 = Md5, U32x16;
     md5x32 = Md5, Pair<U32x16>;
     ripemd160 = Ripemd160, U32x16;
+    ripemd160x32 = Ripemd160, Pair<U32x16>;
     sha1 = Sha1, U32x16;
     sha256 = Sha256, U32x16;
     sm3 = Sm3, U32x16;
