@@ -1,1 +1,23 @@
-//! Checksums for people who keep data for years
+//! The programs `verisum` and `blksum`.
+//!
+//! Arguments are parsed into plain values first, then into what the libraries take; commands are thin.
+//! Everything that is printed goes through [`render`], everything that fails is a [`failure::Failure`],
+//! and every way to end is in [`exit`]. This is no library for others: use `verisum-blockhash`.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod blksum;
+mod commands;
+mod digests;
+mod exit;
+mod failure;
+mod getopt;
+mod input;
+mod kernel;
+mod render;
+mod sizes;
+mod verisum;
+
+pub use blksum::main as blksum;
+pub use verisum::main as verisum;

@@ -1,0 +1,142 @@
+//! The command line of `verisum`, as it is typed. Nothing here looks at files or digests.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything asked for was done, and nothing is wrong
+  1  a mismatch or corruption was found
+  2  bad usage: an unknown option, digest or value
+  3  something could not be checked, read or written, and nothing worse was found";
+
+const ENVIRONMENT: &str = "\
+Environment:
+  VERISUM_KERNEL  the highest SIMD level to use: portable, shani, avx2 or avx512.
+                  It never changes a value.";
+
+/// Checksums for people who keep data for years
+#[derive(Debug, Parser)]
+#[command(name = "verisum", version, after_help = EXIT_CODES, after_long_help = with_environment())]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Verisum {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Disk images: one checksum for an image in any form
+    Image {
+        #[command(subcommand)]
+        command: ImageCommand,
+    },
+    /// List the digests, and who computes each on this machine
+    Digests(DigestsArgs),
+    /// Show what verisum does, on a disk image made for the purpose
+    Demo,
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man {
+        /// The folder to write them to
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+}
+
+/// The verbs of `verisum image`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Print the block hash of disk images
+    #[command(
+        long_about = "Print the block hash of disk images: raw files, block devices and pipes.\n\n\
+            The value is that of what a guest sees: the same whether the image is sparse or full, a file, \
+            a device or a pipe. It depends on the digest and the block size and on nothing else. Holes \
+            are not read. It is not the digest of the file, which sha256sum prints.",
+        after_help = EXIT_CODES,
+        after_long_help = with_environment()
+    )]
+    Sum(SumArgs),
+}
+
+/// What `verisum image sum` takes.
+#[derive(Args, Debug)]
+pub(crate) struct SumArgs {
+    /// The digest; `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
+    pub(crate) algorithm: String,
+
+    /// The block size in bytes, or with k, M or G in their multiples of 1024; it changes the value
+    #[arg(long, value_name = "N", default_value = "64k")]
+    pub(crate) block_size: String,
+
+    /// Workers, 1 to 128; without it, as many as this process may use cores
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<String>,
+
+    /// Read through the page cache instead of past it
+    #[arg(short, long)]
+    pub(crate) cache: bool,
+
+    /// Hash exactly the bytes that are there, also if they are not whole sectors of 512
+    #[arg(long)]
+    pub(crate) exact: bool,
+
+    /// What the files are: raw hashes the bytes of the files themselves
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// Print a line of JSON for each image
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show progress on standard error, if that is a terminal
+    #[arg(short, long)]
+    pub(crate) progress: bool,
+
+    /// Raw files, block devices and pipes; `-`, or none at all, is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<OsString>,
+}
+
+/// What the bytes of an image file mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Raw, unless the first bytes are those of another format, which is refused
+    #[default]
+    Auto,
+    /// Raw
+    Raw,
+}
+
+/// What `verisum digests` takes.
+#[derive(Args, Debug)]
+pub(crate) struct DigestsArgs {
+    /// Print a line of JSON for each digest
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn with_environment() -> String {
+    format!("{EXIT_CODES}\n\n{ENVIRONMENT}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Verisum::command().debug_assert();
+    }
+}

@@ -1,0 +1,7 @@
+//! The program `blksum`, with the options, output and exit codes of blkhash's.
+
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    verisum_cli::blksum()
+}

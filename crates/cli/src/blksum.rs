@@ -1,0 +1,197 @@
+//! `blksum`: the options, output and exit codes of the program of that name of the blkhash project.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use verisum_blockhash::{DEFAULT_BLOCK_SIZE, Params};
+use verisum_digest::{ALGORITHMS, Class, Digest};
+
+use crate::commands::image_sum;
+use crate::exit::BLKSUM_FAILURE;
+use crate::failure::Failure;
+use crate::getopt::{self, Definition, Found};
+use crate::input::{self, Formats, How, Input};
+use crate::render::{self, Output, names};
+use crate::{digests, kernel, sizes};
+
+const PROGRAM: &str = "blksum";
+
+/// The largest queue that can be asked for.
+const MAX_QUEUE_DEPTH: usize = 128;
+
+const HELP: &str = "\
+Print the block hash of a disk image
+
+    blksum [-d NAME|--digest NAME] [-p|--progress] [-c|--cache]
+           [-t N|--threads N] [--queue-depth N] [--read-size N]
+           [--block-size N] [-l|--list-digests] [-h|--help]
+           [FILENAME]
+
+  -d, --digest NAME    the digest (default sha256)
+  -p, --progress       show progress on standard error, if it is a terminal
+  -c, --cache          read through the page cache instead of past it
+  -t, --threads N      workers, 1 to 128 (default: one for each usable core)
+      --queue-depth N  1 to 128; checked, and without effect
+      --read-size N    a multiple of the block size; checked, and without effect
+      --block-size N   the block size (default 64k); it changes the value
+  -l, --list-digests   list the digests
+  -h, --help           show this
+
+Sizes may end in k, m or g. FILENAME is a raw file, a block device or a pipe;
+without it, or with -, standard input is read.
+";
+
+static OPTIONS: &[Definition] = &[
+    Definition { long: "digest", short: Some(b'd'), takes_value: true },
+    Definition { long: "progress", short: Some(b'p'), takes_value: false },
+    Definition { long: "cache", short: Some(b'c'), takes_value: false },
+    Definition { long: "threads", short: Some(b't'), takes_value: true },
+    Definition { long: "queue-depth", short: None, takes_value: true },
+    Definition { long: "read-size", short: None, takes_value: true },
+    Definition { long: "block-size", short: None, takes_value: true },
+    Definition { long: "list-digests", short: Some(b'l'), takes_value: false },
+    Definition { long: "help", short: Some(b'h'), takes_value: false },
+];
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let mut output = Output::new();
+    match run(&mut output).and_then(|()| output.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            render::say(PROGRAM, &message(&failure));
+            BLKSUM_FAILURE.into()
+        }
+    }
+}
+
+/// The words that scripts look for, where they differ from verisum's.
+fn message(failure: &Failure) -> String {
+    match failure {
+        Failure::UnknownDigest { name, .. } => {
+            format!("blkhash_new: Invalid argument (unknown digest: {})", names::quoted(name.as_ref()))
+        }
+        _ => failure.message(),
+    }
+}
+
+fn run(output: &mut Output) -> Result<(), Failure> {
+    match Arguments::parse(std::env::args_os().skip(1))? {
+        Action::Help => output.text(HELP),
+        Action::List => list(output),
+        Action::Sum(arguments) => arguments.sum(output),
+    }
+}
+
+/// What is asked for.
+#[derive(Debug)]
+enum Action {
+    Help,
+    List,
+    Sum(Arguments),
+}
+
+/// The command line as it was typed.
+#[derive(Debug, Default)]
+struct Arguments {
+    digest: Option<String>,
+    threads: Option<usize>,
+    block_size: Option<u32>,
+    cache: bool,
+    progress: bool,
+    name: Option<OsString>,
+}
+
+impl Arguments {
+    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Action, Failure> {
+        let mut parsed = Arguments::default();
+        let mut read_size = None;
+        for found in getopt::parse(OPTIONS, arguments).map_err(Failure::Usage)? {
+            let (option, value) = match found {
+                Found::Option(option, value) => (option, value.to_string_lossy().into_owned()),
+                Found::Operand(name) if parsed.name.is_none() => {
+                    parsed.name = Some(name);
+                    continue;
+                }
+                Found::Operand(name) => {
+                    return Err(Failure::Usage(format!("extra operand: {}", names::quoted(&name))));
+                }
+            };
+            match option {
+                "help" => return Ok(Action::Help),
+                "list-digests" => return Ok(Action::List),
+                "digest" => parsed.digest = Some(value),
+                "progress" => parsed.progress = true,
+                "cache" => parsed.cache = true,
+                "threads" => parsed.threads = Some(image_sum::threads(&value)?),
+                "block-size" => parsed.block_size = Some(sizes::block_size(&value)?),
+                "read-size" => read_size = Some(value),
+                // The rest is the queue's depth: there is no queue between reading and hashing here.
+                _ => check_queue_depth(value)?,
+            }
+        }
+        if let Some(value) = read_size {
+            check_read_size(value, parsed.block_size.unwrap_or(DEFAULT_BLOCK_SIZE))?;
+        }
+        Ok(Action::Sum(parsed))
+    }
+
+    fn sum(self, output: &mut Output) -> Result<(), Failure> {
+        let digest = digests::find(self.digest.as_deref().unwrap_or("sha256"), &kernel::policy()?)?;
+        let params = Params::new(digest).block_size(self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE));
+        let how = How {
+            params: params.map_err(|error| Failure::Usage(error.to_string()))?,
+            threads: self.threads,
+            cache: self.cache,
+            pad_files: true,
+            pad_streams: false,
+            formats: Formats::Qcow2,
+            stdin_formats: Formats::Raw,
+            progress: self.progress,
+        };
+        let input = Input::new(self.name.unwrap_or_else(|| "-".into()));
+        let sum = input::sum(&input, &how)?;
+        output.text(&format!("{}  ", sum.digest))?;
+        output.bytes(input.name().as_bytes())?;
+        output.text("\n")
+    }
+}
+
+fn check_queue_depth(value: String) -> Result<(), Failure> {
+    match value.parse() {
+        Ok(1..=MAX_QUEUE_DEPTH) => Ok(()),
+        _ => Err(Failure::Value {
+            option: "--queue-depth",
+            value,
+            must: format!("must be 1 to {MAX_QUEUE_DEPTH}"),
+        }),
+    }
+}
+
+/// Reads here are always a run of blocks, whatever is asked for.
+fn check_read_size(value: String, block_size: u32) -> Result<(), Failure> {
+    match sizes::parse(&value) {
+        Some(bytes) if bytes > 0 && bytes % u64::from(block_size) == 0 => Ok(()),
+        _ => Err(Failure::Value {
+            option: "--read-size",
+            value,
+            must: format!("must be a multiple of the block size, {block_size}"),
+        }),
+    }
+}
+
+/// Prints the digests that blkhash has too and that this machine can compute, one a line.
+fn list(output: &mut Output) -> Result<(), Failure> {
+    let policy = kernel::policy()?;
+    let mut names: Vec<&str> = ALGORITHMS
+        .iter()
+        .filter(|one| matches!(one.class, Class::Cryptographic | Class::Null))
+        // Those of OpenSSL's legacy provider, which blkhash does not load.
+        .filter(|one| !matches!(one.id, "md4" | "whirlpool"))
+        .filter(|one| Digest::of(one, &policy).is_ok())
+        .map(|one| one.id)
+        .collect();
+    names.sort_unstable();
+    names.iter().try_for_each(|name| output.line(name))
+}

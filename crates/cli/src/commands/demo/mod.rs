@@ -1,0 +1,234 @@
+//! `verisum demo`: what the tool is for, shown on a disk image made for the purpose.
+
+mod picture;
+mod scratch;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use verisum_blockhash::{MAX_THREADS, Params, Progress, hash_image};
+use verisum_image::{Image, OpenOptions, RawImage};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+use crate::sizes::human;
+use crate::{digests, kernel};
+use picture::Picture;
+use scratch::Scratch;
+
+/// A peer that takes longer than this on the first file is not run on the second.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Shows everything, and removes it.
+pub(crate) fn run(output: &mut Output) -> Result<Exit, Failure> {
+    let scratch = Scratch::new()?;
+    let result = Demo::new(&scratch, output)?.show();
+    scratch.remove()?;
+    result
+}
+
+struct Demo<'a> {
+    scratch: &'a Scratch,
+    output: &'a mut Output,
+    params: Params,
+    cores: usize,
+}
+
+/// A value and how long it took.
+struct Timed {
+    value: String,
+    time: Duration,
+}
+
+impl<'a> Demo<'a> {
+    fn new(scratch: &'a Scratch, output: &'a mut Output) -> Result<Demo<'a>, Failure> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
+        let digest = digests::find("sha256", &kernel::policy()?)?;
+        let params = Params::new(digest).threads(cores).map_err(|e| Failure::Usage(e.to_string()))?;
+        Ok(Demo { scratch, output, params, cores })
+    }
+
+    fn show(mut self) -> Result<Exit, Failure> {
+        let sparse = self.scratch.path("disk.img");
+        let full = self.scratch.path("full.img");
+        self.say("A disk image has many forms and one content: verisum gives it one checksum.")?;
+        self.say(&format!("Everything happens in {}, which goes away at the end.", self.scratch.folder()))?;
+
+        let length = self.make_image(&sparse)?;
+        let first = self.hash_sparse(&sparse, length)?;
+        let second = self.hash_full(&sparse, &full, length)?;
+        let third = self.hash_changed(&full, length)?;
+        self.compare(&sparse, &full, &first, &second)?;
+
+        if first.value != second.value || first.value == third.value {
+            let why = "the values are not as they should be: this is a bug, please report it".to_string();
+            return Err(Failure::Program { name: "demo".to_string(), why });
+        }
+        Ok(Exit::Clean)
+    }
+
+    fn make_image(&mut self, sparse: &Path) -> Result<u64, Failure> {
+        let length = self.scratch.image_length()?;
+        let picture = Picture::choose(length);
+        self.step(&format!("1. {}", picture.title()))?;
+        self.output.flush()?;
+        picture.make(self.scratch, sparse)?;
+        for command in picture.commands() {
+            self.command(&command)?;
+        }
+        let (length, allocated) = sizes(sparse)?;
+        self.say(&format!(
+            "It is {} long and takes {} of the disk; the rest is holes.",
+            human(length),
+            human(allocated)
+        ))?;
+        Ok(length)
+    }
+
+    fn hash_sparse(&mut self, sparse: &Path, length: u64) -> Result<Timed, Failure> {
+        let cores = match self.cores {
+            1 => "one core".to_string(),
+            several => format!("{several} cores"),
+        };
+        self.step(&format!("2. Its checksum, the block hash with SHA-256, on {cores}"))?;
+        self.command("verisum image sum --cache disk.img")?;
+        let timed = self.hash(sparse)?;
+        self.say(&format!("{}  disk.img", timed.value))?;
+        self.say(&format!("{}. The holes were not read.", took(&timed, length)))?;
+        Ok(timed)
+    }
+
+    fn hash_full(&mut self, sparse: &Path, full: &Path, length: u64) -> Result<Timed, Failure> {
+        self.step("3. The same image with its holes filled with zeros")?;
+        self.command("cp --sparse=never --reflink=never disk.img full.img")?;
+        self.output.flush()?;
+        picture::copy_in_full(sparse, full)?;
+        self.command("verisum image sum --cache full.img")?;
+        let timed = self.hash(full)?;
+        self.say(&format!("{}  full.img", timed.value))?;
+        let allocated = sizes(full)?.1;
+        self.say(&format!("{}, now with {} on the disk.", took(&timed, length), human(allocated)))?;
+        self.say("The same value: it is that of what a virtual machine sees, however it is stored.")?;
+        Ok(timed)
+    }
+
+    fn hash_changed(&mut self, full: &Path, length: u64) -> Result<Timed, Failure> {
+        let offset = length / 2 + 123;
+        self.step(&format!("4. One byte of it changed, that at {offset}"))?;
+        self.command(&format!("printf x | dd of=full.img bs=1 seek={offset} conv=notrunc"))?;
+        change_byte(full, offset)?;
+        self.command("verisum image sum --cache full.img")?;
+        let timed = self.hash(full)?;
+        self.say(&format!("{}  full.img", timed.value))?;
+        self.say("Another value.")?;
+        Ok(timed)
+    }
+
+    fn compare(&mut self, sparse: &Path, full: &Path, first: &Timed, second: &Timed) -> Result<(), Failure> {
+        let Some(peer) = Peer::find() else { return Ok(()) };
+        self.step("5. Beside a tool that reads every byte in turn")?;
+        self.row(["", "disk.img", "full.img"])?;
+        self.row(["verisum image sum --cache", &seconds(first.time), &seconds(second.time)])?;
+        self.output.flush()?;
+        let Some(slow) = peer.time(self.scratch, sparse)? else { return Ok(()) };
+        let slower = if slow > PATIENCE { None } else { peer.time(self.scratch, full)? };
+        let cell = |time: Option<Duration>| time.map_or("-".to_string(), seconds);
+        self.row([peer.words, &cell(Some(slow)), &cell(slower)])?;
+        let ratio = |ours: &Timed, theirs: Option<Duration>| match theirs {
+            Some(theirs) => format!("{:.1} times", theirs.as_secs_f64() / ours.time.as_secs_f64()),
+            None => "-".to_string(),
+        };
+        self.row(["verisum is faster by", &ratio(first, Some(slow)), &ratio(second, slower)])?;
+        self.say(&format!("(`{}` prints another value: the digest of the file itself.)", peer.words))
+    }
+
+    fn row(&mut self, [name, first, second]: [&str; 3]) -> Result<(), Failure> {
+        self.say(format!("{name:<28}{first:>12}{second:>12}").trim_end())
+    }
+
+    /// The block hash of a file, read through the page cache, where it still is after being written.
+    fn hash(&mut self, path: &Path) -> Result<Timed, Failure> {
+        self.output.flush()?;
+        let started = Instant::now();
+        let image = RawImage::open(path, &OpenOptions { cache: true, sector_padding: true })?;
+        let digest = hash_image(&image as &dyn Image, &self.params, &Progress::default())
+            .map_err(|error| Failure::Hash { name: path.to_path_buf(), error })?;
+        Ok(Timed { value: digest.to_string(), time: started.elapsed() })
+    }
+
+    fn step(&mut self, title: &str) -> Result<(), Failure> {
+        self.output.line("")?;
+        self.output.line(title)?;
+        self.output.line("")
+    }
+
+    fn command(&mut self, words: &str) -> Result<(), Failure> {
+        self.output.line(&format!("   $ {words}"))
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        self.output.line(&format!("   {text}"))
+    }
+}
+
+/// A program that digests a whole file in one stream.
+struct Peer {
+    words: &'static str,
+}
+
+impl Peer {
+    /// The first that is installed.
+    fn find() -> Option<Peer> {
+        let peers = [("openssl", "openssl dgst -sha256"), ("sha256sum", "sha256sum")];
+        let found = peers.into_iter().find(|(program, _)| scratch::find_program(program).is_some());
+        found.map(|(_, words)| Peer { words })
+    }
+
+    /// How long it takes for a file; nothing if it fails.
+    fn time(&self, scratch: &Scratch, path: &Path) -> Result<Option<Duration>, Failure> {
+        let mut words = self.words.split(' ');
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).arg(path);
+        let started = Instant::now();
+        let done = scratch.run(&mut command).is_ok();
+        Ok(done.then(|| started.elapsed()))
+    }
+}
+
+fn took(timed: &Timed, length: u64) -> String {
+    let rate = length as f64 / timed.time.as_secs_f64();
+    format!("{}, {} a second", seconds(timed.time), human(rate as u64))
+}
+
+fn seconds(time: Duration) -> String {
+    match time.as_secs_f64() {
+        short if short < 0.1 => format!("{:.1} ms", short * 1e3),
+        long => format!("{long:.2} s"),
+    }
+}
+
+/// Length in bytes of a file, and how many of them take room on the disk.
+fn sizes(path: &Path) -> Result<(u64, u64), Failure> {
+    let metadata = path.metadata().map_err(|error| Failure::File {
+        name: path.to_path_buf(),
+        operation: "stat",
+        error,
+    })?;
+    Ok((metadata.len(), metadata.blocks() * 512))
+}
+
+/// Makes sure that the byte at `offset` is another.
+fn change_byte(path: &Path, offset: u64) -> Result<(), Failure> {
+    let change = || {
+        let file = File::options().read(true).write(true).open(path)?;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, offset)?;
+        file.write_all_at(if byte == *b"x" { b"y" } else { b"x" }, offset)
+    };
+    change().map_err(|error| Failure::File { name: path.to_path_buf(), operation: "write", error })
+}

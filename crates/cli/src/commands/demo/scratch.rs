@@ -1,0 +1,129 @@
+//! A private folder that is gone at the end, however the end comes.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tempfile::TempDir;
+
+use crate::failure::Failure;
+
+/// The image's length in bytes where there is room for it and for a full copy of it.
+const IMAGE: u64 = 768 << 20;
+
+/// The least that still shows something.
+const SMALLEST_IMAGE: u64 = 48 << 20;
+
+/// The folder. Dropping it removes it too.
+pub(crate) struct Scratch {
+    folder: TempDir,
+    /// The program that is running for us.
+    child: Arc<Mutex<Option<Pid>>>,
+}
+
+impl Scratch {
+    /// Makes the folder, and a thread that removes it when a signal ends the program.
+    pub(crate) fn new() -> Result<Scratch, Failure> {
+        let parent = std::env::temp_dir();
+        let failed = |error| Failure::File { name: parent.clone(), operation: "create a folder", error };
+        // The thread comes first: a signal between the two must find it.
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let folder = tempfile::Builder::new().prefix("verisum-demo-").tempdir().map_err(failed)?;
+        let child = Arc::new(Mutex::new(None));
+        let (path, running) = (folder.path().to_path_buf(), child.clone());
+        let clean = move || {
+            if let Some(signal) = signals.forever().next() {
+                if let Some(child) = *running.lock().unwrap_or_else(PoisonError::into_inner) {
+                    let _ = kill_process(child, Signal::KILL);
+                }
+                remove(&path);
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        };
+        thread::Builder::new().spawn(clean).map_err(failed)?;
+        Ok(Scratch { folder, child })
+    }
+
+    /// The folder's name.
+    pub(crate) fn folder(&self) -> String {
+        self.folder.path().display().to_string()
+    }
+
+    /// The path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// How long an image may be so that it and a full copy fit well.
+    pub(crate) fn image_length(&self) -> Result<u64, Failure> {
+        let path = self.folder.path();
+        let space = rustix::fs::statvfs(path).map_err(|error| Failure::File {
+            name: path.to_path_buf(),
+            operation: "ask for free space",
+            error: error.into(),
+        })?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        let length = IMAGE.min(free / 3) >> 20 << 20;
+        if length < SMALLEST_IMAGE {
+            let error = io::ErrorKind::StorageFull.into();
+            return Err(Failure::File { name: path.to_path_buf(), operation: "write", error });
+        }
+        Ok(length)
+    }
+
+    /// Runs a program to its end.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<(), Failure> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let failed = |why: String| Failure::Program { name: name.clone(), why };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| failed(crate::failure::cause(&error)))?;
+        self.remember(Pid::from_raw(child.id() as i32));
+        let ended = child.wait_with_output();
+        self.remember(None);
+        let ended = ended.map_err(|error| failed(crate::failure::cause(&error)))?;
+        match ended.status.success() {
+            true => Ok(()),
+            false => Err(failed(format!(
+                "{}: {}",
+                ended.status,
+                String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ")
+            ))),
+        }
+    }
+
+    fn remember(&self, child: Option<Pid>) {
+        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = child;
+    }
+
+    /// Removes the folder and says if that failed.
+    pub(crate) fn remove(self) -> Result<(), Failure> {
+        let name = self.folder.path().to_path_buf();
+        self.folder.close().map_err(|error| Failure::File { name, operation: "remove", error })
+    }
+}
+
+/// Removes a folder into which another thread may still write.
+fn remove(path: &Path) {
+    for _ in 0..100 {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            _ => return,
+        }
+    }
+}
+
+/// A program on the search path, or where the system keeps those for root.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+}

@@ -1,0 +1,104 @@
+//! `verisum digests`: every digest by name, and who computes it here.
+
+use serde::Serialize;
+use verisum_digest::{ALGORITHMS, Algorithm, Digest, Policy};
+
+use crate::args::DigestsArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::kernel;
+use crate::render::{Output, names};
+
+/// Prints the table.
+pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let policy = kernel::policy()?;
+    let rows: Vec<Row> = ALGORITHMS.iter().map(|algorithm| Row::new(algorithm, &policy)).collect();
+    if arguments.json {
+        for row in &rows {
+            output.json(row)?;
+        }
+        return Ok(Exit::Clean);
+    }
+    let head = ["NAME", "BITS", "CLASS", "STREAM", "BATCH", "OTHER SPELLINGS"].map(str::to_string);
+    let mut lines = vec![head];
+    lines.extend(rows.iter().map(Row::columns));
+    print(&lines, output)?;
+    for row in rows {
+        if let Some(reason) = row.unavailable {
+            output.line(&format!("{}: {}", row.name, names::plain(&reason)))?;
+        }
+    }
+    Ok(Exit::Clean)
+}
+
+/// A digest, as JSON has it.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    bits: u32,
+    class: &'static str,
+    /// Who hashes one message at a time; none if nobody can here.
+    stream: Option<&'static str>,
+    /// How many messages are hashed side by side; none if one at a time.
+    batch: Option<Batch>,
+    aliases: &'static [&'static str],
+    /// The first 32 bits of the digest of digests in docs/digests.md.
+    verification: String,
+    /// Why nobody can.
+    unavailable: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Batch {
+    level: &'static str,
+    lanes: usize,
+}
+
+impl Row {
+    fn new(algorithm: &'static Algorithm, policy: &Policy) -> Row {
+        let digest = Digest::of(algorithm, policy);
+        let batch = digest.as_ref().ok().and_then(Digest::batch_level);
+        Row {
+            name: algorithm.id,
+            bits: algorithm.bits,
+            class: algorithm.class.name(),
+            stream: digest.as_ref().ok().map(Digest::stream_provider),
+            batch: batch.map(|(level, lanes)| Batch { level: level.name(), lanes }),
+            aliases: algorithm.aliases,
+            verification: format!("{:08x}", algorithm.verification),
+            unavailable: digest.err().map(|error| error.to_string()),
+        }
+    }
+
+    fn columns(&self) -> [String; 6] {
+        [
+            self.name.to_string(),
+            self.bits.to_string(),
+            self.class.to_string(),
+            self.stream.unwrap_or("unavailable").to_string(),
+            self.batch.as_ref().map_or("-".to_string(), |b| format!("{} × {}", b.level, b.lanes)),
+            self.aliases.join(" "),
+        ]
+    }
+}
+
+/// Prints columns as wide as their longest cell; the second is numbers.
+fn print<const N: usize>(lines: &[[String; N]], output: &mut Output) -> Result<(), Failure> {
+    let mut widths = [0; N];
+    for line in lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    for line in lines {
+        let mut text = String::new();
+        for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
+            match column {
+                1 => text.push_str(&format!("{cell:>width$}  ")),
+                _ => text.push_str(&format!("{cell:<width$}  ")),
+            }
+        }
+        output.line(text.trim_end())?;
+    }
+    Ok(())
+}

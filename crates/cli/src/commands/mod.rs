@@ -1,0 +1,7 @@
+//! One module for each verb.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod digests;
+pub(crate) mod image_sum;
+pub(crate) mod man;

@@ -1,0 +1,178 @@
+//! Everything that can go wrong, as one line for the user and one exit code.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use verisum_digest::Level;
+
+use crate::exit::Exit;
+use crate::kernel;
+use crate::render::names;
+
+/// Why something that was asked for was not done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line cannot be understood.
+    Usage(String),
+    /// The value of an option is not one that it takes.
+    Value { option: &'static str, value: String, must: String },
+    /// No digest has this name.
+    UnknownDigest { name: String, similar: Vec<&'static str> },
+    /// The environment asks for a SIMD level that nobody knows.
+    LevelUnknown(String),
+    /// The environment asks for a SIMD level that this processor lacks.
+    LevelMissing(Level),
+    /// A digest cannot be computed here.
+    Digest(verisum_digest::Error),
+    /// An image cannot be opened or read.
+    Image(Arc<verisum_image::Error>),
+    /// An image is in a format that would need to be decoded.
+    Format { name: PathBuf, format: &'static str, can_be_forced: bool },
+    /// The name is an address on a network.
+    Network { name: OsString },
+    /// Hashing failed for a reason other than the image.
+    Hash { name: PathBuf, error: verisum_blockhash::Error },
+    /// A file that is not an image cannot be made, read or written.
+    File { name: PathBuf, operation: &'static str, error: io::Error },
+    /// Another program failed.
+    Program { name: String, why: String },
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// The place of this failure among the exit codes of `verisum`.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Failure::Usage(_)
+            | Failure::Value { .. }
+            | Failure::UnknownDigest { .. }
+            | Failure::LevelUnknown(_)
+            | Failure::LevelMissing(_) => Exit::Usage,
+            _ => Exit::Unchecked,
+        }
+    }
+
+    /// What happened, in one line: the name, the operation, the cause.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Usage(what) => names::plain(what),
+            Failure::Value { option, value, must } => {
+                format!("{option}: {}: {must}", names::quoted(value.as_ref()))
+            }
+            Failure::UnknownDigest { name, similar } => {
+                format!("unknown digest: {}{}", names::quoted(name.as_ref()), hint(similar))
+            }
+            Failure::LevelUnknown(value) => {
+                let known: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
+                format!(
+                    "{}: {}: must be one of {}",
+                    kernel::VARIABLE,
+                    names::quoted(value.as_ref()),
+                    known.join(", ")
+                )
+            }
+            Failure::LevelMissing(level) => {
+                format!("{}: {}: this processor does not have it", kernel::VARIABLE, level.name())
+            }
+            Failure::Digest(error) => names::plain(&error.to_string()),
+            Failure::Image(error) => image_message(error),
+            Failure::Format { name, format, can_be_forced } => {
+                let way_out = match can_be_forced {
+                    true => " (--format raw hashes the bytes of the file itself)",
+                    false => "",
+                };
+                let name = names::quoted(name.as_os_str());
+                format!("{name}: open: {format} images are not supported yet{way_out}")
+            }
+            Failure::Network { name } => {
+                format!("{}: open: NBD is not supported yet", names::quoted(name))
+            }
+            Failure::Hash { name, error } => {
+                format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))
+            }
+            Failure::File { name, operation, error } => {
+                format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
+            }
+            Failure::Program { name, why } => {
+                format!("{}: {}", names::quoted(name.as_ref()), names::plain(why))
+            }
+            Failure::Output(error) => format!("standard output: write: {}", cause(error)),
+        }
+    }
+}
+
+impl From<verisum_image::Error> for Failure {
+    fn from(error: verisum_image::Error) -> Failure {
+        Failure::Image(Arc::new(error))
+    }
+}
+
+/// The image library's own text, with the name made fit for one line.
+fn image_message(error: &verisum_image::Error) -> String {
+    use verisum_image::Error;
+    match error {
+        Error::Io { path, operation, offset, source } => {
+            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), cause(source))
+        }
+        Error::NotAnImage { path, what } => format!("{}: open: {what}", names::quoted(path.as_os_str())),
+        Error::Changed { path, before, after } => format!(
+            "{}: read: the file changed while it was read ({before} bytes, then {after})",
+            names::quoted(path.as_os_str())
+        ),
+    }
+}
+
+/// An error's text without Rust's ` (os error 2)` tail, as other tools print it.
+pub(crate) fn cause(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    names::plain(&text[..end])
+}
+
+fn hint(similar: &[&str]) -> String {
+    match similar {
+        [] => " (`verisum digests` lists them)".to_string(),
+        [one] => format!(" (did you mean {one}?)"),
+        [most @ .., last] => format!(" (did you mean {} or {last}?)", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use verisum_image::{Error, Operation};
+
+    #[test]
+    fn messages_are_one_line() {
+        let path = Path::new("a\nb");
+        let errors = [
+            Error::io(path, Operation::Open, io::Error::from_raw_os_error(2)),
+            Error::NotAnImage { path: path.into(), what: "Is a directory" },
+            Error::Changed { path: path.into(), before: 5, after: 4 },
+        ];
+        let messages = errors.map(|error| Failure::from(error).message());
+        assert_eq!(
+            messages,
+            [
+                r"$'a\nb': open: No such file or directory",
+                r"$'a\nb': open: Is a directory",
+                r"$'a\nb': read: the file changed while it was read (5 bytes, then 4)",
+            ]
+        );
+    }
+
+    #[test]
+    fn unknown_digests_come_with_hints() {
+        let message = |similar: &[&'static str]| {
+            Failure::UnknownDigest { name: "x".to_string(), similar: similar.to_vec() }.message()
+        };
+        assert_eq!(message(&["a"]), "unknown digest: x (did you mean a?)");
+        assert_eq!(message(&["a", "b", "c"]), "unknown digest: x (did you mean a, b or c?)");
+        assert_eq!(message(&[]), "unknown digest: x (`verisum digests` lists them)");
+    }
+}

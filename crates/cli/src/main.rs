@@ -1,0 +1,7 @@
+//! The program `verisum`.
+
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    verisum_cli::verisum()
+}

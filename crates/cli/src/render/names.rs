@@ -1,0 +1,100 @@
+//! Names of files, which may be any bytes but NUL, in lines that must stay lines.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// Appends a line of `HEX  NAME` as the coreutils print it: a name with a backslash, newline or carriage
+/// return is escaped, and the line then begins with a backslash. All other bytes are as they are.
+pub(crate) fn sum_line(line: &mut Vec<u8>, digest: &str, name: &OsStr) {
+    let name = name.as_bytes();
+    let escape = name.iter().any(|byte| matches!(byte, b'\\' | b'\n' | b'\r'));
+    if escape {
+        line.push(b'\\');
+    }
+    line.extend_from_slice(digest.as_bytes());
+    line.extend_from_slice(b"  ");
+    for byte in name {
+        match byte {
+            b'\\' => line.extend_from_slice(b"\\\\"),
+            b'\n' => line.extend_from_slice(b"\\n"),
+            b'\r' => line.extend_from_slice(b"\\r"),
+            other => line.push(*other),
+        }
+    }
+    line.push(b'\n');
+}
+
+/// A name for a message of one line: as it is if it can be printed, else as a shell takes it, `$'a\nb'`.
+pub(crate) fn quoted(name: &OsStr) -> String {
+    match name.to_str() {
+        Some("") => "''".to_string(),
+        Some(text) if !text.contains(is_unprintable) => text.to_string(),
+        _ => format!("$'{}'", escaped(name.as_bytes(), true)),
+    }
+}
+
+/// A text for a message of one line: whatever cannot be printed is escaped.
+pub(crate) fn plain(text: &str) -> String {
+    escaped(text.as_bytes(), false)
+}
+
+fn escaped(bytes: &[u8], quotes: bool) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                '\\' | '\'' if quotes => text.extend(['\\', c]),
+                c if is_unprintable(c) => push_bytes(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c => text.push(c),
+            }
+        }
+        push_bytes(&mut text, chunk.invalid());
+    }
+    text
+}
+
+/// Bytes in octal, which unlike hexadecimal ends after three digits whatever follows.
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(text, "\\{byte:03o}");
+    }
+}
+
+/// Whether a character would move the cursor, end the line, or reverse the order of those after it.
+fn is_unprintable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &[u8]) -> Vec<u8> {
+        let mut line = Vec::new();
+        sum_line(&mut line, "00ff", OsStr::from_bytes(name));
+        line
+    }
+
+    #[test]
+    fn lines_are_those_of_coreutils() {
+        assert_eq!(line(b"disk.img"), b"00ff  disk.img\n");
+        assert_eq!(line(b" a\tb\xff'"), b"00ff   a\tb\xff'\n");
+        assert_eq!(line(b"a\nb\rc\\d"), b"\\00ff  a\\nb\\rc\\\\d\n");
+    }
+
+    #[test]
+    fn names_in_messages_are_one_line() {
+        let quoted = |bytes: &[u8]| super::quoted(OsStr::from_bytes(bytes));
+        assert_eq!(quoted(b"a b'c\\d"), r"a b'c\d");
+        assert_eq!(quoted("Bücher/größer".as_bytes()), "Bücher/größer");
+        assert_eq!(quoted(b""), "''");
+        assert_eq!(quoted(b"a\nb'c\\"), r"$'a\nb\'c\\'");
+        assert_eq!(quoted(b"\x1b[2J\xff1"), r"$'\033[2J\3771'");
+        assert_eq!(quoted("a\u{202e}b".as_bytes()), r"$'a\342\200\256b'");
+        assert_eq!(plain("it's\ta\nlist"), r"it's\ta\nlist");
+    }
+}

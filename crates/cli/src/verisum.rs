@@ -1,0 +1,106 @@
+//! `verisum`: parses, runs a command, says how it ended.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::args::{Command, ImageCommand, Verisum};
+use crate::commands;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output};
+
+/// The name at the start of messages.
+pub(crate) const PROGRAM: &str = "verisum";
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let mut output = Output::new();
+    let mut result = run(&mut output);
+    // What was found before a failure is printed; a full disk is a failure of its own.
+    if !matches!(result, Err(Failure::Output(_))) {
+        if let Err(failure) = output.flush() {
+            result = Err(failure);
+        }
+    }
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            render::say(PROGRAM, &failure.message());
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(output: &mut Output) -> Result<Exit, Failure> {
+    let arguments = match Verisum::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return no_arguments(&error, output),
+    };
+    match arguments.command {
+        Command::Image { command: ImageCommand::Sum(arguments) } => {
+            commands::image_sum::run(arguments, output)
+        }
+        Command::Digests(arguments) => commands::digests::run(&arguments, output),
+        Command::Demo => commands::demo::run(output),
+        Command::Completions { shell } => commands::completions::run(shell, output),
+        Command::Man { folder } => commands::man::run(&folder),
+    }
+}
+
+/// Help and version are printed; any other error becomes one line.
+fn no_arguments(error: &clap::Error, output: &mut Output) -> Result<Exit, Failure> {
+    let text = error.render();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            output.text(&text.to_string())?;
+            Ok(Exit::Clean)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Err(Failure::Usage("a command is missing (--help lists them)".to_string()))
+        }
+        _ => Err(Failure::Usage(one_line(&text.to_string()))),
+    }
+}
+
+/// The first paragraph of clap's message, and its advice.
+fn one_line(text: &str) -> String {
+    let mut paragraphs = text.split("\n\n");
+    let first = paragraphs.next().unwrap_or_default();
+    let mut line = words(first.strip_prefix("error: ").unwrap_or(first));
+    for paragraph in paragraphs {
+        if let Some(tip) = paragraph.trim_start().strip_prefix("tip: ") {
+            line = format!("{line} ({})", words(tip));
+        }
+    }
+    line
+}
+
+fn words(text: &str) -> String {
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_is_brief() {
+        let error = |arguments: &[&str]| {
+            one_line(&Verisum::try_parse_from(arguments).unwrap_err().render().to_string())
+        };
+        assert_eq!(
+            error(&["verisum", "image", "sum", "--thread", "3"]),
+            "unexpected argument '--thread' found (a similar argument exists: '--threads')"
+        );
+        assert_eq!(
+            error(&["verisum", "image", "sum", "-a"]),
+            "a value is required for '--algorithm <DIGEST>' but none was supplied"
+        );
+        assert_eq!(
+            error(&["verisum", "digest"]),
+            "unrecognized subcommand 'digest' (a similar subcommand exists: 'digests')"
+        );
+    }
+}
