@@ -48,24 +48,27 @@ impl Stream {
         self.padding.unwrap_or(0)
     }
 
-    /// Looks at the next `len` bytes without taking them; fewer are left if it returns fewer.
+    /// Looks at the next `len` bytes without taking them; fewer are left if it returns fewer. Padding is
+    /// not seen.
     pub fn peek(&mut self, len: usize) -> Result<&[u8], Error> {
         let mut bytes = std::mem::take(&mut self.peeked);
         let mut done = bytes.len();
         bytes.resize(len.max(done), 0);
+        let mut result = Ok(());
         while done < len {
             match self.read_file(&mut bytes[done..]) {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) => {
                     let offset = self.position + done as u64;
-                    return Err(Error::io_at(&self.path, Operation::Read, offset, error));
+                    result = Err(Error::io_at(&self.path, Operation::Read, offset, error));
+                    break;
                 }
             }
         }
         bytes.truncate(done);
         self.peeked = bytes;
-        Ok(&self.peeked)
+        result.map(|()| &self.peeked[..len.min(done)])
     }
 
     /// The name to use in messages.
@@ -92,9 +95,7 @@ impl Stream {
         }
         Ok(done)
     }
-}
 
-impl Stream {
     /// Reads what is there, and waits if there is nothing. Waits too where the descriptor is set not to
     /// wait, as one shared with another program may be. Goes on after signals.
     fn read_file(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -111,6 +112,7 @@ impl Stream {
         }
     }
 
+    /// Reads what was looked at, then from the file.
     fn read_stored(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.peeked.is_empty() {
             return self.read_file(buf);

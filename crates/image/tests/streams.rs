@@ -80,6 +80,35 @@ fn a_pipe_named_by_its_descriptor_is_read() {
 }
 
 #[test]
+fn looking_ahead_takes_nothing_and_padding_follows_the_end() {
+    for length in [0, 1, 3, 511, 512, 513, 5000] {
+        for (look, pads) in [(0, true), (4, true), (4, false), (600, true), (9000, true)] {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let mut expected = content(&[Run::data(length)]);
+            writer.write_all(&expected).unwrap();
+            let mut stream = stream(Path::new(&format!("/dev/fd/{}", reader.as_raw_fd())));
+            drop(writer);
+            if pads {
+                stream.pad_to_sectors();
+            }
+            for look in [look, look / 2, look] {
+                assert_eq!(stream.peek(look).unwrap(), &expected[..look.min(length as usize)]);
+            }
+            assert_eq!((stream.position(), stream.padded_by()), (0, 0));
+            let mut bytes = vec![0xEE; 8192];
+            // In two parts, of which the second ends with the padding.
+            let first = stream.fill(&mut bytes[..3]).unwrap();
+            let count = first + stream.fill(&mut bytes[first..]).unwrap();
+            expected.resize(if pads { length.next_multiple_of(512) } else { length } as usize, 0);
+            assert!(bytes[..count] == expected, "{length} bytes, {look} looked at");
+            assert_eq!(stream.padded_by(), expected.len() as u64 - length);
+            assert_eq!(stream.position(), count as u64);
+            assert_eq!(stream.fill(&mut bytes).unwrap(), 0);
+        }
+    }
+}
+
+#[test]
 fn files_of_the_kernel_are_streams() {
     for path in ["/proc/version", "/proc/self/maps", "/sys/kernel/mm/transparent_hugepage/enabled"] {
         let Ok(expected) = std::fs::read(path) else { continue };
