@@ -102,10 +102,12 @@ impl Hasher {
         self.append(head)?;
         // A few runs at once keep all workers busy; fewer are better gathered in the stage, so that
         // the caller can go on meanwhile.
-        let Mode::Runs(stage) = &self.mode else { return self.append(tail) };
-        let run_len = stage.run_len;
-        let at_least = if self.uses_pool() { 2 * run_len * self.threads() } else { run_len };
-        if blocks.len() >= at_least {
+        let in_place = match &self.mode {
+            Mode::Runs(stage) if self.uses_pool() => blocks.len() >= 2 * stage.run_len * self.threads(),
+            Mode::Runs(stage) => blocks.len() >= stage.run_len,
+            Mode::Long(_) => false,
+        };
+        if in_place {
             self.hash_in_place(blocks)?;
         } else {
             self.append(blocks)?;

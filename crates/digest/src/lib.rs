@@ -20,11 +20,7 @@ pub use digest::{Batch, Digest};
 pub use error::Error;
 pub use output::Output;
 pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};
-pub use verisum_kernels::Level;
-/// Whether all bytes are zero.
-pub fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|b| *b == 0)
-}
+pub use verisum_kernels::{Level, is_zero};
 
 /// The longest digest in the table, in bytes.
 pub const MAX_DIGEST_LEN: usize = 64;

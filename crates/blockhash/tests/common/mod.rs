@@ -1,6 +1,8 @@
 //! The vectors in `vectors/blockhash.json`.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+pub mod definition;
+
 use std::fs;
 use std::path::Path;
 
