@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -111,8 +112,7 @@ impl Mount {
     /// On tmpfs, which has no backing file, and if files are still open.
     pub fn edit_image(&mut self, edit: impl FnOnce(&Path)) {
         assert!(self.kind != FsKind::Tmpfs, "tmpfs has no backing file");
-        run(Command::new("umount").arg(self.path())).unwrap_or_else(|error| panic!("{error}"));
-        self.mounted = false;
+        self.unmount().unwrap_or_else(|error| panic!("{error}"));
         edit(&self.image_path());
         self.mount().unwrap_or_else(|error| panic!("{error}"));
     }
@@ -148,11 +148,23 @@ impl Mount {
         self.mounted = true;
         Ok(())
     }
+
+    fn unmount(&mut self) -> Result<(), String> {
+        // A child that another test is starting just now holds our files until it runs its program.
+        for _ in 0..100 {
+            if run(Command::new("umount").arg(self.path())).is_ok() {
+                self.mounted = false;
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        run(Command::new("umount").arg(self.path())).map(|_| self.mounted = false)
+    }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        if self.mounted && run(Command::new("umount").arg(self.path())).is_err() {
+        if self.mounted && self.unmount().is_err() {
             // A failed test may have left files open: the last of them closes it.
             let _ = run(Command::new("umount").arg("--lazy").arg(self.path()));
         }
