@@ -21,7 +21,9 @@ pub(crate) use md4::Md4;
 pub(crate) use md5::Md5;
 pub(crate) use ripemd160::Ripemd160;
 pub(crate) use sha1::Sha1;
-pub(crate) use sha256::{K as SHA256_K, Sha256};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use sha256::K as SHA256_K;
+pub(crate) use sha256::Sha256;
 pub(crate) use sha512::Sha512;
 pub(crate) use sm3::Sm3;
 
