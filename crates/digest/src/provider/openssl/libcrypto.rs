@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
 use libloading::Library;
@@ -35,6 +36,9 @@ pub struct LibCrypto {
     digest_final_xof: unsafe extern "C" fn(*mut c_void, *mut c_uchar, usize) -> c_int,
     provider_try_load: unsafe extern "C" fn(*mut c_void, *const c_char, c_int) -> *mut c_void,
     err_clear_error: unsafe extern "C" fn(),
+    /// Never read. The provider stays for the life of the process, and where nothing points to it, leak
+    /// checkers of programs that use a library of ours complain.
+    legacy: AtomicPtr<c_void>,
     _library: Library,
 }
 
@@ -77,6 +81,7 @@ impl LibCrypto {
             digest_final_xof: symbol!("EVP_DigestFinalXOF"),
             provider_try_load: symbol!("OSSL_PROVIDER_try_load"),
             err_clear_error: symbol!("ERR_clear_error"),
+            legacy: AtomicPtr::default(),
             _library: library,
         })
     }
@@ -112,10 +117,10 @@ impl LibCrypto {
     fn load_legacy(&self) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the name ends with NUL; 1 keeps the fall-back to the default provider. The
-            // handle is not kept: the provider stays for the life of the process.
+            // SAFETY: the name ends with NUL; 1 keeps the fall-back to the default provider.
             unsafe {
-                (self.provider_try_load)(ptr::null_mut(), c"legacy".as_ptr(), 1);
+                let handle = (self.provider_try_load)(ptr::null_mut(), c"legacy".as_ptr(), 1);
+                self.legacy.store(handle, Ordering::Relaxed);
                 (self.err_clear_error)();
             }
         });
