@@ -28,7 +28,13 @@ check() {
 
 fmt() { cargo fmt --all --check; }
 
-clippy() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
+clippy() {
+    if ! have cargo-clippy; then
+        warn "there is no clippy for $(command -v cargo); WITHOUT=clippy leaves it out"
+        return 1
+    fi
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+}
 
 rustdoc() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
 
