@@ -5,7 +5,7 @@ use verisum_digest::{ALGORITHMS, Digest, Error, Policy};
 use crate::failure::Failure;
 
 /// How many similar names an error lists.
-const MOST_SIMILAR: usize = 3;
+const MOST_SIMILAR: usize = 4;
 
 /// The digest of this name.
 pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
@@ -15,27 +15,32 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
     })
 }
 
-/// The ids of digests that may have been meant, best first.
+/// The ids of digests that were most likely meant, in the table's order.
 fn similar(name: &str) -> Vec<&'static str> {
     let wanted = name.to_lowercase().replace(['_', '/'], "-");
-    let mut found: Vec<(usize, &'static str)> = Vec::new();
+    let mut best = usize::MAX;
+    let mut found = Vec::new();
     for algorithm in ALGORITHMS {
         let names = std::iter::once(&algorithm.id).chain(algorithm.aliases);
-        if let Some(distance) = names.filter_map(|known| distance(&wanted, known)).min() {
-            found.push((distance, algorithm.id));
+        let Some(distance) = names.filter_map(|known| distance(&wanted, known)).min() else { continue };
+        if distance < best {
+            best = distance;
+            found.clear();
+        }
+        if distance == best && found.len() < MOST_SIMILAR {
+            found.push(algorithm.id);
         }
     }
-    // Stable, so that of equals the table's order decides.
-    found.sort_by_key(|(distance, _)| *distance);
-    found.into_iter().map(|(_, id)| id).take(MOST_SIMILAR).collect()
+    found
 }
 
-/// How far a name is from a known one; `None` if too far to be meant.
+/// How far a name is from a known one; `None` if too far to be meant. The beginning of a name is near.
 fn distance(wanted: &str, known: &str) -> Option<usize> {
+    if wanted.len() >= 3 && known.starts_with(wanted) {
+        return Some(0);
+    }
     let edits = edits(wanted.as_bytes(), known.as_bytes());
-    let few = edits <= 1.max(wanted.len().min(known.len()) / 4);
-    let begun = wanted.len() >= 3 && known.starts_with(wanted);
-    (few || begun).then_some(edits)
+    (edits <= 1.max(wanted.len().min(known.len()) / 3)).then_some(edits)
 }
 
 /// The number of letters to insert, remove, replace or swap with their neighbour to turn `a` into `b`.
@@ -76,7 +81,7 @@ mod tests {
             ("md6", "md5"),
             ("black3", "blake3"),
             ("blake", "blake3"),
-            ("crc", "crc32"),
+            ("crc", "crc32c"),
             ("xxh-64", "xxh64"),
             ("sha3", "sha3-256"),
         ] {
@@ -87,6 +92,12 @@ mod tests {
         for nonsense in ["", "x", "foo", "tiger", &"a".repeat(10_000)] {
             assert!(similar(nonsense).is_empty(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn only_the_most_likely_are_named() {
+        assert_eq!(similar("sha265"), ["sha256"]);
+        assert_eq!(similar("blake"), ["blake2b512", "blake2s256", "blake3"]);
     }
 
     #[test]

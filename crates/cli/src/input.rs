@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn addresses_are_not_files() {
-        let is_nbd = |name: &str| super::is_nbd(OsStr::new(name));
+        let is_nbd = |name: &str| is_nbd(OsStr::new(name));
         assert!(is_nbd("nbd://localhost") && is_nbd("nbd+unix:///?socket=/s") && is_nbd("nbds://h:1/e"));
         assert!(!is_nbd("./nbd://localhost") && !is_nbd("nbd") && !is_nbd("disk.nbd") && !is_nbd("nbdx://"));
     }

@@ -44,7 +44,7 @@ pub(crate) fn human(bytes: u64) -> String {
         unit = larger;
     }
     let decimals = match value {
-        _ if value.fract() == 0.0 => 0,
+        v if v == v as u64 as f64 => 0,
         v if v < 10.0 => 2,
         v if v < 100.0 => 1,
         _ => 0,

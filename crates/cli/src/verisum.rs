@@ -19,10 +19,10 @@ pub fn main() -> ExitCode {
     let mut output = Output::new();
     let mut result = run(&mut output);
     // What was found before a failure is printed; a full disk is a failure of its own.
-    if !matches!(result, Err(Failure::Output(_))) {
-        if let Err(failure) = output.flush() {
-            result = Err(failure);
-        }
+    if !matches!(result, Err(Failure::Output(_)))
+        && let Err(failure) = output.flush()
+    {
+        result = Err(failure);
     }
     match result {
         Ok(exit) => exit.into(),
@@ -99,8 +99,8 @@ mod tests {
             "a value is required for '--algorithm <DIGEST>' but none was supplied"
         );
         assert_eq!(
-            error(&["verisum", "digest"]),
-            "unrecognized subcommand 'digest' (a similar subcommand exists: 'digests')"
+            error(&["verisum", "dgests"]),
+            "unrecognized subcommand 'dgests' (a similar subcommand exists: 'digests')"
         );
     }
 }

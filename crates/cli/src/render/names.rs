@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn names_in_messages_are_one_line() {
-        let quoted = |bytes: &[u8]| super::quoted(OsStr::from_bytes(bytes));
+        let quoted = |bytes: &[u8]| quoted(OsStr::from_bytes(bytes));
         assert_eq!(quoted(b"a b'c\\d"), r"a b'c\d");
         assert_eq!(quoted("Bücher/größer".as_bytes()), "Bücher/größer");
         assert_eq!(quoted(b""), "''");

@@ -1,23 +1,29 @@
 //! A line on a terminal that says how far a computation is.
+//!
+//! It needs the width of the terminal, a carriage return and "erase to the end of the line". Libraries
+//! for it do more, and one that computes powers alone makes every start longer by the loading of libm.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use verisum_blockhash::Progress;
+
+use crate::sizes::human;
 
 /// How often the line is drawn anew.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-const WITH_LENGTH: &str =
-    "{percent:>3}% [{wide_bar}] {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-const WITHOUT_LENGTH: &str = "{binary_bytes}, {binary_bytes_per_sec}, {elapsed}";
+/// The widest bar; a wider terminal has room left.
+const WIDEST_BAR: usize = 40;
+
+/// To the start of the line, and erase it.
+const ERASE: &str = "\r\x1b[K";
 
 /// Does `work`, and draws the progress that it makes on standard error if that is `wanted` and standard
-/// error is a terminal. The line is gone when this returns; nothing about the terminal is changed that
-/// a signal could leave behind.
+/// error is a terminal. The line is gone when this returns. Nothing about the terminal is changed that a
+/// signal could leave behind.
 pub(crate) fn drawn<T>(wanted: bool, length: Option<u64>, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     if !wanted || !stderr().is_terminal() {
@@ -27,17 +33,17 @@ pub(crate) fn drawn<T>(wanted: bool, length: Option<u64>, work: impl FnOnce(&Pro
         let (done, wait) = mpsc::channel::<()>();
         let watched = &progress;
         let drawer = move || {
-            let bar = bar(length);
+            let started = Instant::now();
             while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                bar.set_position(watched.bytes());
+                let line = line(watched.bytes(), length, started.elapsed(), width());
+                let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
             }
-            bar.finish_and_clear();
+            let _ = stderr().write_all(ERASE.as_bytes());
         };
         // Without a thread there is no line, and the work is done all the same.
         let drawer = thread::Builder::new().spawn_scoped(scope, drawer);
         let result = work(&progress);
         drop(done);
-        // A panic of the drawer would otherwise go on here.
         if let Ok(drawer) = drawer {
             let _ = drawer.join();
         }
@@ -45,15 +51,45 @@ pub(crate) fn drawn<T>(wanted: bool, length: Option<u64>, work: impl FnOnce(&Pro
     })
 }
 
-fn bar(length: Option<u64>) -> ProgressBar {
-    let target = ProgressDrawTarget::stderr_with_hz(10);
-    let (bar, template) = match length {
-        Some(_) => (ProgressBar::with_draw_target(length, target), WITH_LENGTH),
-        None => (ProgressBar::with_draw_target(None, target), WITHOUT_LENGTH),
+/// The number of columns of the terminal.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    match size.map_or(0, |size| usize::from(size.ws_col)) {
+        0 => 80,
+        columns => columns,
+    }
+}
+
+/// The line, shorter than the terminal is wide.
+fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize) -> String {
+    let rate = bytes as f64 / time.as_secs_f64().max(0.001);
+    let rate_text = format!("{}/s", human(rate as u64));
+    let text = match length {
+        None => format!("{}  {rate_text}  {}", human(bytes), clock(time.as_secs())),
+        Some(length) => {
+            // Casts instead of `floor` and its like, which are libm's.
+            let part = bytes as f64 / length.max(1) as f64;
+            let left = match rate > 0.0 {
+                true => clock((length.saturating_sub(bytes) as f64 / rate) as u64),
+                false => "-:--".to_string(),
+            };
+            let percent = format!("{:>3}%", (part * 100.0) as u64);
+            let rest = format!("{} of {}  {rate_text}  {left} left", human(bytes), human(length));
+            // The percentage, the brackets, spaces between, and a column that stays free.
+            match width.saturating_sub(percent.len() + rest.len() + 6).min(WIDEST_BAR) {
+                0..5 => format!("{percent}  {rest}"),
+                bar => format!("{percent} [{:<bar$}]  {rest}", "=".repeat((part * bar as f64) as usize)),
+            }
+        }
     };
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style.progress_chars("=> ")),
-        Err(_) => bar,
+    text.chars().take(width.saturating_sub(1)).collect()
+}
+
+/// Seconds as hours, minutes and seconds.
+fn clock(seconds: u64) -> String {
+    match seconds {
+        0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
     }
 }
 
@@ -61,10 +97,31 @@ fn bar(length: Option<u64>) -> ProgressBar {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
-    fn the_templates_are_valid() {
-        for template in [WITH_LENGTH, WITHOUT_LENGTH] {
-            ProgressStyle::with_template(template).unwrap();
+    fn the_line_has_what_is_known() {
+        let half = line(512 << 20, Some(1 << 30), SECOND, 80);
+        assert_eq!(half, " 50% [================                ]  512 MiB of 1 GiB  512 MiB/s  0:01 left");
+        assert_eq!(line(3 << 20, None, 3 * SECOND, 80), "3 MiB  1 MiB/s  0:03");
+        assert!(line(1 << 30, Some(1 << 30), SECOND, 80).starts_with("100% [="));
+        assert!(line(0, Some(1 << 30), Duration::ZERO, 80).ends_with("-:-- left"));
+        assert!(line(0, Some(0), Duration::ZERO, 80).starts_with("  0%"));
+    }
+
+    #[test]
+    fn the_line_is_shorter_than_the_terminal() {
+        for width in 1..200 {
+            for bytes in [0, 1, 1 << 20, (1 << 40) + 12345] {
+                let line = line(bytes, Some((1 << 40) + 12345), SECOND, width);
+                assert!(line.chars().count() < width, "{width}: {line}");
+            }
         }
+    }
+
+    #[test]
+    fn clocks_have_hours_when_needed() {
+        assert_eq!((clock(0), clock(75)), ("0:00".to_string(), "1:15".to_string()));
+        assert_eq!(clock(3 * 3600 + 62), "3:01:02");
     }
 }

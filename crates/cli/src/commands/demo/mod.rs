@@ -27,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Shows everything, and removes it.
 pub(crate) fn run(output: &mut Output) -> Result<Exit, Failure> {
     let scratch = Scratch::new()?;
-    let result = Demo::new(&scratch, output)?.show();
-    scratch.remove()?;
-    result
+    let result = Demo::new(&scratch, output).and_then(Demo::show);
+    let removed = scratch.remove();
+    result.and_then(|exit| removed.map(|()| exit))
 }
 
 struct Demo<'a> {

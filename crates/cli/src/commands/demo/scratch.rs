@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub(crate) struct Scratch {
     folder: TempDir,
     /// The program that is running for us.
     child: Arc<Mutex<Option<Pid>>>,
+    /// Whether a signal is about to end this program.
+    ending: Arc<AtomicBool>,
 }
 
 impl Scratch {
@@ -37,9 +40,11 @@ impl Scratch {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
         let folder = tempfile::Builder::new().prefix("verisum-demo-").tempdir().map_err(failed)?;
         let child = Arc::new(Mutex::new(None));
-        let (path, running) = (folder.path().to_path_buf(), child.clone());
+        let ending = Arc::new(AtomicBool::new(false));
+        let (path, running, noticed) = (folder.path().to_path_buf(), child.clone(), ending.clone());
         let clean = move || {
             if let Some(signal) = signals.forever().next() {
+                noticed.store(true, Ordering::SeqCst);
                 if let Some(child) = *running.lock().unwrap_or_else(PoisonError::into_inner) {
                     let _ = kill_process(child, Signal::KILL);
                 }
@@ -48,7 +53,7 @@ impl Scratch {
             }
         };
         thread::Builder::new().spawn(clean).map_err(failed)?;
-        Ok(Scratch { folder, child })
+        Ok(Scratch { folder, child, ending })
     }
 
     /// The folder's name.
@@ -102,10 +107,15 @@ impl Scratch {
         *self.child.lock().unwrap_or_else(PoisonError::into_inner) = child;
     }
 
-    /// Removes the folder and says if that failed.
+    /// Removes the folder and says if that failed. Never returns if a signal is ending the program: what
+    /// then fails, fails because the folder is gone.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         let name = self.folder.path().to_path_buf();
-        self.folder.close().map_err(|error| Failure::File { name, operation: "remove", error })
+        let removed = self.folder.close();
+        while self.ending.load(Ordering::SeqCst) {
+            thread::park();
+        }
+        removed.map_err(|error| Failure::File { name, operation: "remove", error })
     }
 }
 

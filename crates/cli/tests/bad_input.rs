@@ -1,0 +1,220 @@
+//! What cannot be hashed: one line that says so, the right exit code, and never a value.
+
+mod common;
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use common::{
+    BLKSUM, Ended, VERISUM, blksum, command, data_file, image_sum, start, values, verisum, with_pipe,
+};
+use verisum_testkit::{Run, fault, paint, require_tool};
+
+#[test]
+fn missing_files_and_folders_are_named() {
+    image_sum(["/no/such"]).failed(3, "verisum: /no/such: open: No such file or directory");
+    blksum(["/no/such"]).failed(1, "blksum: /no/such: open: No such file or directory");
+    image_sum(["/"]).failed(3, "verisum: /: open: Is a directory");
+    blksum(["/"]).failed(1, "blksum: /: open: Is a directory");
+    image_sum(["/dev/null"]).failed(3, "verisum: /dev/null: open: Is a character device");
+    image_sum(["/etc/passwd/x"]).failed(3, "verisum: /etc/passwd/x: open: Not a directory");
+    let stdin = || Stdio::from(File::open("/").unwrap());
+    let ended = Ended::of(command(VERISUM).args(["image", "sum"]).stdin(stdin()).output().unwrap());
+    ended.failed(3, "verisum: standard input: open: Is a directory");
+    let ended = Ended::of(command(BLKSUM).stdin(stdin()).output().unwrap());
+    ended.failed(1, "blksum: standard input: open: Is a directory");
+}
+
+#[test]
+fn good_files_are_printed_beside_bad_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = data_file(folder.path(), "good", 1 << 20);
+    let other = data_file(folder.path(), "other", 512);
+    let good_value = image_sum([&good]).clean();
+    let other_value = image_sum([&other]).clean();
+    let ended = image_sum([&good, &folder.path().join("none"), folder.path(), &other]);
+    assert_eq!(ended.code, Some(3));
+    assert_eq!(ended.out(), good_value.clone() + &other_value);
+    assert_eq!(ended.stderr.lines().count(), 2);
+    // The order does not matter.
+    let ended = image_sum([folder.path(), &good]);
+    assert_eq!((ended.code, ended.out()), (Some(3), good_value.as_str()));
+}
+
+#[test]
+fn unreadable_files_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = data_file(folder.path(), "secret", 4096);
+    fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
+    let (name, message) = (path.to_str().unwrap(), format!("{}: open: Permission denied", path.display()));
+    if !verisum_testkit::is_root() {
+        image_sum([name]).failed(3, &format!("verisum: {message}"));
+        return blksum([name]).failed(1, &format!("blksum: {message}"));
+    }
+    // Root reads everything: be somebody else, who finds the programs in a folder open to all.
+    let Some(setpriv) = require_tool("setpriv") else { return };
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    for (program, arguments, code) in [(VERISUM, &["image", "sum"][..], 3), (BLKSUM, &[], 1)] {
+        let copy = folder.path().join(program.rsplit('/').next().unwrap());
+        fs::copy(program, &copy).unwrap();
+        let mut command = command(setpriv.to_str().unwrap());
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+        let ended = Ended::of(command.args(arguments).arg(name).output().unwrap());
+        ended.failed(code, &format!("{}: {message}", copy.file_name().unwrap().to_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_read_error_in_the_middle_leaves_no_value() {
+    let Some(bad) = fault::btrfs_bad_file() else { return };
+    let name = bad.path.to_str().unwrap();
+    let message = format!("{name}: read at {}: Input/output error", bad.bad_offset);
+    for cache in [&[][..], &["--cache"]] {
+        let arguments = || cache.iter().chain([&name]);
+        image_sum(arguments()).failed(3, &format!("verisum: {message}"));
+        blksum(arguments()).failed(1, &format!("blksum: {message}"));
+    }
+    let stdin = || common::stdin_of(&bad.path);
+    let ended = Ended::of(command(VERISUM).args(["image", "sum"]).stdin(stdin()).output().unwrap());
+    ended.failed(3, &format!("verisum: {}", message.replacen(name, "standard input", 1)));
+}
+
+#[test]
+fn containers_are_refused_rather_than_hashed_as_raw() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    let name = path.to_str().unwrap();
+    let formats: [(&[u8], &str); 4] =
+        [(b"QFI\xfb\0\0\0\x03", "qcow2"), (b"KDMV\x01", "VMDK"), (b"vhdxfile", "VHDX"), (b"QED\0", "QED")];
+    for (magic, format) in formats {
+        fs::write(&path, [magic, &[1; 2000]].concat()).unwrap();
+        let hint = "(--format raw hashes the bytes of the file itself)";
+        let message = format!("open: {format} images are not supported yet");
+        image_sum([name]).failed(3, &format!("verisum: {name}: {message} {hint}"));
+        let piped = with_pipe(command(VERISUM).args(["image", "sum"]), &fs::read(&path).unwrap());
+        piped.failed(3, &format!("verisum: standard input: {message} {hint}"));
+        let raw = image_sum(["--format=raw", "--exact", name]).clean();
+        let stdin = Ended::of(command(BLKSUM).stdin(common::stdin_of(&path)).output().unwrap());
+        assert_eq!(values(&raw), values(&stdin.clean()), "blksum takes standard input as it is");
+        if format == "qcow2" {
+            blksum([name]).failed(1, &format!("blksum: {name}: {message}"));
+        } else {
+            assert_eq!(values(&blksum([name]).clean()), values(image_sum(["--format=raw", name]).out()));
+        }
+    }
+    blksum(["nbd://localhost/x"]).failed(1, "blksum: nbd://localhost/x: open: NBD is not supported yet");
+    let address = "nbd+unix:///?socket=/s";
+    image_sum([address]).failed(3, &format!("verisum: {address}: open: NBD is not supported yet"));
+}
+
+#[test]
+fn bad_usage_is_found_before_anything_is_read() {
+    let cases: [(&[&str], &str); 13] = [
+        (&["-a", "sha265"], "unknown digest: sha265 (did you mean sha256?)"),
+        (&["-a", "nonsense"], "unknown digest: nonsense (`verisum digests` lists them)"),
+        (&["-a", "a\nb"], r"unknown digest: $'a\nb' (`verisum digests` lists them)"),
+        (&["-a", ""], "unknown digest: '' (`verisum digests` lists them)"),
+        (&["-a", "openssl:nonsense"], "unknown digest: openssl:nonsense (`verisum digests` lists them)"),
+        (
+            &["--block-size", "0"],
+            "--block-size: 0: must be an even number of bytes, more than 0 and less than 4G",
+        ),
+        (
+            &["--block-size", "511"],
+            "--block-size: 511: must be an even number of bytes, more than 0 and less than 4G",
+        ),
+        (
+            &["--block-size", "4G"],
+            "--block-size: 4G: must be an even number of bytes, more than 0 and less than 4G",
+        ),
+        (&["--threads", "0"], "--threads: 0: must be 1 to 128"),
+        (&["--threads", "129"], "--threads: 129: must be 1 to 128"),
+        (&["-t", "x"], "--threads: x: must be 1 to 128"),
+        (&["--thread", "1"], "unexpected argument '--thread' found (a similar argument exists: '--threads')"),
+        (&["--cache", "--cache"], "the argument '--cache' cannot be used multiple times"),
+    ];
+    for (arguments, message) in cases {
+        image_sum(arguments.iter().chain([&"/no/such"])).failed(2, &format!("verisum: {message}"));
+    }
+    verisum([""; 0]).failed(2, "verisum: a command is missing (--help lists them)");
+    verisum(["image"]).failed(2, "verisum: a command is missing (--help lists them)");
+    verisum(["no\nsuch"]).failed(2, "verisum: unrecognized subcommand 'no such'");
+    verisum(["completions", "tcsh"]).failed(
+        2,
+        "verisum: invalid value 'tcsh' for '<SHELL>' [possible values: bash, elvish, fish, powershell, zsh] (a similar value exists: 'zsh')",
+    );
+}
+
+#[test]
+fn a_level_that_is_not_there_is_bad_usage() {
+    let with = |program: &str, level: &str| {
+        let mut command = command(program);
+        if program == VERISUM {
+            command.args(["image", "sum"]);
+        }
+        Ended::of(command.arg("/no/such").env("VERISUM_KERNEL", level).output().unwrap())
+    };
+    let unknown = "VERISUM_KERNEL: sse9: must be one of portable, shani, avx2, avx512";
+    with(VERISUM, "sse9").failed(2, &format!("verisum: {unknown}"));
+    with(BLKSUM, "sse9").failed(1, &format!("blksum: {unknown}"));
+    with(VERISUM, "").failed(2, &format!("verisum: {}", unknown.replacen("sse9", "''", 1)));
+    for level in verisum_digest::Level::ALL.iter().filter(|level| !level.available()) {
+        let missing = format!("verisum: VERISUM_KERNEL: {}: this processor does not have it", level.name());
+        with(VERISUM, level.name()).failed(2, &missing);
+    }
+}
+
+#[test]
+fn every_level_gives_the_same_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    paint(&path, &[Run::data(2_000_000), Run::hole(1_000_000), Run::data(5)]).unwrap();
+    for digest in ["sha256", "sha1", "sha512", "md5", "blake2b512", "sha3-256"] {
+        let wanted = image_sum(["-a", digest, path.to_str().unwrap()]).stdout;
+        for level in verisum_digest::Level::ALL.iter().filter(|level| level.available()) {
+            let mut command = command(VERISUM);
+            command.args(["image", "sum", "-a", digest]).arg(&path).env("VERISUM_KERNEL", level.name());
+            assert_eq!(command.output().unwrap().stdout, wanted, "{digest} {level:?}");
+        }
+    }
+}
+
+#[test]
+fn a_closed_or_full_output_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = data_file(folder.path(), "image", 4096);
+    let name = path.to_str().unwrap();
+    let runs: [(&str, &[&str], i32); 9] = [
+        (VERISUM, &["image", "sum", name, name], 3),
+        (VERISUM, &["image", "sum", "--json", name], 3),
+        (VERISUM, &["digests"], 3),
+        (VERISUM, &["digests", "--json"], 3),
+        (VERISUM, &["completions", "bash"], 3),
+        (VERISUM, &["--help"], 3),
+        (BLKSUM, &[name], 1),
+        (BLKSUM, &["-l"], 1),
+        (BLKSUM, &["-h"], 1),
+    ];
+    for (program, arguments, code) in runs {
+        let program_name = program.rsplit('/').next().unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = command(program).args(arguments).stdout(full).output().unwrap();
+        Ended::of(output)
+            .failed(code, &format!("{program_name}: standard output: write: No space left on device"));
+
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command(program).args(arguments).stdout(writer).output().unwrap();
+        Ended::of(output).failed(code, &format!("{program_name}: standard output: write: Broken pipe"));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_long_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = data_file(folder.path(), "image", 4096);
+    let mut child = start(command(VERISUM).args(["image", "sum"]).args(std::iter::repeat_n(&path, 5000)));
+    drop(child.stdout.take());
+    Ended::of(child.wait_with_output().unwrap()).failed(3, "verisum: standard output: write: Broken pipe");
+}

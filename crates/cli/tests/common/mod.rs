@@ -1,0 +1,145 @@
+//! Running the two programs.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use verisum_testkit::{Run, paint};
+
+pub const VERISUM: &str = env!("CARGO_BIN_EXE_verisum");
+pub const BLKSUM: &str = env!("CARGO_BIN_EXE_blksum");
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Ended {
+    pub fn of(output: Output) -> Ended {
+        Ended {
+            code: output.status.code(),
+            signal: output.status.signal(),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).expect("messages in UTF-8"),
+        }
+    }
+
+    pub fn out(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("results in UTF-8")
+    }
+
+    /// Asserts that all went well and nothing was said; returns the results.
+    #[track_caller]
+    pub fn clean(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""));
+        String::from_utf8(self.stdout).expect("results in UTF-8")
+    }
+
+    /// Asserts the exit code, that there is no result, and the one line of message.
+    #[track_caller]
+    pub fn failed(self, code: i32, message: &str) {
+        assert_eq!(self.stderr, format!("{message}\n"));
+        assert_eq!((self.code, self.out()), (Some(code), ""));
+    }
+}
+
+/// A program that sees none of this machine's settings.
+pub fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env_remove("VERISUM_KERNEL").stdin(Stdio::null());
+    command
+}
+
+/// Runs `verisum` to its end.
+pub fn verisum<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
+    Ended::of(command(VERISUM).args(arguments).output().unwrap())
+}
+
+/// Runs `verisum image sum` to its end.
+pub fn image_sum<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
+    Ended::of(command(VERISUM).args(["image", "sum"]).args(arguments).output().unwrap())
+}
+
+/// Runs `blksum` to its end.
+pub fn blksum<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
+    Ended::of(command(BLKSUM).args(arguments).output().unwrap())
+}
+
+/// Runs a command with these bytes in a pipe as its standard input.
+pub fn with_pipe(command: &mut Command, bytes: &[u8]) -> Ended {
+    let mut child = start(command.stdin(Stdio::piped()));
+    let mut pipe = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A program that ends early is seen in its exit code.
+            let _ = pipe.write_all(bytes);
+        });
+        Ended::of(child.wait_with_output().unwrap())
+    })
+}
+
+/// Starts a command whose output is kept.
+pub fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Makes a file of data in a folder.
+pub fn data_file(folder: &Path, name: &str, length: u64) -> PathBuf {
+    let path = folder.join(name);
+    paint(&path, &[Run::data(length)]).unwrap();
+    path
+}
+
+/// The first word of each line.
+pub fn values(out: &str) -> Vec<&str> {
+    out.lines().map(|line| line.split(' ').next().unwrap()).collect()
+}
+
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits until a process has a file open, and a little longer: it has looked at its length then. Also
+/// returns if it has ended.
+pub fn wait_for_open(child: &mut Child, path: &Path) {
+    let path = path.canonicalize().unwrap();
+    wait_until("the file is open", || {
+        let ended = child.try_wait().unwrap().is_some();
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", child.id()));
+        ended
+            || descriptors.is_ok_and(|all| {
+                all.flatten().any(|one| std::fs::read_link(one.path()).is_ok_and(|link| link == path))
+            })
+    });
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// Waits until something is so; panics after a minute.
+pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < deadline, "not so after a minute: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Opens a file to be a program's standard input.
+pub fn stdin_of(path: &Path) -> Stdio {
+    File::open(path).unwrap().into()
+}

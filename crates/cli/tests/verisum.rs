@@ -1,0 +1,157 @@
+//! The other verbs of `verisum`, and how quickly the programs start.
+
+mod common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{BLKSUM, Ended, VERISUM, command, data_file, start, verisum, wait_until};
+use serde_json::Value;
+use verisum_digest::ALGORITHMS;
+use verisum_testkit::require_tool;
+
+#[test]
+fn digests_lists_the_whole_table() {
+    let out = verisum(["digests"]).clean();
+    let rows: Vec<&str> = out.lines().collect();
+    assert!(rows[0].starts_with("NAME "));
+    for (row, algorithm) in rows[1..].iter().zip(ALGORITHMS) {
+        let mut words = row.split_whitespace();
+        assert_eq!(words.next(), Some(algorithm.id));
+        assert_eq!(words.next(), Some(algorithm.bits.to_string().as_str()));
+        assert_eq!(words.next(), Some(algorithm.class.name()));
+    }
+    let json = verisum(["digests", "--json"]).clean();
+    assert_eq!(json.lines().count(), ALGORITHMS.len());
+    for (line, algorithm) in json.lines().zip(ALGORITHMS) {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&row["name"], &row["bits"]), (&algorithm.id.into(), &algorithm.bits.into()));
+        // Either somebody computes it, or the reason is given.
+        assert_ne!(row["stream"].is_string(), row["unavailable"].is_string());
+        if row["unavailable"].is_string() {
+            assert!(out.contains(&format!("{}: ", algorithm.id)));
+        }
+    }
+}
+
+#[test]
+fn a_lower_level_shows_in_the_table() {
+    let output = command(VERISUM).arg("digests").env("VERISUM_KERNEL", "portable").output().unwrap();
+    let out = Ended::of(output).clean();
+    assert!(!out.contains(" × "), "{out}");
+}
+
+#[test]
+fn version_and_help_are_results() {
+    assert_eq!(verisum(["--version"]).clean(), format!("verisum {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(verisum(["--help"]).clean().contains("Exit codes:"));
+    assert!(verisum(["image", "sum", "-h"]).clean().contains("--block-size"));
+}
+
+#[test]
+fn completions_name_the_commands_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = verisum(["completions", shell]).clean();
+        assert!(
+            script.contains("digests") && script.contains("--block-size") || script.contains("block-size")
+        );
+    }
+    let script = verisum(["completions", "bash"]).clean();
+    let Some(bash) = require_tool("bash") else { return };
+    let checked = common::with_pipe(command(bash.to_str().unwrap()).arg("-n"), script.as_bytes());
+    assert_eq!(checked.clean(), "");
+}
+
+#[test]
+fn manual_pages_are_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(verisum(["man".as_ref(), folder.path().as_os_str()]).clean(), "");
+    let mut pages: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    let names = ["-completions", "-demo", "-digests", "-image-sum", "-image", ""];
+    assert_eq!(pages, names.map(|name| format!("verisum{name}.1")));
+    let hand_written = common::repository().join("crates/cli/man/blksum.1");
+    let Some(groff) = require_tool("groff") else { return };
+    let written = pages.iter().map(|page| folder.path().join(page));
+    for page in written.chain([hand_written]) {
+        let output = Command::new(&groff).args(["-man", "-Tutf8", "-ww", "-z"]).arg(&page).output().unwrap();
+        assert_eq!(Ended::of(output).clean(), "", "{}", page.display());
+    }
+    verisum(["man", "/no/such"]).failed(3, "verisum: /no/such: write: No such file or directory");
+}
+
+#[test]
+fn the_manual_of_blksum_names_every_option() {
+    let page = std::fs::read_to_string(common::repository().join("crates/cli/man/blksum.1")).unwrap();
+    let page = page.replace("\\-", "-");
+    for line in common::blksum(["-h"]).clean().lines().filter(|line| line.starts_with("  ")) {
+        for option in line.split_whitespace().filter(|word| word.starts_with("--")) {
+            let option = option.trim_end_matches([']', ',']);
+            assert!(page.contains(option.split('|').next().unwrap()), "{option}");
+        }
+    }
+}
+
+#[test]
+fn the_demonstration_tells_its_story_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(VERISUM).arg("demo").env("TMPDIR", folder.path()).output().unwrap();
+    let out = Ended::of(output).clean();
+    let values: Vec<&str> =
+        out.lines().filter_map(|line| line.trim().split_once("  ")).map(|(value, _)| value).collect();
+    let values: Vec<&&str> = values.iter().filter(|value| value.len() == 64).collect();
+    assert_eq!(values.len(), 3, "{out}");
+    assert!(values[0] == values[1] && values[1] != values[2], "{out}");
+    assert!(out.contains("$ verisum image sum --cache disk.img"));
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    // Without any tool it is the same story on another image.
+    let output = command(VERISUM).arg("demo").env("TMPDIR", folder.path()).env("PATH", "").output().unwrap();
+    assert!(Ended::of(output).clean().contains("Another value."));
+    let missing = command(VERISUM).arg("demo").env("TMPDIR", "/no/such").output().unwrap();
+    Ended::of(missing).failed(3, "verisum: /no/such: create a folder: No such file or directory");
+}
+
+#[test]
+fn progress_is_drawn_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = data_file(folder.path(), "image", 64 << 20);
+    let Some(script) = require_tool("script") else { return };
+    for words in [format!("{VERISUM} image sum --progress"), format!("{BLKSUM} -p")] {
+        let words = format!(
+            "{words} -t1 {} {}",
+            if words.contains("image") { "-a sha3-512" } else { "-d sha3-512" },
+            path.display()
+        );
+        let mut command = command(script.to_str().unwrap());
+        command.args(["-qec", &words, "/dev/null"]).env("VERISUM_KERNEL", "portable").env("TERM", "xterm");
+        let drawn = Ended::of(start(&mut command).wait_with_output().unwrap());
+        assert_eq!(drawn.code, Some(0));
+        assert!(drawn.out().contains("of 64 MiB"), "{:?}", drawn.out());
+        assert!(drawn.out().trim_end().ends_with(path.to_str().unwrap()), "the value comes last");
+        // The cursor is never hidden, so that no signal leaves it so.
+        assert!(!drawn.out().contains("\x1b[?25l"));
+    }
+}
+
+#[test]
+fn starting_loads_little_and_takes_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = data_file(folder.path(), "image", 64 << 10);
+    for (program, arguments) in [(VERISUM, &["image", "sum"][..]), (BLKSUM, &[])] {
+        let run = || command(program).args(arguments).arg(&path).output().unwrap();
+        let libraries = command(program).env("LD_TRACE_LOADED_OBJECTS", "1").output().unwrap();
+        let libraries = String::from_utf8(libraries.stdout).unwrap();
+        assert!(!libraries.contains("libcrypto"), "{libraries}");
+        // The best of many, as other tests run beside it. A release takes less than a millisecond.
+        let mut best = Duration::MAX;
+        wait_until("it started within 30 ms", || {
+            let started = Instant::now();
+            assert!(run().status.success());
+            best = best.min(started.elapsed());
+            best < Duration::from_millis(30)
+        });
+    }
+}
