@@ -1,7 +1,8 @@
 //! Raw images: a regular file or a block device, whose bytes are the guest's.
 //!
 //! Two descriptors serve one image. The buffered one can read anything; the direct one, where there is
-//! one, takes the aligned part of each request past the page cache, unless all of it is cached already.
+//! one, takes the aligned part of each request past the page cache, unless all of it is cached already
+//! and the image is a file.
 
 use std::fs::File;
 use std::io;
@@ -90,6 +91,11 @@ impl RawImage {
         self.direct.as_ref().is_some_and(|direct| !direct.is_refused())
     }
 
+    /// Whether this is a block device rather than a regular file.
+    fn is_device(&self) -> bool {
+        self.extents.is_none()
+    }
+
     /// Length in bytes of the file behind the image when it was opened.
     fn file_length(&self) -> u64 {
         self.start + self.exact_length
@@ -116,7 +122,8 @@ impl RawImage {
     /// already; returns how much that is.
     fn read_direct(&self, direct: &Direct, buf: &mut [u8], offset: u64) -> Result<usize, Error> {
         let reach = direct.reach(buf, self.start + offset);
-        if reach > 0 && direct.is_cached(self.start + offset, reach) {
+        // Another host may write to a block device that is shared, and this cache would not know.
+        if reach > 0 && !self.is_device() && direct.is_cached(self.start + offset, reach) {
             return Ok(0);
         }
         let mut done = 0;
