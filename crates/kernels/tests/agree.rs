@@ -26,7 +26,11 @@ fn portable(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<u8> {
 
 fn kernels() -> impl Iterator<Item = Kernel> {
     let pairs = Algorithm::ALL.iter().flat_map(|&a| Level::ALL.iter().map(move |&l| (a, l)));
-    pairs.filter_map(|(algorithm, level)| Kernel::at(algorithm, level))
+    // Miri knows the instructions for SHA-256, but not those for SHA-1.
+    let known = |&(algorithm, level): &(Algorithm, Level)| {
+        !(cfg!(miri) && algorithm == Algorithm::Sha1 && level == Level::ShaNi)
+    };
+    pairs.filter(known).filter_map(|(algorithm, level)| Kernel::at(algorithm, level))
 }
 
 #[test]

@@ -135,31 +135,31 @@ macro_rules! common {
         #[inline(always)]
         fn or_not_xor(self, other: Self, third: Self) -> Self {
             const TABLE: i32 = ((0xf0 | !0xcc) ^ 0xaa) & 0xff;
-            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
         }
 
         #[inline(always)]
         fn choose(self, one: Self, zero: Self) -> Self {
             const TABLE: i32 = (0xf0 & 0xcc) | (!0xf0 & 0xaa);
-            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, one.0, zero.0)))
+            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, one.0, zero.0)))
         }
 
         #[inline(always)]
         fn majority(self, other: Self, third: Self) -> Self {
             const TABLE: i32 = (0xf0 & 0xcc) | (0xf0 & 0xaa) | (0xcc & 0xaa);
-            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
         }
 
         #[inline(always)]
         fn xor3(self, other: Self, third: Self) -> Self {
             const TABLE: i32 = 0xf0 ^ 0xcc ^ 0xaa;
-            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
         }
 
         #[inline(always)]
         fn xor_and_not(self, other: Self, third: Self) -> Self {
             const TABLE: i32 = 0xf0 ^ (0xaa & !0xcc);
-            Self(avx512!(_mm512_ternarylogic_epi64::<TABLE>(self.0, other.0, third.0)))
+            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
         }
     };
 }
