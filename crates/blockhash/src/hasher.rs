@@ -99,7 +99,8 @@ impl Hasher {
     pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         self.begin(data.len() as u64)?;
         let (head, blocks, tail) = self.cut(data);
-        self.append(head)?;
+        let begun = self.append(head);
+        self.keep(begun)?;
         // A few runs at once keep all workers busy; fewer are better gathered in the stage, so that
         // the caller can go on meanwhile.
         let in_place = match &self.mode {
@@ -107,12 +108,9 @@ impl Hasher {
             Mode::Runs(stage) => blocks.len() >= stage.run_len,
             Mode::Long(_) => false,
         };
-        if in_place {
-            self.hash_in_place(blocks)?;
-        } else {
-            self.append(blocks)?;
-        }
-        self.append(tail)
+        let added = if in_place { self.hash_in_place(blocks) } else { self.append(blocks) };
+        let added = added.and_then(|()| self.append(tail));
+        self.keep(added)
     }
 
     /// Adds `len` zeros, without any data.
@@ -120,10 +118,12 @@ impl Hasher {
         self.begin(len)?;
         let block_len = self.engine.params.block_len() as u64;
         let fill = len.min(self.room_in_block());
-        self.append_zeros(fill)?;
         let left = len - fill;
-        self.add_zero_blocks(left / block_len)?;
-        self.append_zeros(left % block_len)
+        let added = self
+            .append_zeros(fill)
+            .and_then(|()| self.add_zero_blocks(left / block_len))
+            .and_then(|()| self.append_zeros(left % block_len));
+        self.keep(added)
     }
 
     /// Adds bytes without waiting for them to be hashed; [`completions`](Hasher::completions) gives
@@ -216,6 +216,11 @@ impl Hasher {
             }
         }
         Ok(())
+    }
+
+    /// Makes a failure of the calling thread's own work the one that every later call reports.
+    fn keep(&self, result: Result<(), Error>) -> Result<(), Error> {
+        result.inspect_err(|error| self.engine.sequencer.fail(error.clone()))
     }
 
     /// How many bytes an incomplete block still takes; 0 where the next byte begins a block.

@@ -68,9 +68,10 @@ impl Params {
         self.block_size as usize
     }
 
-    /// How many threads hash.
+    /// How many threads hash: as many as were asked for, unless the blocks are so long that the memory
+    /// bound holds fewer of them.
     pub(crate) fn thread_count(&self) -> usize {
-        self.threads
+        self.threads.min(BUFFERS_BYTES / self.block_len()).max(1)
     }
 
     /// Calls `start` inside what was given for it.
@@ -81,7 +82,7 @@ impl Params {
     /// How many blocks make a run: enough for the kernel's lanes, within the memory bound. `None` when
     /// not even one block fits, so that blocks must be hashed piece by piece.
     pub(crate) fn run_blocks(&self) -> Option<usize> {
-        let most = (BUFFERS_BYTES / self.threads).max(RUN_BYTES / 4) / self.block_len();
+        let most = BUFFERS_BYTES / self.thread_count() / self.block_len();
         let wanted = (RUN_BYTES / self.block_len()).max(self.digest.lanes());
         (most > 0).then(|| wanted.min(most))
     }
