@@ -88,8 +88,8 @@ fn remark(input: &Input, sum: &Sum) {
         render::say(
             PROGRAM,
             &format!(
-                "{}: {stored} bytes are not whole sectors: hashed with {} zeros after them, as a guest \
-                 sees them (--exact hashes them alone)",
+                "{}: length {stored} is not a multiple of 512: hashed with {} zero bytes after it, as a guest \
+                 sees it (--exact hashes it alone)",
                 name(),
                 sum.padded
             ),

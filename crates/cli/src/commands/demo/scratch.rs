@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 
 /// The image's length in bytes where there is room for it and for a full copy of it.
-const IMAGE: u64 = 768 << 20;
+const IMAGE: u64 = 512 << 20;
 
 /// The least that still shows something.
 const SMALLEST_IMAGE: u64 = 48 << 20;
