@@ -45,6 +45,11 @@ main() {
     for page in crates/capi/man/*.3; do
         put 644 "$page" "$PREFIX/share/man/man3/$(basename "$page")"
     done
+    # The page is found by the name of each function in it too.
+    echo ".so man3/blkhash.3" >"$work/alias.3"
+    while read -r page; do
+        put 644 "$work/alias.3" "$PREFIX/share/man/man3/$page.3"
+    done < <(sed -n 's/^\.Nm \(blkhash_[a-z_]*\).*/\1/p' crates/capi/man/blkhash.3 | sort -u)
 
     completions bash "$PREFIX/share/bash-completion/completions/verisum"
     completions zsh "$PREFIX/share/zsh/site-functions/_verisum"
@@ -53,8 +58,11 @@ main() {
     for page in README.md CHANGELOG.md LICENSE-* ; do
         put 644 "$page" "$documents/$page"
     done
-    for page in docs/*.md; do
+    for page in docs/*.md docs/*.svg; do
         put 644 "$page" "$documents/$page"
+    done
+    for page in crates/capi/examples/*.c; do
+        put 644 "$page" "$documents/examples/$(basename "$page")"
     done
 
     installed+=("$documents/installed-files")

@@ -7,9 +7,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use verisum_digest::is_zero;
+use verisum_digest::Digest;
 
 fn zero_detection(c: &mut Criterion) {
+    let digest = Digest::find("null").unwrap();
     let mut group = c.benchmark_group("zero");
     group.sample_size(20);
     group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_millis(700));
@@ -24,14 +25,15 @@ fn zero_detection(c: &mut Criterion) {
         for (name, start) in [("aligned", aligned), ("unaligned", aligned + 1)] {
             let id = BenchmarkId::new(format!("zeros/{place}/{name}"), length);
             let zeros = &memory[start.min(memory.len() - length)..][..length];
-            group.bench_function(id, |b| b.iter(|| is_zero(black_box(zeros))));
+            group.bench_function(id, |b| b.iter(|| digest.is_zero(black_box(zeros))));
         }
     }
     let mut block = vec![0_u8; 64 << 10];
     for (name, place) in [("first", 0), ("sector", 511), ("last", (64 << 10) - 1)] {
         block[place] = 1;
         group.throughput(Throughput::Elements(1));
-        group.bench_function(BenchmarkId::new("data", name), |b| b.iter(|| is_zero(black_box(&block))));
+        group
+            .bench_function(BenchmarkId::new("data", name), |b| b.iter(|| digest.is_zero(black_box(&block))));
         block[place] = 0;
     }
     group.finish();

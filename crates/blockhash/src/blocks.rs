@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use verisum_digest::{Batch, Digest, Output, Stream, is_zero};
+use verisum_digest::{Batch, Digest, Output, Stream};
 
 use crate::{Error, Params};
 
@@ -26,7 +26,7 @@ impl ZeroBlock {
         })
     }
 
-    pub(crate) fn digest(&self) -> Result<&Output, Error> {
+    pub(crate) fn value(&self) -> Result<&Output, Error> {
         self.value.get_or_init(|| self.compute()).as_ref().map_err(Clone::clone)
     }
 
@@ -86,8 +86,8 @@ impl BlockHasher {
         let block_len = self.block_len;
         for block in parts.flat_map(|part| part.chunks(block_len)) {
             let place = digests.len();
-            if block.len() == block_len && is_zero(block) {
-                digests.extend_from_slice(self.zero.digest()?.as_bytes());
+            if block.len() == block_len && self.zero.digest.is_zero(block) {
+                digests.extend_from_slice(self.zero.value()?.as_bytes());
                 continue;
             }
             digests.resize(place + self.digest_len, 0);
@@ -143,7 +143,7 @@ impl LongBlock {
     /// Adds at most [`room`](LongBlock::room) bytes.
     pub(crate) fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         if self.leading_zeros == self.filled {
-            if is_zero(data) {
+            if self.zero.digest.is_zero(data) {
                 return self.zeros(data.len() as u64);
             }
             update_zeros(&mut *self.stream, self.leading_zeros)?;
@@ -168,7 +168,7 @@ impl LongBlock {
         if self.leading_zeros == self.filled {
             if self.filled == self.block_len {
                 (self.filled, self.leading_zeros) = (0, 0);
-                digests.extend_from_slice(self.zero.digest()?.as_bytes());
+                digests.extend_from_slice(self.zero.value()?.as_bytes());
                 return Ok(());
             }
             update_zeros(&mut *self.stream, self.leading_zeros)?;
@@ -247,7 +247,7 @@ impl Outer {
             return Ok(());
         }
         if self.zeros.is_empty() {
-            self.zeros = self.zero.digest()?.as_bytes().repeat(AT_ONCE as usize);
+            self.zeros = self.zero.value()?.as_bytes().repeat(AT_ONCE as usize);
         }
         let mut left = blocks;
         while left > 0 {

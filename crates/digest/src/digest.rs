@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use verisum_kernels::Level;
+
 use crate::algorithm::{Algorithm, Class};
 use crate::error::Error;
 use crate::output::Output;
@@ -15,6 +17,7 @@ pub struct Digest {
     len: usize,
     stream: (&'static str, Arc<dyn StreamFactory>),
     batch: Option<(&'static str, MultiBuffer)>,
+    max_level: Level,
 }
 
 impl Digest {
@@ -33,6 +36,7 @@ impl Digest {
                 len,
                 stream: ("openssl", factory),
                 batch: None,
+                max_level: policy.max_level,
             });
         }
         let algorithm = Algorithm::find(name).ok_or_else(|| Error::Unknown { name: name.to_string() })?;
@@ -60,6 +64,7 @@ impl Digest {
             len: algorithm.digest_len(),
             stream,
             batch,
+            max_level: policy.max_level,
         })
     }
 
@@ -91,7 +96,7 @@ impl Digest {
 
     /// The SIMD level that batches run at, and how many messages go side by side; none where batches
     /// are hashed one message at a time.
-    pub fn batch_level(&self) -> Option<(crate::Level, usize)> {
+    pub fn batch_level(&self) -> Option<(Level, usize)> {
         self.batch.as_ref().map(|(_, kernel)| (kernel.level(), kernel.lanes()))
     }
 
@@ -112,6 +117,12 @@ impl Digest {
     /// How many messages a batch should at least hold to be hashed at full speed.
     pub fn lanes(&self) -> usize {
         self.batch.as_ref().map_or(1, |(_, kernel)| kernel.lanes())
+    }
+
+    /// Whether all of a message is zeros, found at the SIMD level that this digest may use.
+    pub fn is_zero(&self, message: &[u8]) -> bool {
+        let level = if self.max_level >= Level::Avx2 { self.max_level } else { Level::Portable };
+        verisum_kernels::is_zero_at(level, message).unwrap_or_else(|| message.iter().all(|&byte| byte == 0))
     }
 
     /// The digest of one message.

@@ -20,7 +20,7 @@ pub use digest::{Batch, Digest};
 pub use error::Error;
 pub use output::Output;
 pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};
-pub use verisum_kernels::{Level, is_zero};
+pub use verisum_kernels::Level;
 
 /// The longest digest in the table, in bytes.
 pub const MAX_DIGEST_LEN: usize = 64;

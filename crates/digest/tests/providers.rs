@@ -48,10 +48,7 @@ fn every_provider_has_its_algorithms_verification_code() {
 fn every_batch_has_its_algorithms_verification_code() {
     for policy in levels() {
         for algorithm in ALGORITHMS {
-            let Ok(digest) = Digest::of(algorithm, &policy) else {
-                eprintln!("SKIPPED: {} is not available here", algorithm.id);
-                continue;
-            };
+            let digest = Digest::of(algorithm, &policy).unwrap();
             let messages: Vec<Vec<u8>> = (0..256).map(verification_message).collect();
             let slices: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
             let mut digests = vec![0; 256 * digest.len()];

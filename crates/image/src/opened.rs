@@ -19,7 +19,7 @@ pub struct OpenOptions {
     /// past it by direct I/O, where the file system can, and what is in it stays and is used.
     pub cache: bool,
     /// Pad the length with zeros to a multiple of 512, as a guest would see a raw file. Streams have no
-    /// length to pad and give their exact bytes.
+    /// length to pad here: see [`Stream::pad_to_sectors`].
     pub sector_padding: bool,
 }
 

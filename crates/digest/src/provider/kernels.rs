@@ -68,7 +68,7 @@ pub fn portable_stream(
 }
 
 /// Batches, where the processor has lanes or instructions for them. At the portable level messages are
-/// hashed one by one, and OpenSSL's single stream is then the better choice.
+/// hashed one by one, by whoever computes single streams.
 pub fn batch(algorithm: &'static Algorithm, policy: &Policy) -> Option<Kernel> {
     let kernel = Kernel::best(kernel_algorithm(algorithm), policy.max_level);
     (kernel.level() > Level::Portable).then_some(kernel)

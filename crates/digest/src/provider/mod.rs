@@ -186,7 +186,7 @@ pub static PROVIDERS: &[Provider] = &[
     row("null", "null", Some(null::stream), None),
 ];
 
-/// A factory whose streams start as copies of a freshly made value.
+/// A factory that makes each stream by calling a constructor.
 struct Fresh<S>(fn() -> S);
 
 impl<S: Stream + 'static> StreamFactory for Fresh<S> {
