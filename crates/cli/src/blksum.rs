@@ -77,7 +77,9 @@ fn message(failure: &Failure) -> String {
 }
 
 fn run(output: &mut Output) -> Result<(), Failure> {
-    match Arguments::parse(std::env::args_os().skip(1))? {
+    let action = Arguments::parse(std::env::args_os().skip(1))?;
+    output.ready()?;
+    match action {
         Action::Help => output.text(HELP),
         Action::List => list(output),
         Action::Sum(arguments) => arguments.sum(output),

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use rustix::io::Errno;
 use verisum_blockhash::{Error, MAX_THREADS, Params, Progress, hash_image, hash_stream};
 use verisum_digest::Output;
-use verisum_image::{Image, OpenOptions, Opened, Stream};
+use verisum_image::{Image, OpenOptions, Opened, Operation, Stream};
 
+use crate::closed;
 use crate::failure::Failure;
 use crate::render::progress;
 
@@ -96,6 +98,9 @@ pub(crate) struct Sum {
 /// Computes the block hash of an input.
 pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
     let opened = match input {
+        Input::Stdin if closed::standard_input() => {
+            return Err(verisum_image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
+        }
         Input::Stdin => {
             verisum_image::open_stdin(&OpenOptions { cache: how.cache, sector_padding: how.pad_streams })?
         }

@@ -4,10 +4,12 @@
 //! Everything that is printed goes through [`render`], everything that fails is a [`failure::Failure`],
 //! and every way to end is in [`exit`]. This is no library for others: use `verisum-blockhash`.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 mod blksum;
+#[allow(unsafe_code)]
+mod closed;
 mod commands;
 mod digests;
 mod exit;

@@ -1,6 +1,6 @@
 //! The program `verisum`.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     verisum_cli::verisum()

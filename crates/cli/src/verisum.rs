@@ -38,6 +38,9 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Ok(arguments) => arguments,
         Err(error) => return no_arguments(&error, output),
     };
+    if !matches!(arguments.command, Command::Man { .. }) {
+        output.ready()?;
+    }
     match arguments.command {
         Command::Image { command: ImageCommand::Sum(arguments) } => {
             commands::image_sum::run(arguments, output)

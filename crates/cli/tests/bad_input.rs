@@ -210,6 +210,46 @@ fn a_closed_or_full_output_is_one_line() {
     }
 }
 
+/// Runs a command of `sh`, in which `$0` is the program.
+fn shell(program: &str, script: &str) -> Ended {
+    Ended::of(command("sh").args(["-c", script, program]).output().unwrap())
+}
+
+#[test]
+fn closed_standard_streams_are_not_empty_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = data_file(folder.path(), "image", 4096);
+    let name = path.to_str().unwrap();
+    for script in ["", "-", "--progress -"] {
+        let script = format!("\"$0\" image sum {script} <&-");
+        shell(VERISUM, &script).failed(3, "verisum: standard input: open: Bad file descriptor");
+    }
+    shell(BLKSUM, "\"$0\" <&-").failed(1, "blksum: standard input: open: Bad file descriptor");
+    let good = shell(VERISUM, &format!("\"$0\" image sum {name} - <&-"));
+    assert_eq!((good.code, good.out().lines().count()), (Some(3), 1));
+    // Who asks for nothing of it does not miss it.
+    assert!(shell(BLKSUM, &format!("\"$0\" {name} <&-")).clean().ends_with("image\n"));
+
+    // Written after all, or only opened for reading: both lose what is printed.
+    for close in [">&-", "1</dev/null", ">&- <&- "] {
+        for arguments in [&format!("image sum {name}"), "digests", "digests --json", "--help"] {
+            let ended = shell(VERISUM, &format!("\"$0\" {arguments} {close}"));
+            ended.failed(3, "verisum: standard output: write: Bad file descriptor");
+        }
+        for arguments in [name, "-l", "-h"] {
+            let ended = shell(BLKSUM, &format!("\"$0\" {arguments} {close}"));
+            ended.failed(1, "blksum: standard output: write: Bad file descriptor");
+        }
+    }
+    // Nothing is opened or read in vain, and no message is lost that tells more.
+    shell(VERISUM, "\"$0\" image sum /no/such >&-")
+        .failed(3, "verisum: standard output: write: Bad file descriptor");
+    assert_eq!(shell(VERISUM, "\"$0\" --nonsense >&-").code, Some(2));
+    // What prints nothing needs no output.
+    shell(VERISUM, &format!("\"$0\" man {} >&-", folder.path().display())).clean();
+    assert_eq!(shell(VERISUM, "\"$0\" image sum /no/such 2>&-").code, Some(3));
+}
+
 #[test]
 fn a_reader_that_goes_away_ends_a_long_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The program `blksum`, with the options, output and exit codes of blkhash's.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     verisum_cli::blksum()

@@ -1,8 +1,10 @@
-//! Standard output, of which no error is lost. (`println!` panics on a closed pipe, and what is left
-//! in its buffer at the end is written without a look at the result.)
+//! Standard output, of which no error is lost. (`println!` panics on a closed pipe; `std::io::stdout`
+//! takes a descriptor that cannot be written for one that takes everything, and writes what is left in
+//! its buffer at the end without a look at the result.)
 
-use std::io::{self, StdoutLock, Write};
+use rustix::io::Errno;
 
+use crate::closed;
 use crate::failure::Failure;
 
 /// The most bytes held back between flushes.
@@ -11,14 +13,21 @@ const BUFFER: usize = 16 * 1024;
 /// Buffered standard output. Call [`Output::flush`] whenever the user should see what there is, and at
 /// the end: dropping it writes nothing.
 pub(crate) struct Output {
-    stdout: StdoutLock<'static>,
     buffer: Vec<u8>,
 }
 
 impl Output {
     /// Takes standard output.
     pub(crate) fn new() -> Output {
-        Output { stdout: io::stdout().lock(), buffer: Vec::new() }
+        Output { buffer: Vec::new() }
+    }
+
+    /// Fails if nothing can be printed, for those who would otherwise work in vain.
+    pub(crate) fn ready(&self) -> Result<(), Failure> {
+        match closed::standard_output() {
+            true => Err(Failure::Output(Errno::BADF.into())),
+            false => Ok(()),
+        }
     }
 
     /// Adds text.
@@ -49,8 +58,23 @@ impl Output {
 
     /// Writes what was added so far.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        let result = self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush());
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let result = self.ready().and_then(|()| write_all(&self.buffer));
         self.buffer.clear();
-        result.map_err(Failure::Output)
+        result
     }
+}
+
+fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), bytes) {
+            Ok(0) => return Err(Failure::Output(std::io::ErrorKind::WriteZero.into())),
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Failure::Output(error.into())),
+        }
+    }
+    Ok(())
 }
