@@ -83,8 +83,9 @@ pub(crate) struct SumArgs {
     #[arg(short, long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
+    // No `-c`: that is for checking, as in sha256sum, once there is something to check.
     /// Read through the page cache instead of past it
-    #[arg(short, long)]
+    #[arg(long)]
     pub(crate) cache: bool,
 
     /// Hash exactly the bytes that are there, also if they are not whole sectors of 512

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Command, ImageCommand, Verisum};
 use crate::commands;
@@ -63,7 +63,18 @@ fn no_arguments(error: &clap::Error, output: &mut Output) -> Result<Exit, Failur
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             Err(Failure::Usage("a command is missing (--help lists them)".to_string()))
         }
-        _ => Err(Failure::Usage(one_line(&text.to_string()))),
+        _ => Err(Failure::Usage(hint(error).unwrap_or_else(|| one_line(&text.to_string())))),
+    }
+}
+
+/// What to say to those who expect something that other tools have; clap would name what looks alike.
+fn hint(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) if option == "-c" || option == "--check" => Some(format!(
+            "{option}: checking a list is not supported yet; print a new list and compare the two, for \
+             instance with diff"
+        )),
+        _ => None,
     }
 }
 
