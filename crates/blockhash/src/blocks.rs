@@ -77,13 +77,17 @@ impl BlockHasher {
     /// blocks; only the very last block may be short.
     pub(crate) fn hash<'a>(
         &mut self,
-        parts: impl Iterator<Item = &'a [u8]>,
+        parts: impl Iterator<Item = &'a [u8]> + Clone,
         digests: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let mut messages = [&[][..]; CALL];
         let mut places = [0; CALL];
         let mut filled = 0;
         let block_len = self.block_len;
+        // Exactly: many pieces wait for their turn, and their slack would double what they take.
+        digests.reserve_exact(
+            parts.clone().map(|part| part.len().div_ceil(block_len)).sum::<usize>() * self.digest_len,
+        );
         for block in parts.flat_map(|part| part.chunks(block_len)) {
             let place = digests.len();
             if block.len() == block_len && self.zero.digest.is_zero(block) {

@@ -17,6 +17,10 @@ const RUN_BYTES: usize = 1024 * 1024;
 /// All workers' buffers together stay below this, whatever the block size and the number of threads.
 const BUFFERS_BYTES: usize = 40 * 1024 * 1024;
 
+/// The digests of a run stay below this. A number of runs wait for their turn as digests, and where blocks
+/// are shorter than digests these, not the data, would fill the memory.
+const RUN_DIGESTS_BYTES: usize = 64 * 1024;
+
 /// The digest and block size of a block hash, and the number of threads.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -84,7 +88,8 @@ impl Params {
     pub(crate) fn run_blocks(&self) -> Option<usize> {
         let most = BUFFERS_BYTES / self.thread_count() / self.block_len();
         let wanted = (RUN_BYTES / self.block_len()).max(self.digest.lanes());
-        (most > 0).then(|| wanted.min(most))
+        let digests = RUN_DIGESTS_BYTES / self.digest.len().max(1);
+        (most > 0).then(|| wanted.min(most).min(digests))
     }
 
     /// Length in bytes of the pieces that a block is read in when it does not fit a worker's buffer.

@@ -15,6 +15,10 @@ use crate::runs::{Planner, Run};
 use crate::sequencer::Sequencer;
 use crate::{Error, Params};
 
+/// Stack of the threads besides the calling one, in bytes: several times what hashing takes, and small
+/// enough for many threads in a small address space.
+const HELPER_STACK: usize = 1 << 20;
+
 /// How far a running computation is. Shared with whoever draws it.
 #[derive(Debug, Default)]
 pub struct Progress(AtomicU64);
@@ -108,8 +112,12 @@ impl<'a> Engine<'a> {
             let mut start = || {
                 if !std::mem::replace(&mut started, true) && !source.is_finished() {
                     for _ in 0..helpers {
-                        let spawned = thread::Builder::new().spawn_scoped(scope, || {
-                            let _: Result<(), Error> = self.guarded(source, &mut || {});
+                        let helper = thread::Builder::new().stack_size(HELPER_STACK);
+                        let spawned = helper.spawn_scoped(scope, || {
+                            // A failure is in the sequencer. Without memory there is one helper less.
+                            if let Some(buffer) = AlignedBuffer::try_new(self.buffer_len()) {
+                                let _: Result<(), Error> = self.guarded(source, buffer, &mut || {});
+                            }
                         });
                         // Fewer threads are slower, not wrong.
                         if spawned.is_err() {
@@ -118,13 +126,19 @@ impl<'a> Engine<'a> {
                     }
                 }
             };
-            self.guarded(source, &mut start)
+            // Its memory is touched only where it is used, so that an image of holes costs none.
+            self.guarded(source, AlignedBuffer::new(self.buffer_len()), &mut start)
         })?;
         self.sequencer.failure().map_or(Ok(()), Err)
     }
 
     /// Works, and tells the others of a failure or a panic, so that they stop.
-    fn guarded(&self, source: &dyn Source, on_data: &mut dyn FnMut()) -> Result<(), Error> {
+    fn guarded(
+        &self,
+        source: &dyn Source,
+        buffer: AlignedBuffer,
+        on_data: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
         struct Alarm<'a>(&'a Sequencer);
 
         impl Drop for Alarm<'_> {
@@ -136,19 +150,31 @@ impl<'a> Engine<'a> {
         }
 
         let _alarm = Alarm(&self.sequencer);
-        let result = self.work(source, on_data);
+        let result = self.work(source, buffer, on_data);
         if let Err(error) = &result {
             self.sequencer.fail(error.clone());
         }
         result
     }
 
-    fn work(&self, source: &dyn Source, on_data: &mut dyn FnMut()) -> Result<(), Error> {
-        let Some(run_blocks) = self.params.run_blocks() else {
-            return self.work_long(source, on_data);
-        };
+    /// Length in bytes of each worker's buffer: a run, or a piece of a long block.
+    fn buffer_len(&self) -> usize {
+        match self.params.run_blocks() {
+            Some(blocks) => blocks * self.params.block_len(),
+            None => self.params.piece_len(),
+        }
+    }
+
+    fn work(
+        &self,
+        source: &dyn Source,
+        mut buffer: AlignedBuffer,
+        on_data: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        if self.params.run_blocks().is_none() {
+            return self.work_long(source, buffer, on_data);
+        }
         let mut hasher = BlockHasher::new(self.params, self.zero.clone())?;
-        let mut buffer = AlignedBuffer::new(run_blocks * self.params.block_len());
         while self.sequencer.failure().is_none() {
             let mut piece = self.sequencer.spare();
             let Some(taken) = source.take(&mut buffer, &mut piece)? else { break };
@@ -162,9 +188,13 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn work_long(&self, source: &dyn Source, on_data: &mut dyn FnMut()) -> Result<(), Error> {
+    fn work_long(
+        &self,
+        source: &dyn Source,
+        mut buffer: AlignedBuffer,
+        on_data: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
         let mut block = LongBlock::new(self.params, self.zero.clone())?;
-        let mut buffer = AlignedBuffer::new(self.params.piece_len());
         while self.sequencer.failure().is_none() {
             let mut piece = self.sequencer.spare();
             let Some(taken) = source.take_long(&mut buffer, &mut block, &mut piece)? else { break };

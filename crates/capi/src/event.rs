@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::fcntl_dupfd_cloexec;
 
 /// An eventfd; clones are the same one. Closed with the last of them.
 #[derive(Clone)]
@@ -12,10 +13,11 @@ pub(crate) struct Event(Arc<OwnedFd>);
 
 impl Event {
     pub(crate) fn new() -> Result<Event, c_int> {
-        match eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC) {
-            Ok(fd) => Ok(Event(Arc::new(fd))),
-            Err(errno) => Err(errno.raw_os_error()),
-        }
+        // Never the number of a standard stream that the program has closed: it may yet use that.
+        eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+            .and_then(|fd| if fd.as_raw_fd() > 2 { Ok(fd) } else { fcntl_dupfd_cloexec(&fd, 3) })
+            .map(|fd| Event(Arc::new(fd)))
+            .map_err(|errno| errno.raw_os_error())
     }
 
     /// Makes it readable.

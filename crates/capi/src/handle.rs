@@ -184,10 +184,9 @@ pub unsafe extern "C" fn blkhash_zero(hash: *mut Handle, len: usize) -> c_int {
 pub unsafe extern "C" fn blkhash_final(hash: *mut Handle, md: *mut c_uchar, len: *mut c_uint) -> c_int {
     // SAFETY: the caller's promise.
     let Some(handle) = (unsafe { hash.as_ref() }) else { return libc::EINVAL };
-    if md.is_null() {
-        return libc::EINVAL;
-    }
+    // The message ends in any case.
     match handle.finish() {
+        Ok(_) if md.is_null() => libc::EINVAL,
         Ok(output) => {
             let digest = output.as_bytes();
             // SAFETY: there is room for the longest digest; `len` is valid unless it is null.

@@ -38,8 +38,8 @@ pub struct RawImage {
     padding: u64,
     /// Nothing for a block device: it is all data.
     extents: Option<ExtentFinder>,
-    /// Times of the last change of the bytes and of the inode when the image was opened.
-    times: [(i64, i64); 2],
+    /// When the bytes were last changed before the image was opened.
+    modified: (i64, i64),
 }
 
 impl RawImage {
@@ -81,7 +81,7 @@ impl RawImage {
             exact_length,
             padding,
             extents: metadata.is_file().then(ExtentFinder::default),
-            times: times(&metadata),
+            modified: modified(&metadata),
             buffered: Buffered::new(file, !options.cache),
         })
     }
@@ -228,7 +228,7 @@ impl Image for RawImage {
 
     fn modified_during(&self) -> bool {
         match self.buffered.file.metadata() {
-            Ok(metadata) => times(&metadata) != self.times,
+            Ok(metadata) => modified(&metadata) != self.modified,
             Err(_) => true,
         }
     }
@@ -244,10 +244,11 @@ fn size(file: &File) -> io::Result<u64> {
     }
 }
 
-/// When the bytes and the inode were last changed. Writing to a block device shows in neither.
-fn times(metadata: &std::fs::Metadata) -> [(i64, i64); 2] {
+/// When the bytes were last changed, as the inode says: not its time of change, which also moves when the
+/// file is renamed or gets another mode. Writing to a block device does not show.
+fn modified(metadata: &std::fs::Metadata) -> (i64, i64) {
     if metadata.file_type().is_block_device() {
-        return [(0, 0); 2];
+        return (0, 0);
     }
-    [(metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec())]
+    (metadata.mtime(), metadata.mtime_nsec())
 }
