@@ -36,7 +36,12 @@ clippy() {
     cargo clippy --locked --workspace --all-targets -- -D warnings
 }
 
-rustdoc() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
+# The programs are no library for others: their documentation is for who works on them.
+rustdoc() {
+    export RUSTDOCFLAGS="-D warnings"
+    cargo doc --locked --no-deps --workspace --exclude verisum-cli &&
+        cargo doc --locked --no-deps --package verisum-cli --document-private-items
+}
 
 shell() { shellcheck --external-sources .ci/run scripts/*.sh scripts/tests/*.sh; }
 
