@@ -21,7 +21,6 @@ Environment:
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
 #[command(name = "verisum", version, after_help = EXIT_CODES, after_long_help = with_environment())]
-#[command(disable_help_subcommand = true)]
 pub(crate) struct Verisum {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -46,6 +46,10 @@ fn version_and_help_are_results() {
     assert_eq!(verisum(["--version"]).clean(), format!("verisum {}\n", env!("CARGO_PKG_VERSION")));
     assert!(verisum(["--help"]).clean().contains("Exit codes:"));
     assert!(verisum(["image", "sum", "-h"]).clean().contains("--block-size"));
+    assert_eq!(verisum(["help"]).clean(), verisum(["--help"]).clean());
+    let page = verisum(["image", "sum", "--help"]).clean();
+    assert_eq!(verisum(["help", "image", "sum"]).clean(), page);
+    assert_eq!(verisum(["image", "help", "sum"]).clean(), page);
 }
 
 #[test]
