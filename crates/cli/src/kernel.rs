@@ -11,7 +11,11 @@ pub(crate) const VARIABLE: &str = "VERISUM_KERNEL";
 
 /// What implementations may be used, by the environment.
 pub(crate) fn policy() -> Result<Policy, Failure> {
-    let Some(value) = env::var_os(VARIABLE) else { return Ok(Policy::default()) };
+    // Empty is as unset: so it is in scripts that pass it on.
+    let value = env::var_os(VARIABLE).unwrap_or_default();
+    if value.is_empty() {
+        return Ok(Policy::default());
+    }
     let value = value.to_string_lossy();
     match Level::from_name(&value) {
         Some(level) if level.available() => Ok(Policy { max_level: level }),
