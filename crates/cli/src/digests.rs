@@ -15,7 +15,7 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
     })
 }
 
-/// The ids of digests that were most likely meant, in the table's order.
+/// The ids of digests that were most likely meant: the shortest first, else in the table's order.
 fn similar(name: &str) -> Vec<&'static str> {
     let wanted = name.to_lowercase().replace(['_', '/'], "-");
     let mut best = usize::MAX;
@@ -27,10 +27,12 @@ fn similar(name: &str) -> Vec<&'static str> {
             best = distance;
             found.clear();
         }
-        if distance == best && found.len() < MOST_SIMILAR {
+        if distance == best {
             found.push(algorithm.id);
         }
     }
+    found.sort_by_key(|id| id.len());
+    found.truncate(MOST_SIMILAR);
     found
 }
 
@@ -78,6 +80,8 @@ mod tests {
             ("hsa512", "sha512"),
             ("SHA2556", "sha256"),
             ("sha2", "sha256"),
+            ("sha", "sha1"),
+            ("sha", "sha256"),
             ("md6", "md5"),
             ("black3", "blake3"),
             ("blake", "blake3"),
@@ -97,7 +101,7 @@ mod tests {
     #[test]
     fn only_the_most_likely_are_named() {
         assert_eq!(similar("sha265"), ["sha256"]);
-        assert_eq!(similar("blake"), ["blake2b512", "blake2s256", "blake3"]);
+        assert_eq!(similar("blake"), ["blake3", "blake2b512", "blake2s256"]);
     }
 
     #[test]

@@ -74,9 +74,18 @@ fn hint(error: &clap::Error) -> Option<String> {
             "{option}: checking a list is not supported yet; print a new list and compare the two, for \
              instance with diff"
         )),
-        _ => None,
+        _ => {
+            let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else {
+                return None;
+            };
+            let (_, meant) = MEANT.iter().find(|(typed, _)| typed == verb)?;
+            Some(format!("unrecognized subcommand '{verb}' (did you mean `{meant}`?)"))
+        }
     }
 }
+
+/// Verbs that are not, and those that they stand for.
+const MEANT: [(&str, &str); 2] = [("sum", "verisum image sum"), ("digest", "verisum digests")];
 
 /// The first paragraph of clap's message, and its advice.
 fn one_line(text: &str) -> String {
