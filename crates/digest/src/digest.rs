@@ -94,6 +94,11 @@ impl Digest {
         self.stream.0
     }
 
+    /// The level of our own kernel that computes single streams; none if somebody else does.
+    pub fn stream_level(&self) -> Option<Level> {
+        self.stream.1.kernel_level()
+    }
+
     /// The SIMD level that batches run at, and how many messages go side by side; none where batches
     /// are hashed one message at a time.
     pub fn batch_level(&self) -> Option<(Level, usize)> {

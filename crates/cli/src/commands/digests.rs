@@ -1,7 +1,9 @@
 //! `verisum digests`: every digest by name, and who computes it here.
 
+use std::fmt::{self, Display, Formatter};
+
 use serde::Serialize;
-use verisum_digest::{ALGORITHMS, Algorithm, Digest, Policy};
+use verisum_digest::{ALGORITHMS, Algorithm, Digest, Level, Policy};
 
 use crate::args::DigestsArgs;
 use crate::exit::Exit;
@@ -23,12 +25,22 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
     let mut lines = vec![head];
     lines.extend(rows.iter().map(Row::columns));
     print(&lines, output)?;
-    for row in rows {
-        if let Some(reason) = row.unavailable {
-            output.line(&format!("{}: {}", row.name, names::plain(&reason)))?;
+    output.line("")?;
+    for row in &rows {
+        if let Some(reason) = &row.unavailable {
+            output.line(&format!("{}: {}", row.name, names::plain(reason)))?;
         }
     }
+    explain(&rows, output)?;
     Ok(Exit::Clean)
+}
+
+/// What the columns mean, by an example that is there.
+fn explain(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+    output.line("STREAM: who hashes one message after the other (shani, portable: verisum's own)")?;
+    let example = rows.iter().find_map(|row| row.batch.as_ref());
+    let example = example.map(|batch| format!(" ({batch}: {} with {})", batch.lanes, batch.level));
+    output.line(&format!("BATCH: verisum's own code for many blocks at once{}", example.unwrap_or_default()))
 }
 
 /// A digest, as JSON has it.
@@ -39,6 +51,8 @@ struct Row {
     class: &'static str,
     /// Who hashes one message at a time; none if nobody can here.
     stream: Option<&'static str>,
+    /// At which level, if it is one of our own kernels.
+    stream_level: Option<&'static str>,
     /// How many messages are hashed side by side; none if one at a time.
     batch: Option<Batch>,
     aliases: &'static [&'static str],
@@ -54,6 +68,12 @@ struct Batch {
     lanes: usize,
 }
 
+impl Display for Batch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {}", self.level, self.lanes)
+    }
+}
+
 impl Row {
     fn new(algorithm: &'static Algorithm, policy: &Policy) -> Row {
         let digest = Digest::of(algorithm, policy);
@@ -63,6 +83,7 @@ impl Row {
             bits: algorithm.bits,
             class: algorithm.class.name(),
             stream: digest.as_ref().ok().map(Digest::stream_provider),
+            stream_level: digest.as_ref().ok().and_then(Digest::stream_level).map(Level::name),
             batch: batch.map(|(level, lanes)| Batch { level: level.name(), lanes }),
             aliases: algorithm.aliases,
             verification: format!("{:08x}", algorithm.verification),
@@ -75,8 +96,8 @@ impl Row {
             self.name.to_string(),
             self.bits.to_string(),
             self.class.to_string(),
-            self.stream.unwrap_or("unavailable").to_string(),
-            self.batch.as_ref().map_or("-".to_string(), |b| format!("{} × {}", b.level, b.lanes)),
+            self.stream_level.or(self.stream).unwrap_or("unavailable").to_string(),
+            self.batch.as_ref().map_or("-".to_string(), Batch::to_string),
             self.aliases.join(" "),
         ]
     }

@@ -26,6 +26,10 @@ impl StreamFactory for Kernel {
     fn start(&self) -> Result<Box<dyn Stream>, Error> {
         Ok(Box::new(KernelStream(self.single())))
     }
+
+    fn kernel_level(&self) -> Option<Level> {
+        Some(self.level())
+    }
 }
 
 fn kernel_algorithm(algorithm: &Algorithm) -> verisum_kernels::Algorithm {

@@ -31,6 +31,11 @@ pub trait Stream: Send {
 pub trait StreamFactory: Send + Sync {
     /// Starts a message.
     fn start(&self) -> Result<Box<dyn Stream>, Error>;
+
+    /// The level of our own kernel that does it; none if somebody else does.
+    fn kernel_level(&self) -> Option<verisum_kernels::Level> {
+        None
+    }
 }
 
 /// What implementations may be used.
