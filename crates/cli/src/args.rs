@@ -6,27 +6,45 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  everything asked for was done, and nothing is wrong
-  1  a mismatch or corruption was found
-  2  bad usage: an unknown option, digest or value
-  3  something could not be checked, read or written, and nothing worse was found";
+use crate::kernel;
 
-const ENVIRONMENT: &str = "\
-Environment:
-  VERISUM_KERNEL  the highest SIMD level to use: portable, shani, avx2 or avx512.
-                  It never changes a value.";
+/// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
+pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
+    ("0", "everything asked for was done, and nothing is wrong"),
+    ("1", "a mismatch or corruption was found"),
+    ("2", "bad usage: an unknown option, digest or value"),
+    ("3", "something could not be checked, read or written, and nothing worse was found"),
+];
+
+/// The environment variables, for help and manual.
+pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
+    kernel::VARIABLE,
+    "the highest SIMD level to use: portable, shani, avx2 or avx512; it never changes a value",
+)];
 
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
-#[command(name = "verisum", version, after_help = EXIT_CODES, after_long_help = with_environment())]
-pub(crate) struct Verisum {
+#[command(name = "verisum", version, after_help = exit_codes(), after_long_help = with_environment())]
+pub(crate) struct Verisum<C: Subcommand = Command> {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: C,
 }
 
-/// The verbs.
+/// All verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AnyCommand {
+    #[command(flatten)]
+    Listed(Command),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man {
+        /// The folder to write them to
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+}
+
+/// The verbs that users are told of.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Disk images: one checksum for an image in any form
@@ -35,6 +53,16 @@ pub(crate) enum Command {
         command: ImageCommand,
     },
     /// List the digests, and who computes each on this machine
+    #[command(
+        long_about = "List the digests, and who computes each on this machine.\n\n\
+            STREAM is who hashes one message after the other: shani and portable are verisum's own code, \
+            with the processor's SHA instructions and without; openssl is the libcrypto of the system; the \
+            others are Rust libraries. BATCH is verisum's own code that hashes many blocks of an image \
+            side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Without it the blocks are \
+            hashed as streams. OTHER SPELLINGS are understood wherever a digest is named.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
     Digests(DigestsArgs),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
@@ -42,13 +70,6 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: Shell,
-    },
-    /// Write the manual pages
-    #[command(hide = true)]
-    Man {
-        /// The folder to write them to
-        #[arg(value_hint = ValueHint::DirPath)]
-        folder: PathBuf,
     },
 }
 
@@ -61,7 +82,7 @@ pub(crate) enum ImageCommand {
             The value is that of what a guest sees: the same whether the image is sparse or full, a file, \
             a device or a pipe. It depends on the digest and the block size and on nothing else. Holes \
             are not read. It is not the digest of the file, which sha256sum prints.",
-        after_help = EXIT_CODES,
+        after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Sum(SumArgs),
@@ -126,8 +147,16 @@ pub(crate) struct DigestsArgs {
     pub(crate) json: bool,
 }
 
+fn exit_codes() -> String {
+    table("Exit codes", &EXIT_CODES)
+}
+
 fn with_environment() -> String {
-    format!("{EXIT_CODES}\n\n{ENVIRONMENT}")
+    format!("{}\n\n{}", exit_codes(), table("Environment", &ENVIRONMENT))
+}
+
+fn table(heading: &str, rows: &[(&str, &str)]) -> String {
+    rows.iter().fold(format!("{heading}:"), |text, (name, meaning)| format!("{text}\n  {name}  {meaning}"))
 }
 
 #[cfg(test)]
@@ -137,6 +166,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        Verisum::command().debug_assert();
+        Verisum::<AnyCommand>::command().debug_assert();
+        Verisum::<Command>::command().debug_assert();
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{Command, ImageCommand, Verisum};
+use crate::args::{AnyCommand, Command, ImageCommand, Verisum};
 use crate::commands;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,21 +34,22 @@ pub fn main() -> ExitCode {
 }
 
 fn run(output: &mut Output) -> Result<Exit, Failure> {
-    let arguments = match Verisum::try_parse() {
+    let arguments = match Verisum::<AnyCommand>::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return no_arguments(&error, output),
     };
-    if !matches!(arguments.command, Command::Man { .. }) {
-        output.ready()?;
-    }
-    match arguments.command {
+    let command = match arguments.command {
+        AnyCommand::Man { folder } => return commands::man::run(&folder),
+        AnyCommand::Listed(command) => command,
+    };
+    output.ready()?;
+    match command {
         Command::Image { command: ImageCommand::Sum(arguments) } => {
             commands::image_sum::run(arguments, output)
         }
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),
-        Command::Man { folder } => commands::man::run(&folder),
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn clap_is_brief() {
         let error = |arguments: &[&str]| {
-            one_line(&Verisum::try_parse_from(arguments).unwrap_err().render().to_string())
+            one_line(&Verisum::<AnyCommand>::try_parse_from(arguments).unwrap_err().render().to_string())
         };
         assert_eq!(
             error(&["verisum", "image", "sum", "--thread", "3"]),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{BLKSUM, Ended, VERISUM, command, data_file, start, verisum, wait_until};
 use serde_json::Value;
-use verisum_digest::ALGORITHMS;
+use verisum_digest::{ALGORITHMS, Level};
 use verisum_testkit::require_tool;
 
 #[test]
@@ -36,9 +36,34 @@ fn digests_lists_the_whole_table() {
 
 #[test]
 fn a_lower_level_shows_in_the_table() {
-    let output = command(VERISUM).arg("digests").env("VERISUM_KERNEL", "portable").output().unwrap();
-    let out = Ended::of(output).clean();
+    let digests = |level: &str, arguments: &[&str]| {
+        let mut command = command(VERISUM);
+        command.arg("digests").args(arguments).env("VERISUM_KERNEL", level);
+        Ended::of(command.output().unwrap()).clean()
+    };
+    let out = digests("portable", &[]);
     assert!(!out.contains(" × "), "{out}");
+    for level in Level::ALL.iter().filter(|level| level.available()) {
+        let out = digests(level.name(), &[]);
+        // The columns are explained, by an example that is in the table.
+        let last: Vec<&str> = out.lines().rev().take(2).collect();
+        assert!(last[1].starts_with("STREAM: ") && last[0].starts_with("BATCH: "));
+        if let Some((_, example)) = last[0].split_once(" (") {
+            let example = example.split_once(':').unwrap().0;
+            assert!(out.lines().any(|line| line.contains(&format!(" {example} "))), "{out}");
+        }
+        assert!(last.iter().all(|line| line.chars().count() <= 80));
+        // Text and JSON agree on who computes what, and on the instructions for a single message.
+        for line in digests(level.name(), &["--json"]).lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let text = out.lines().find(|line| line.split(' ').next() == row["name"].as_str()).unwrap();
+            let stream = [&row["stream_level"], &row["stream"]].iter().find_map(|one| one.as_str());
+            assert_eq!(text.split_whitespace().nth(3), Some(stream.unwrap_or("unavailable")));
+            if row["stream"] == "kernels" {
+                assert_ne!(row["stream_level"], "portable", "{line}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -56,6 +81,9 @@ fn version_and_help_are_results() {
 fn completions_name_the_commands_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = verisum(["completions", shell]).clean();
+        // Not what is for packagers only, and the digests where a shell completes values.
+        assert!(!script.contains("manual page"), "{shell}");
+        assert!(script.contains("blake2s256") || matches!(shell, "elvish" | "powershell"), "{shell}");
         assert!(
             script.contains("digests") && script.contains("--block-size") || script.contains("block-size")
         );
@@ -77,6 +105,16 @@ fn manual_pages_are_complete() {
     pages.sort();
     let names = ["-completions", "-demo", "-digests", "-image-sum", "-image", ""];
     assert_eq!(pages, names.map(|name| format!("verisum{name}.1")));
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap().replace("\\-", "-");
+    let sum = page("verisum-image-sum.1");
+    let title =
+        format!(".TH VERISUM-IMAGE-SUM 1 \"\" \"verisum {}\" \"User Commands\"\n", env!("CARGO_PKG_VERSION"));
+    assert!(sum.starts_with(&title), "{sum}");
+    assert!(!sum.contains("EXTRA") && sum.contains("EXIT STATUS") && sum.contains("ENVIRONMENT"), "{sum}");
+    let plain = sum.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "");
+    assert!(plain.contains("verisum image sum [-a|--algorithm DIGEST] [--block-size N]"), "{plain}");
+    assert!(plain.contains(" [--json] [-p|--progress] [-h|--help] [FILE]..."), "{plain}");
+    assert!(page("verisum-completions.1").contains("SHELL"));
     let hand_written = common::repository().join("crates/cli/man/blksum.1");
     let Some(groff) = require_tool("groff") else { return };
     let written = pages.iter().map(|page| folder.path().join(page));

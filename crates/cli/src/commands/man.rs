@@ -1,19 +1,124 @@
 //! `verisum man`: the manual pages, made from the definition of the command line. Packagers use it.
 
+use std::fmt::Write;
 use std::path::Path;
+use std::{fs, io};
 
-use clap::CommandFactory;
+use clap::{Arg, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use crate::args::Verisum;
+use crate::args::{Command, ENVIRONMENT, EXIT_CODES, Verisum};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Writes a page for `verisum` and one for each subcommand that is not hidden.
+/// Writes a page for `verisum` and one for each subcommand.
 pub(crate) fn run(folder: &Path) -> Result<Exit, Failure> {
-    clap_mangen::generate_to(Verisum::command(), folder).map_err(|error| Failure::File {
+    // What is printed about `verisum help` is said by `verisum --help`.
+    let mut command = Verisum::<Command>::command().disable_help_subcommand(true);
+    command.build();
+    pages(&command, folder).map_err(|error| Failure::File {
         name: folder.to_path_buf(),
         operation: "write",
         error,
     })?;
     Ok(Exit::Clean)
+}
+
+fn pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
+    for subcommand in command.get_subcommands() {
+        pages(subcommand, folder)?;
+    }
+    let man = Man::new(command.clone());
+    fs::write(folder.join(man.get_filename()), ascii(&page(&man, command)?))
+}
+
+fn page(man: &Man, command: &clap::Command) -> io::Result<String> {
+    // The date is empty, which clap_mangen leaves out: what follows it would be in the wrong place.
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_uppercase();
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(".TH {name} 1 \"\" \"verisum {version}\" \"User Commands\"\n").into_bytes();
+    man.render_name_section(&mut page)?;
+    synopsis(command).to_writer(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if command.get_after_help().is_some() {
+        table("EXIT STATUS", &EXIT_CODES).to_writer(&mut page)?;
+        table("ENVIRONMENT", &ENVIRONMENT).to_writer(&mut page)?;
+    }
+    String::from_utf8(page).map_err(io::Error::other)
+}
+
+/// The command line with the values of its options, which that of clap_mangen lacks.
+fn synopsis(command: &clap::Command) -> Roff {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let mut line = vec![bold(name)];
+    for option in command.get_opts() {
+        line.push(roman(" ["));
+        line.extend(spellings(option));
+        for value in option.get_value_names().unwrap_or_default() {
+            line.extend([roman(" "), italic(value.as_str())]);
+        }
+        line.push(roman("]"));
+    }
+    for flag in command.get_arguments().filter(|one| !one.is_positional() && !takes_value(one)) {
+        line.push(roman(" ["));
+        line.extend(spellings(flag));
+        line.push(roman("]"));
+    }
+    for operand in command.get_positionals() {
+        let name = operand.get_value_names().unwrap_or_default().join(" ");
+        let many = operand.get_num_args().is_some_and(|number| number.max_values() > 1);
+        let (open, close) = if operand.is_required_set() { ("", "") } else { ("[", "]") };
+        line.extend([roman(format!(" {open}")), italic(name)]);
+        line.push(roman(format!("{close}{}", if many { "..." } else { "" })));
+    }
+    if command.has_subcommands() {
+        line.extend([roman(" "), italic("COMMAND")]);
+    }
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text(line);
+    roff
+}
+
+fn takes_value(argument: &Arg) -> bool {
+    argument.get_num_args().is_some_and(|number| number.takes_values())
+}
+
+/// `-a|--algorithm`
+fn spellings(option: &Arg) -> Vec<Inline> {
+    let short = option.get_short().map(|short| bold(format!("-{short}")));
+    let long = option.get_long().map(|long| bold(format!("--{long}")));
+    match (short, long) {
+        (Some(short), Some(long)) => vec![short, roman("|"), long],
+        (short, long) => short.into_iter().chain(long).collect(),
+    }
+}
+
+fn table(heading: &str, rows: &[(&str, &str)]) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]);
+    for (name, meaning) in rows {
+        roff.control("TP", []);
+        roff.text([bold(*name)]);
+        roff.text([roman(format!("{meaning}."))]);
+    }
+    roff
+}
+
+/// The names of characters in place of those that not every formatter reads.
+fn ascii(page: &str) -> String {
+    page.chars().fold(String::with_capacity(page.len()), |mut text, c| {
+        match c.is_ascii() {
+            true => text.push(c),
+            false => {
+                let _ = write!(text, "\\[u{:04X}]", u32::from(c));
+            }
+        }
+        text
+    })
 }
