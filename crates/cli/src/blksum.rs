@@ -12,6 +12,7 @@ use crate::exit::BLKSUM_FAILURE;
 use crate::failure::Failure;
 use crate::getopt::{self, Definition, Found};
 use crate::input::{self, Formats, How, Input};
+use crate::render::progress::Wanted;
 use crate::render::{self, Output, names};
 use crate::{digests, kernel, sizes};
 
@@ -150,7 +151,7 @@ impl Arguments {
             pad_streams: false,
             formats: Formats::Qcow2,
             stdin_formats: Formats::Raw,
-            progress: self.progress,
+            progress: if self.progress { Wanted::Yes } else { Wanted::No },
         };
         let input = Input::new(self.name.unwrap_or_else(|| "-".into()));
         let sum = input::sum(&input, &how)?;

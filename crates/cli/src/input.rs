@@ -80,7 +80,7 @@ pub(crate) struct How {
     /// What is refused in standard input.
     pub(crate) stdin_formats: Formats,
     /// Draw progress.
-    pub(crate) progress: bool,
+    pub(crate) progress: progress::Wanted,
 }
 
 /// A block hash and what it is of.
@@ -127,7 +127,8 @@ fn sum_image(input: &Input, image: &dyn Image, formats: Formats, how: &How) -> R
     }
     let params = how.params(input, Some(length))?;
     let work = |progress: &Progress| hash_image(image, &params, progress);
-    let digest = progress::drawn(how.progress, Some(length), work).map_err(|e| failed(input, e))?;
+    let digest = progress::drawn(how.progress, input.path().as_os_str(), Some(length), work)
+        .map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
 }
 
@@ -140,7 +141,8 @@ fn sum_stream(input: &Input, mut stream: Stream, formats: Formats, how: &How) ->
     }
     let params = how.params(input, None)?;
     let work = |progress: &Progress| hash_stream(&mut stream, &params, progress);
-    let (digest, length) = progress::drawn(how.progress, None, work).map_err(|e| failed(input, e))?;
+    let (digest, length) =
+        progress::drawn(how.progress, input.path().as_os_str(), None, work).map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: stream.padded_by(), modified: false })
 }
 
@@ -157,7 +159,7 @@ impl How {
 }
 
 /// The number of cores that this process may use, by its affinity and its control group.
-fn usable_cores() -> usize {
+pub(crate) fn usable_cores() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
 }
 

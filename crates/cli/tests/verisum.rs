@@ -173,8 +173,25 @@ fn progress_is_drawn_on_a_terminal() {
         assert_eq!(drawn.code, Some(0));
         assert!(drawn.out().contains("of 64 MiB"), "{:?}", drawn.out());
         assert!(drawn.out().trim_end().ends_with(path.to_str().unwrap()), "the value comes last");
+        assert!(!drawn.out().contains("image: "), "one file needs no name");
         // The cursor is never hidden, so that no signal leaves it so.
         assert!(!drawn.out().contains("\x1b[?25l"));
+    }
+}
+
+#[test]
+fn progress_of_several_files_names_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = data_file(folder.path(), "one.img", 64 << 20);
+    let two = data_file(folder.path(), "two.img", 64 << 20);
+    let Some(script) = require_tool("script") else { return };
+    let words = format!("{VERISUM} image sum -p -t1 -a sha3-512 {} {}", one.display(), two.display());
+    let mut command = command(script.to_str().unwrap());
+    command.args(["-qec", &words, "/dev/null"]).env("VERISUM_KERNEL", "portable").env("TERM", "xterm");
+    let drawn = Ended::of(start(&mut command).wait_with_output().unwrap());
+    assert_eq!(drawn.code, Some(0));
+    for name in ["one.img", "two.img"] {
+        assert!(drawn.out().contains(&format!("\x1b[K{name}: ")), "{:?}", drawn.out());
     }
 }
 

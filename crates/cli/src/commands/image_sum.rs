@@ -11,6 +11,7 @@ use crate::args::{Format, SumArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{self, Formats, How, Input, Sum};
+use crate::render::progress::Wanted;
 use crate::render::{self, Output, names};
 use crate::verisum::PROGRAM;
 use crate::{digests, kernel, sizes};
@@ -65,7 +66,11 @@ fn how(arguments: &SumArgs) -> Result<(u32, How), Failure> {
         pad_streams: !arguments.exact,
         formats,
         stdin_formats: formats,
-        progress: arguments.progress,
+        progress: match (arguments.progress, arguments.files.len()) {
+            (false, _) => Wanted::No,
+            (true, 0 | 1) => Wanted::Yes,
+            (true, _) => Wanted::Named,
+        },
     };
     Ok((block_size, how))
 }

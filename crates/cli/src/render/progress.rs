@@ -3,13 +3,16 @@
 //! It needs the width of the terminal, a carriage return and "erase to the end of the line". Libraries
 //! for it do more, and one that computes powers alone makes every start longer by the loading of libm.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use verisum_blockhash::Progress;
 
+use crate::render::names;
 use crate::sizes::human;
 
 /// How often the line is drawn anew.
@@ -21,22 +24,44 @@ const WIDEST_BAR: usize = 40;
 /// To the start of the line, and erase it.
 const ERASE: &str = "\r\x1b[K";
 
+/// Whether progress is to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    No,
+    /// Of the only input.
+    Yes,
+    /// Of one of several, which the line names.
+    Named,
+}
+
 /// Does `work`, and draws the progress that it makes on standard error if that is `wanted` and standard
 /// error is a terminal. The line is gone when this returns. Nothing about the terminal is changed that a
 /// signal could leave behind.
-pub(crate) fn drawn<T>(wanted: bool, length: Option<u64>, work: impl FnOnce(&Progress) -> T) -> T {
+pub(crate) fn drawn<T>(
+    wanted: Wanted,
+    name: &OsStr,
+    length: Option<u64>,
+    work: impl FnOnce(&Progress) -> T,
+) -> T {
     let progress = Progress::default();
-    if !wanted || !stderr().is_terminal() {
+    if wanted == Wanted::No || !stderr().is_terminal() {
         return work(&progress);
     }
+    let name = match wanted {
+        Wanted::Named => names::quoted(Path::new(name).file_name().unwrap_or(name)),
+        _ => String::new(),
+    };
     thread::scope(|scope| {
         let (done, wait) = mpsc::channel::<()>();
         let watched = &progress;
         let drawer = move || {
             let started = Instant::now();
             while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let line = line(watched.bytes(), length, started.elapsed(), width());
-                let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
+                let width = width();
+                let head = head(&name, width);
+                let rest = width.saturating_sub(columns(&head));
+                let line = line(watched.bytes(), length, started.elapsed(), rest);
+                let _ = stderr().write_all(format!("{ERASE}{head}{line}").as_bytes());
             }
             let _ = stderr().write_all(ERASE.as_bytes());
         };
@@ -58,6 +83,30 @@ fn width() -> usize {
         0 => 80,
         columns => columns,
     }
+}
+
+/// What a line that tells several files apart begins with: the name, or the end of a long one, within a
+/// third of the width.
+fn head(name: &str, width: usize) -> String {
+    let room = (width / 3).saturating_sub(2);
+    if name.is_empty() || room < 4 {
+        return String::new();
+    }
+    if columns(name) <= room {
+        return format!("{name}: ");
+    }
+    let mut end = name;
+    while columns(end) + 3 > room {
+        let mut characters = end.chars();
+        characters.next();
+        end = characters.as_str();
+    }
+    format!("...{end}: ")
+}
+
+/// The most columns that a text may take: what is not ASCII may be two wide.
+fn columns(text: &str) -> usize {
+    text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
 }
 
 /// The line, shorter than the terminal is wide.
@@ -115,6 +164,21 @@ mod tests {
             for bytes in [0, 1, 1 << 20, (1 << 40) + 12345] {
                 let line = line(bytes, Some((1 << 40) + 12345), SECOND, width);
                 assert!(line.chars().count() < width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_leave_room_for_the_rest() {
+        assert_eq!(head("disk.img", 80), "disk.img: ");
+        assert_eq!(head("", 80), "");
+        assert_eq!(head("disk.img", 10), "");
+        assert_eq!(head("a-very-long-name-of-a-disk.img", 60), "...e-of-a-disk.img: ");
+        for width in 0..200 {
+            for name in ["disk.img", "a-very-long-name-of-a-disk.img", "größer, 磁盘映像，第二个磁盘映像.img"]
+            {
+                let head = head(name, width);
+                assert!(columns(&head) <= width / 3, "{width}: {head}");
             }
         }
     }

@@ -10,14 +10,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use verisum_blockhash::{MAX_THREADS, Params, Progress, hash_image};
+use verisum_blockhash::{Params, Progress, hash_image};
 use verisum_image::{Image, OpenOptions, RawImage};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;
 use crate::sizes::human;
-use crate::{digests, kernel};
+use crate::{digests, input, kernel};
 use picture::Picture;
 use scratch::Scratch;
 
@@ -47,7 +47,7 @@ struct Timed {
 
 impl<'a> Demo<'a> {
     fn new(scratch: &'a Scratch, output: &'a mut Output) -> Result<Demo<'a>, Failure> {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
+        let cores = input::usable_cores();
         let digest = digests::find("sha256", &kernel::policy()?)?;
         let params = Params::new(digest).threads(cores).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(Demo { scratch, output, params, cores })
