@@ -60,6 +60,18 @@ fn the_list_is_that_of_the_specification() {
 }
 
 #[test]
+fn digests_beyond_the_list_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(common::repository().join("crates/cli/man/blksum.1")).unwrap();
+    for name in ["crc32", "xxh3-64", "SHA512/256"] {
+        let (path, wanted) = file(folder.path(), &["-a", name]);
+        assert_eq!(blksum(["-d", name, path.as_str()]).clean(), wanted);
+        assert!(page.contains(&name.replace('-', "\\-")), "the manual names {name}");
+        assert!(!blksum(["-l"]).clean().lines().any(|line| line == name));
+    }
+}
+
+#[test]
 fn help_goes_to_standard_output() {
     for arguments in [&["-h"][..], &["--help"], &["-ch", "/no/such"]] {
         let out = blksum(arguments).clean();
