@@ -189,12 +189,16 @@ fn refuse(input: &Input, magic: &[u8], formats: Formats) -> Result<(), Failure> 
 const QCOW2: &str = "qcow2";
 
 /// Formats with a place and value of their first bytes, and their names.
-const MAGICS: [(usize, &[u8], &str); 6] = [
+const MAGICS: [(usize, &[u8], &str); 10] = [
     (0, b"QFI\xfb", QCOW2),
     (0, b"QED\0", "QED"),
     (0, b"KDMV", "VMDK"),
     (0, b"COWD", "VMDK"),
+    (0, b"# Disk DescriptorFile", "VMDK"),
+    (0, b"conectix", "VHD"),
     (0, b"vhdxfile", "VHDX"),
+    (0, b"WithoutFreeSpace", "Parallels"),
+    (0, b"WithouFreSpacExt", "Parallels"),
     (64, b"\x7f\x10\xda\xbe", "VDI"),
 ];
 
