@@ -17,10 +17,8 @@ pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
 ];
 
 /// The environment variables, for help and manual.
-pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
-    kernel::VARIABLE,
-    "the highest SIMD level to use: portable, shani, avx2 or avx512; it never changes a value",
-)];
+pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
+    [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
 
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
