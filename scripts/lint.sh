@@ -38,9 +38,9 @@ clippy() {
 
 # The programs are no library for others: their documentation is for who works on them.
 rustdoc() {
-    export RUSTDOCFLAGS="-D warnings"
-    cargo doc --locked --no-deps --workspace --exclude verisum-cli &&
-        cargo doc --locked --no-deps --package verisum-cli --document-private-items
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace --exclude verisum-cli &&
+        RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
+            cargo doc --locked --no-deps --package verisum-cli --document-private-items
 }
 
 shell() { shellcheck --external-sources .ci/run scripts/*.sh scripts/tests/*.sh; }
