@@ -55,10 +55,11 @@ main() {
     completions zsh "$PREFIX/share/zsh/site-functions/_verisum"
     completions fish "$PREFIX/share/fish/vendor_completions.d/verisum.fish"
 
-    for page in README.md CHANGELOG.md LICENSE-* ; do
+    for page in README.md CHANGELOG.md LICENSE-*; do
         put 644 "$page" "$documents/$page"
     done
     for page in docs/*.md docs/*.svg; do
+        [ -e "$page" ] || continue
         put 644 "$page" "$documents/$page"
     done
     for page in crates/capi/examples/*.c; do
