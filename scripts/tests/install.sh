@@ -17,10 +17,13 @@ make_quietly() {
 
 quietly() { "$@" >/dev/null; }
 
+# As a reader calls them up, so that pages which only name another one are followed.
 pages_format() {
     local page complaints
     complaints=$(for page in "$work"/usr/share/man/man[13]/*; do
-        LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$page" 2>&1 >/dev/null
+        page=$(basename "$page")
+        LC_ALL=C.UTF-8 MANWIDTH=80 man -M "$work/usr/share/man" --warnings "${page##*.}" "${page%.*}" 2>&1 >/dev/null ||
+            echo "$page: not found"
     done)
     [ -z "$complaints" ] || { echo "$complaints"; return 1; }
 }
