@@ -159,7 +159,6 @@ static void the_end_is_the_end(void)
     CHECK(h != NULL);
     SAME(blkhash_update(h, NULL, 0), 0);
     SAME(blkhash_zero(h, 0), 0);
-    SAME(blkhash_final(h, NULL, NULL), EINVAL);
     final_hex(h, hex);
     CHECK(strcmp(hex, EMPTY_SHA256) == 0);
     SAME(blkhash_final(h, md, NULL), EINVAL);
@@ -167,6 +166,13 @@ static void the_end_is_the_end(void)
     SAME(blkhash_update(h, NULL, 0), EINVAL);
     SAME(blkhash_zero(h, 1), EINVAL);
     SAME(blkhash_aio_update(h, "a", 1, NULL), EINVAL);
+    SAME(blkhash_final(h, md, NULL), EINVAL);
+    blkhash_free(h);
+
+    /* The message ends also where there is no room for its hash. */
+    h = blkhash_new();
+    SAME(blkhash_final(h, NULL, NULL), EINVAL);
+    SAME(blkhash_update(h, "a", 1), EINVAL);
     SAME(blkhash_final(h, md, NULL), EINVAL);
     blkhash_free(h);
 
