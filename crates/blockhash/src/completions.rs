@@ -1,6 +1,7 @@
 //! The ends of asynchronous updates, waiting to be taken.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -88,7 +89,8 @@ impl Drop for Ticket {
         let completion = Completion { token: self.token, failed: *self.failed.get_mut() };
         state.arrived.push_back(completion);
         drop(state);
-        (self.queue.notify)();
+        // Tickets are dropped by workers, and while unwinding: a panic of the caller's function ends here.
+        let _: std::thread::Result<()> = catch_unwind(AssertUnwindSafe(|| (self.queue.notify)()));
     }
 }
 

@@ -7,7 +7,7 @@ use verisum_digest::Output;
 
 use crate::blocks::{BlockHasher, LongBlock, Outer, Piece, Span, ZeroBlock, push_span};
 use crate::completions::{Completion, Completions};
-use crate::pool::{Borrowed, Bytes, Engine, Job, Owner, Pool};
+use crate::pool::{Borrowed, Bytes, Engine, Job, MORE_BUFFERS, Owner, Pool};
 use crate::sequencer::Sequencer;
 use crate::{Error, Params};
 
@@ -69,7 +69,7 @@ impl Hasher {
     }
 
     /// Starts a block hash that also takes up to `depth` asynchronous updates at a time. `notify` is
-    /// called, from any thread, whenever a completion can be taken.
+    /// called, from any thread, whenever a completion can be taken; a panic of it is caught and ignored.
     pub fn with_queue(
         params: &Params,
         depth: usize,
@@ -81,7 +81,7 @@ impl Hasher {
     fn start(params: &Params, queue: Option<Arc<Completions>>) -> Result<Hasher, Error> {
         let zero = ZeroBlock::new(params);
         let sequencer = Sequencer::new(Outer::new(params, zero.clone())?);
-        let mode = match params.run_blocks() {
+        let mode = match params.run_blocks(MORE_BUFFERS) {
             Some(blocks) => Mode::Runs(Stage {
                 bytes: Vec::new(),
                 layout: Vec::new(),
@@ -189,7 +189,7 @@ impl Hasher {
     }
 
     fn threads(&self) -> usize {
-        self.engine.params.thread_count()
+        self.engine.params.thread_count(MORE_BUFFERS)
     }
 
     /// Whether others than the calling thread hash.
@@ -255,7 +255,7 @@ impl Hasher {
                 }
                 Mode::Runs(stage) => {
                     if stage.bytes.capacity() == 0 {
-                        stage.bytes = self.engine.buffer(stage.run_len);
+                        stage.bytes = self.engine.buffer(stage.run_len)?;
                     }
                     let now = data.len().min(stage.run_len - stage.bytes.len());
                     stage.bytes.extend_from_slice(&data[..now]);
@@ -359,11 +359,15 @@ impl Hasher {
     #[allow(unsafe_code)]
     fn hash_in_place(&mut self, blocks: &[u8]) -> Result<(), Error> {
         /// Waits, even when unwinding, until no job holds a sender any more.
-        struct Wait(mpsc::Receiver<()>);
+        struct Wait {
+            sender: Option<mpsc::Sender<()>>,
+            receiver: mpsc::Receiver<()>,
+        }
 
         impl Drop for Wait {
             fn drop(&mut self) {
-                while self.0.recv().is_ok() {}
+                self.sender = None;
+                while self.receiver.recv().is_ok() {}
             }
         }
 
@@ -371,13 +375,13 @@ impl Hasher {
         let Mode::Runs(stage) = &self.mode else { unreachable!("long blocks are not hashed in place") };
         let run_len = stage.run_len;
         let (sender, receiver) = mpsc::channel();
-        let wait = Wait(receiver);
+        let wait = Wait { sender: Some(sender), receiver };
         let sent = blocks.chunks(run_len).try_for_each(|run| {
             // SAFETY: `wait` is dropped before this function ends, and that waits for every job.
             let run = unsafe { Borrowed::new(run) };
-            self.send_borrowed(run, Box::new(sender.clone()))
+            let owner = wait.sender.clone().expect("held until `wait` is dropped");
+            self.send_borrowed(run, Box::new(owner))
         });
-        drop(sender);
         drop(wait);
         sent.and_then(|()| self.check())
     }

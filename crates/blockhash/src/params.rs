@@ -73,9 +73,9 @@ impl Params {
     }
 
     /// How many threads hash: as many as were asked for, unless the blocks are so long that the memory
-    /// bound holds fewer of them.
-    pub(crate) fn thread_count(&self) -> usize {
-        self.threads.min(BUFFERS_BYTES / self.block_len()).max(1)
+    /// bound holds fewer of them. Besides each thread's own there are `more` buffers.
+    pub(crate) fn thread_count(&self, more: usize) -> usize {
+        self.threads.min((BUFFERS_BYTES / self.block_len()).saturating_sub(more)).max(1)
     }
 
     /// Calls `start` inside what was given for it.
@@ -84,9 +84,10 @@ impl Params {
     }
 
     /// How many blocks make a run: enough for the kernel's lanes, within the memory bound. `None` when
-    /// not even one block fits, so that blocks must be hashed piece by piece.
-    pub(crate) fn run_blocks(&self) -> Option<usize> {
-        let most = BUFFERS_BYTES / self.thread_count() / self.block_len();
+    /// not even one block fits, so that blocks must be hashed piece by piece. `more` is as for
+    /// [`thread_count`](Params::thread_count).
+    pub(crate) fn run_blocks(&self, more: usize) -> Option<usize> {
+        let most = BUFFERS_BYTES / (self.thread_count(more) + more) / self.block_len();
         let wanted = (RUN_BYTES / self.block_len()).max(self.digest.lanes());
         let digests = RUN_DIGESTS_BYTES / self.digest.len().max(1);
         (most > 0).then(|| wanted.min(most).min(digests))

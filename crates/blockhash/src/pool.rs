@@ -9,6 +9,12 @@ use crate::blocks::{BlockHasher, LongBlock, Piece, Span, ZeroBlock};
 use crate::sequencer::Sequencer;
 use crate::{Error, Params};
 
+/// Buffers that are filled or wait in the queue, besides the one that each worker hashes.
+pub(crate) const MORE_BUFFERS: usize = 2;
+
+/// The most jobs that wait. With very short blocks one update is very many jobs.
+const MAX_QUEUED: usize = 1024;
+
 /// Bytes of whole blocks; only the last block of a message may be short.
 pub(crate) enum Bytes {
     /// Ours, given back to the store when hashed.
@@ -81,7 +87,7 @@ pub(crate) struct Engine {
     queue: Mutex<Queue>,
     /// A job came, or no more will come.
     work: Condvar,
-    /// A buffer came back.
+    /// A buffer came back, jobs were taken, or a worker failed.
     returned: Condvar,
     /// A worker takes small jobs together until it has this many bytes, so that they fill its lanes.
     fill_bytes: usize,
@@ -115,23 +121,32 @@ impl Engine {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a job into the queue.
+    /// Puts a job into the queue; waits while that is very long.
     pub(crate) fn push(&self, job: Job) {
-        self.lock().jobs.push_back(job);
+        let mut queue = self.lock();
+        while queue.jobs.len() >= MAX_QUEUED {
+            queue = self.returned.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
         self.work.notify_one();
     }
 
-    /// Gives an empty buffer; waits for one when every worker has one and two more are queued.
-    pub(crate) fn buffer(&self, capacity: usize) -> Vec<u8> {
-        let most = self.params.thread_count() + 2;
+    /// Gives an empty buffer; waits for one when every worker has one and [`MORE_BUFFERS`] are queued.
+    pub(crate) fn buffer(&self, capacity: usize) -> Result<Vec<u8>, Error> {
+        let most = self.params.thread_count(MORE_BUFFERS) + MORE_BUFFERS;
         let mut queue = self.lock();
         loop {
             if let Some(buffer) = queue.buffers.pop() {
-                return buffer;
+                return Ok(buffer);
             }
             if queue.made < most {
                 queue.made += 1;
-                return Vec::with_capacity(capacity);
+                return Ok(Vec::with_capacity(capacity));
+            }
+            // After a panic a buffer may be lost, and nobody would bring it back.
+            if let Some(failure) = self.sequencer.failure() {
+                return Err(failure);
             }
             queue = self.returned.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
@@ -153,7 +168,7 @@ impl Engine {
     fn give_back(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         self.lock().buffers.push(buffer);
-        self.returned.notify_one();
+        self.returned.notify_all();
     }
 
     /// Lets the workers end once the queue is empty. With `discard`, jobs that none has begun are
@@ -182,6 +197,8 @@ impl Engine {
             }
             jobs.extend(queue.jobs.pop_front());
         }
+        drop(queue);
+        self.returned.notify_all();
     }
 
     fn serve(&self) {
@@ -192,10 +209,18 @@ impl Engine {
             if jobs.is_empty() {
                 return;
             }
-            let result = hasher.as_mut().map_err(|error| error.clone()).and_then(|hasher| {
-                catch_unwind(AssertUnwindSafe(|| self.hash(hasher, &jobs))).unwrap_or(Err(Error::Panicked))
-            });
-            self.conclude(&mut jobs, result);
+            let work = || {
+                let hasher = hasher.as_mut().map_err(|error| error.clone());
+                let result = hasher.and_then(|hasher| self.hash(hasher, &jobs));
+                self.conclude(&mut jobs, result);
+            };
+            // The thread goes on after a panic, so that the jobs in the queue come to an end too.
+            if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                self.sequencer.fail(Error::Panicked);
+                jobs.clear();
+                drop(self.lock());
+                self.returned.notify_all();
+            }
         }
     }
 
@@ -291,7 +316,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.engine.close(true);
         for thread in self.threads.drain(..) {
-            // A worker catches its panics; one that escaped was already reported as a failure.
+            // A worker catches its panics and reports them as a failure.
             let _: std::thread::Result<()> = thread.join();
         }
     }

@@ -1,7 +1,7 @@
 //! From an image or a stream to its block hash, on every thread.
 //!
 //! There is no reader apart from the hashers: a worker takes the next run, reads it into its own
-//! buffer while it is about the size of a level-2 cache, hashes it from there, and hands over digests.
+//! buffer, which with blocks of the usual size is about the size of a level-2 cache, hashes it from there, and hands over digests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ impl Progress {
 ///
 /// Fails when the image cannot be read, or changes its length meanwhile.
 pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, Error> {
-    let planner = Planner::new(image, params.block_len(), params.run_blocks().unwrap_or(1));
+    let planner = Planner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
     let engine = Engine::new(params, progress)?;
     let source = ImageSource { image, planner: Mutex::new(planner) };
     engine.run(&source)?;
@@ -107,7 +107,7 @@ impl<'a> Engine<'a> {
     /// only once there is data for them: an image of holes needs none.
     fn run(&self, source: &dyn Source) -> Result<(), Error> {
         thread::scope(|scope| {
-            let helpers = self.params.thread_count() - 1;
+            let helpers = self.params.thread_count(0) - 1;
             let mut started = helpers == 0;
             let mut start = || {
                 if !std::mem::replace(&mut started, true) && !source.is_finished() {
@@ -159,7 +159,7 @@ impl<'a> Engine<'a> {
 
     /// Length in bytes of each worker's buffer: a run, or a piece of a long block.
     fn buffer_len(&self) -> usize {
-        match self.params.run_blocks() {
+        match self.params.run_blocks(0) {
             Some(blocks) => blocks * self.params.block_len(),
             None => self.params.piece_len(),
         }
@@ -171,7 +171,7 @@ impl<'a> Engine<'a> {
         mut buffer: AlignedBuffer,
         on_data: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        if self.params.run_blocks().is_none() {
+        if self.params.run_blocks(0).is_none() {
             return self.work_long(source, buffer, on_data);
         }
         let mut hasher = BlockHasher::new(self.params, self.zero.clone())?;

@@ -39,7 +39,7 @@ impl Sequencer {
         Sequencer { state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    /// A panic elsewhere is reported as a failure of its own; the state is consistent at every unlock.
+    /// Whoever panics reports that as a failure; the state is consistent at every unlock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,7 +82,10 @@ impl Sequencer {
             state = self.lock();
             state.waiting.pop_front();
             state.next += 1;
-            state.spare.push(piece);
+            // No more than can wait at a time, however many were made elsewhere.
+            if state.spare.len() < WINDOW as usize {
+                state.spare.push(piece);
+            }
             self.moved.notify_all();
             if let Err(error) = &result {
                 state.failure.get_or_insert_with(|| error.clone());
@@ -119,5 +122,26 @@ impl Sequencer {
             }
             state = self.wait(state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use verisum_digest::Digest;
+
+    use super::*;
+    use crate::Params;
+    use crate::blocks::{Span, ZeroBlock};
+
+    #[test]
+    fn pieces_made_elsewhere_do_not_pile_up() {
+        let params = Params::new(Digest::find("crc32c").unwrap());
+        let sequencer = Sequencer::new(Outer::new(&params, ZeroBlock::new(&params)).unwrap());
+        for sequence in 0..10 * WINDOW {
+            let piece = Piece { digests: Vec::new(), layout: vec![Span::Zeros(1)] };
+            sequencer.deliver(sequence, piece).unwrap();
+        }
+        assert!(sequencer.lock().spare.len() <= WINDOW as usize);
+        sequencer.finish(10 * WINDOW, 0).unwrap();
     }
 }

@@ -197,3 +197,22 @@ fn dropping_with_updates_in_flight_is_safe() {
         drop(hasher);
     }
 }
+
+/// Whoever is told of completions may panic: the hash does not depend on it, and nothing waits for ever.
+#[test]
+#[allow(unsafe_code)]
+fn a_panic_of_whoever_is_notified_changes_nothing() {
+    let data = common::data(0, 1 << 20);
+    let digest = Digest::find("sha256").unwrap();
+    let expected = block_hash(&digest, 65_536, &data.repeat(16));
+    for threads in [1, 3] {
+        let params = Params::new(digest.clone()).threads(threads).unwrap();
+        let mut hasher = Hasher::with_queue(&params, 8, || panic!("on purpose")).unwrap();
+        for token in 0..8 {
+            // SAFETY: the hasher is dropped before the data.
+            unsafe { hasher.submit(&data, token) }.unwrap();
+            hasher.update(&data).unwrap();
+        }
+        assert_eq!(hasher.finish().unwrap(), expected);
+    }
+}
