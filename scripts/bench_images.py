@@ -117,7 +117,7 @@ def measure(title, subjects, runs):
 def draw(file, rows, note):
     """Draws pairs of bars: `rows` are a label, our seconds and the peer's."""
     width, left, height = 760, 150, 54
-    scale = (width - left - 90) / max(peer for _, _, peer in rows)
+    scale = (width - left - 150) / max(peer for _, _, peer in rows)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height * len(rows) + 60}" '
         'font-family="sans-serif" font-size="13">',
