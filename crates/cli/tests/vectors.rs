@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -187,14 +188,33 @@ fn sixteen_tebibytes_of_holes_take_little_memory() {
     let is_it = |one: &Vector| total_length(&one.runs) == 1 << 44 && one.block_size == "1048576";
     let vector = list("sparse").into_iter().find(is_it).unwrap();
     paint(&path, &vector.runs).unwrap();
+    let (out, kibibytes) = measured(&python, &["--block-size=1M".as_ref(), "-t8".as_ref(), path.as_os_str()]);
+    assert_eq!(out, format!("{}  {}\n", vector.hex, path.display()));
+    assert!(kibibytes <= 64 << 10, "{kibibytes} KiB resident");
+}
+
+/// Where blocks are shorter than their digests it is these that could fill the memory.
+#[test]
+fn short_blocks_take_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(python) = verisum_testkit::require_tool("python3") else { return };
+    let path = folder.path().join("data");
+    paint(&path, &[Run::data(4 << 20)]).unwrap();
+    for (digest, threads, block_size) in [("sha512", "2", "2"), ("sha256", "128", "16"), ("md5", "8", "1M")] {
+        let arguments = ["-a", digest, "-t", threads, "--block-size", block_size].map(OsStr::new);
+        let (_, kibibytes) = measured(&python, &[&arguments[..], &[path.as_os_str()]].concat());
+        assert!(kibibytes <= 64 << 10, "{kibibytes} KiB resident for {digest}, {block_size}");
+    }
+}
+
+/// What `verisum image sum` prints, and the most KiB that it had resident.
+fn measured(python: &Path, arguments: &[&OsStr]) -> (String, u64) {
     let script = "import resource, subprocess, sys\n\
             print(subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout, end='')\n\
             print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
     let mut command = command(python.to_str().unwrap());
-    command.args(["-c", script, VERISUM, "image", "sum", "--block-size=1M", "-t8"]).arg(&path);
+    command.args(["-c", script, VERISUM, "image", "sum"]).args(arguments);
     let out = common::Ended::of(command.output().unwrap()).clean();
-    let (sum, memory) = out.split_once('\n').unwrap();
-    assert_eq!(sum, format!("{}  {}", vector.hex, path.display()));
-    let kibibytes: u64 = memory.trim().parse().unwrap();
-    assert!(kibibytes <= 64 << 10, "{kibibytes} KiB resident");
+    let (sum, memory) = out.trim_end().rsplit_once('\n').unwrap();
+    (format!("{sum}\n"), memory.parse().unwrap())
 }

@@ -66,7 +66,8 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
 
 /// Whether a character would move the cursor, end the line, or reverse the order of those after it.
 fn is_unprintable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

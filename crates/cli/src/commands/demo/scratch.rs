@@ -1,4 +1,4 @@
-//! A private folder that is gone at the end, however the end comes.
+//! A private folder that is gone at the end, also when a user's signal brings the end.
 
 use std::fs;
 use std::io;
@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
 use crate::failure::Failure;
+use crate::render::names;
 
 /// The image's length in bytes where there is room for it and for a full copy of it.
 const IMAGE: u64 = 512 << 20;
@@ -37,7 +38,7 @@ impl Scratch {
         let parent = std::env::temp_dir();
         let failed = |error| Failure::File { name: parent.clone(), operation: "create a folder", error };
         // The thread comes first: a signal between the two must find it.
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let mut signals = Signals::new(ending_signals()).map_err(failed)?;
         let folder = tempfile::Builder::new().prefix("verisum-demo-").tempdir().map_err(failed)?;
         let child = Arc::new(Mutex::new(None));
         let ending = Arc::new(AtomicBool::new(false));
@@ -58,7 +59,7 @@ impl Scratch {
 
     /// The folder's name.
     pub(crate) fn folder(&self) -> String {
-        self.folder.path().display().to_string()
+        names::quoted(self.folder.path().as_os_str())
     }
 
     /// The path of a file in it.
@@ -136,4 +137,15 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// The signals that a user ends programs with, but for those that this one was started to ignore, as
+/// `nohup` does.
+fn ending_signals() -> Vec<i32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mut signals = vec![SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+    signals.retain(|signal| ignored >> (signal - 1) & 1 == 0);
+    signals
 }
