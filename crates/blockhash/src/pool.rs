@@ -171,14 +171,11 @@ impl Engine {
         self.returned.notify_all();
     }
 
-    /// Lets the workers end once the queue is empty. With `discard`, jobs that none has begun are
-    /// dropped.
-    fn close(&self, discard: bool) {
+    /// Lets the workers end after what they have begun; drops the jobs that none has begun.
+    fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
-        if discard {
-            queue.jobs.clear();
-        }
+        queue.jobs.clear();
         drop(queue);
         self.work.notify_all();
     }
@@ -314,7 +311,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.engine.close(true);
+        self.engine.close();
         for thread in self.threads.drain(..) {
             // A worker catches its panics and reports them as a failure.
             let _: std::thread::Result<()> = thread.join();
