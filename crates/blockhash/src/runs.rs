@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use verisum_image::{Extent, ExtentKind, Image};
+use verisum_image::{Extent, Image};
 
 use crate::Error;
 use crate::blocks::{Span, push_span};
@@ -113,7 +113,7 @@ impl<'a> Planner<'a> {
                 self.fetch(end)?;
             }
             let extent = &self.extents[next];
-            if extent.kind == ExtentKind::Data {
+            if !extent.kind.is_zero() {
                 break;
             }
             end = extent.range.end;
@@ -146,7 +146,7 @@ mod tests {
         /// One extent a call, the least that is allowed.
         fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
             let found = self.0.iter().find(|extent| extent.range.end > range.start).unwrap();
-            out.push(Extent { range: range.start..found.range.end.min(range.end), kind: found.kind });
+            out.push(Extent::new(range.start..found.range.end.min(range.end), found.kind));
             Ok(())
         }
 
@@ -159,7 +159,7 @@ mod tests {
         let mut start = 0;
         let map = extents.iter().map(|&(len, kind)| {
             start += len;
-            Extent { range: start - len..start, kind }
+            Extent::new(start - len..start, kind)
         });
         let map = Map(map.collect());
         let mut planner = Planner::new(&map, block_len, run_blocks);

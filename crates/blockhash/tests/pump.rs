@@ -33,7 +33,7 @@ impl Fake {
                 content.extend(common::data(start, length));
             }
             let kind = if zero && claimed { ExtentKind::Zero } else { ExtentKind::Data };
-            extents.push(Extent { range: start as u64..content.len() as u64, kind });
+            extents.push(Extent::new(start as u64..content.len() as u64, kind));
         }
         Fake { content, extents, fails_at: None, panics_at: None, changed: AtomicBool::new(false) }
     }
@@ -47,10 +47,11 @@ impl Image for Fake {
     fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
         let in_range = self.extents.iter().filter(|e| e.range.end > range.start && e.range.start < range.end);
         // Two at a time: the pump must ask again.
-        out.extend(in_range.take(2).map(|e| Extent {
-            range: e.range.start.max(range.start)..e.range.end.min(range.end),
-            kind: e.kind,
-        }));
+        out.extend(
+            in_range
+                .take(2)
+                .map(|e| Extent::new(e.range.start.max(range.start)..e.range.end.min(range.end), e.kind)),
+        );
         Ok(())
     }
 

@@ -44,7 +44,7 @@ impl ExtentFinder {
                 None => extent_at(file, length, position)?,
             };
             let end = extent.range.end.min(range.end);
-            out.push(Extent { range: position..end, kind: extent.kind });
+            out.push(Extent::new(position..end, extent.kind));
             position = end;
             *last = Some(extent);
         }
@@ -54,8 +54,8 @@ impl ExtentFinder {
 
 /// The extent that begins at `position`, as far as it reaches within `length`.
 fn extent_at(file: &File, length: u64, position: u64) -> Result<Extent, std::io::Error> {
-    let zero = |end| Extent { range: position..end, kind: ExtentKind::Zero };
-    let data = |end| Extent { range: position..end, kind: ExtentKind::Data };
+    let zero = |end| Extent::new(position..end, ExtentKind::Zero);
+    let data = |end| Extent::new(position..end, ExtentKind::Data);
     match rustix::fs::seek(file, SeekFrom::Data(position)) {
         // No data up to the end of the file.
         Err(Errno::NXIO) => return Ok(zero(length)),

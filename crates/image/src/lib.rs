@@ -23,5 +23,5 @@ pub use buffer::AlignedBuffer;
 pub use error::{Error, Operation};
 pub use opened::{OpenOptions, Opened, open, open_stdin};
 pub use raw::RawImage;
-pub use source::{Extent, ExtentKind, Image};
+pub use source::{Extent, ExtentKind, Image, Layer, Place};
 pub use stream::Stream;

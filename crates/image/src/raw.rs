@@ -177,8 +177,8 @@ impl Image for RawImage {
         let first = out.len();
         let stored = range.start.min(self.exact_length)..range.end.min(self.exact_length);
         match &self.extents {
-            _ if stored.is_empty() => out.push(Extent { range: range.clone(), kind: ExtentKind::Zero }),
-            None => out.push(Extent { range: range.clone(), kind: ExtentKind::Data }),
+            _ if stored.is_empty() => out.push(Extent::new(range.clone(), ExtentKind::Zero)),
+            None => out.push(Extent::new(range.clone(), ExtentKind::Data)),
             Some(finder) => {
                 let in_file = self.start + stored.start..self.start + stored.end;
                 finder

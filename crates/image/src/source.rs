@@ -1,5 +1,6 @@
 //! The trait that every image format implements.
 
+use std::ffi::OsString;
 use std::ops::Range;
 
 use crate::Error;
@@ -9,8 +10,28 @@ use crate::Error;
 pub enum ExtentKind {
     /// Bytes that must be read. They may still turn out to be zeros.
     Data,
+    /// Bytes that must be read and decompressed. They may still turn out to be zeros.
+    Compressed,
     /// Bytes that read as zeros: a hole, an unallocated or a zero cluster.
     Zero,
+}
+
+impl ExtentKind {
+    /// Whether the bytes are zeros that need no reading.
+    pub fn is_zero(self) -> bool {
+        self == ExtentKind::Zero
+    }
+}
+
+/// Where a file stores the bytes of an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The device of the file, as `stat` tells it.
+    pub device: u64,
+    /// The inode of the file.
+    pub inode: u64,
+    /// Byte offset in the file.
+    pub offset: u64,
 }
 
 /// A run of bytes of one kind, `start` inclusive, `end` exclusive, never empty.
@@ -20,6 +41,38 @@ pub struct Extent {
     pub range: Range<u64>,
     /// What is known about them.
     pub kind: ExtentKind,
+    /// Where the first byte is stored, the others following it, where that is known: two extents of
+    /// the same place hold the same bytes. Of a compressed extent it is the place of the compressed
+    /// bytes, and the extent is then a whole cluster, or it is `None`.
+    pub place: Option<Place>,
+}
+
+impl Extent {
+    /// An extent of which nobody knows where it is stored.
+    pub fn new(range: Range<u64>, kind: ExtentKind) -> Extent {
+        Extent { range, kind, place: None }
+    }
+}
+
+/// One file or server behind an image: the image itself first, then what backs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layer {
+    /// Its name: a path, or the address of a server.
+    pub name: OsString,
+    /// The format's name, as in `qcow2`.
+    pub format: &'static str,
+    /// Length in bytes of what a guest sees of it.
+    pub length: u64,
+    /// Length in bytes of the file, where it is a file.
+    pub file_length: Option<u64>,
+    /// Bytes of storage that the file takes, where it is a file.
+    pub stored: Option<u64>,
+    /// Cluster or block size in bytes of the format, where it has one.
+    pub cluster_size: Option<u64>,
+    /// What else the format says of itself, by its usual names: version, compression, data file, flags.
+    pub properties: Vec<(&'static str, String)>,
+    /// What its user should know: that it was not closed cleanly, or is marked corrupt.
+    pub warnings: Vec<String>,
 }
 
 /// A disk image of known length that can be read anywhere, from any thread.
@@ -43,6 +96,12 @@ pub trait Image: Send + Sync {
     /// The alignment in bytes, a power of two, at which reads are fastest.
     fn alignment(&self) -> usize {
         1
+    }
+
+    /// What the image consists of, the image itself first, then its backing files in order. Empty where
+    /// nothing is known.
+    fn layers(&self) -> Vec<Layer> {
+        Vec::new()
     }
 
     /// Fails if the image was seen to change its length since it was opened, so that what was read is

@@ -39,9 +39,11 @@ const TABLE: &[Row] = &[
         may_import: &["digest", "image"],
         unsafe_code: Unsafe::In(&["hasher.rs", "pool.rs"]),
     },
+    Row { name: "tree", may_import: &["digest"], unsafe_code: Unsafe::Nowhere },
+    Row { name: "lab", may_import: &["digest", "blockhash", "image", "tree"], unsafe_code: Unsafe::Nowhere },
     Row {
         name: "cli",
-        may_import: &["digest", "image", "blockhash"],
+        may_import: &["digest", "image", "blockhash", "tree", "lab"],
         unsafe_code: Unsafe::In(&["closed.rs"]),
     },
     Row { name: "capi", may_import: &["digest", "blockhash"], unsafe_code: Unsafe::Anywhere },

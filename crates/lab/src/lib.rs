@@ -1,0 +1,5 @@
+//! A laboratory for hashes.
+//!
+//! It measures and models; printing what it found is for the programs.
+
+#![forbid(unsafe_code)]

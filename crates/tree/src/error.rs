@@ -1,0 +1,68 @@
+//! Errors of trees: the path, what was being done, and why it failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was being done when a file failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Opening it.
+    Open,
+    /// Asking for its kind, size and times.
+    Stat,
+    /// Listing a directory.
+    List,
+    /// Reading bytes.
+    Read,
+    /// Computing a digest.
+    Hash,
+}
+
+impl Operation {
+    /// The word used in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Open => "open",
+            Operation::Stat => "stat",
+            Operation::List => "list",
+            Operation::Read => "read",
+            Operation::Hash => "hash",
+        }
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a file could not be found, read or hashed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call failed.
+    #[error("{}: {operation}: {source}", path.display())]
+    Io {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// What was being done.
+        operation: Operation,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A digest failed.
+    #[error("{}: hash: {source}", path.display())]
+    Digest {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// Why it failed.
+        source: verisum_digest::Error,
+    },
+}
+
+impl Error {
+    /// Wraps an operating system's error.
+    pub fn io(path: &Path, operation: Operation, source: impl Into<io::Error>) -> Self {
+        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    }
+}

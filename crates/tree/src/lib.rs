@@ -1,0 +1,17 @@
+//! Trees of files: walked, hashed, recorded and verified.
+//!
+//! [`Walk`] finds files without following links and without paths that others may change under it.
+//! [`hash`] reads many of them at once and gives each file's digests together with what `stat` said
+//! of it before and after.
+
+#![forbid(unsafe_code)]
+
+mod engine;
+mod error;
+mod stat;
+mod walk;
+
+pub use engine::{Content, Hashed, Job, Plan, hash};
+pub use error::{Error, Operation};
+pub use stat::{Kind, Stat, Timestamp};
+pub use walk::{Directory, Entry, Walk, WalkOptions};
