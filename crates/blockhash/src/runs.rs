@@ -134,6 +134,7 @@ impl<'a> Planner<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use verisum_image::ExtentKind;
 
     /// An image of which only the extents matter.
     struct Map(Vec<Extent>);
