@@ -1,11 +1,11 @@
 //! The command line of `verisum`, as it is typed. Nothing here looks at files or digests.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::commands::image::ImageCommand;
 use crate::kernel;
 
 /// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
@@ -71,72 +71,6 @@ pub(crate) enum Command {
     },
 }
 
-/// The verbs of `verisum image`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ImageCommand {
-    /// Print the block hash of disk images
-    #[command(
-        long_about = "Print the block hash of disk images: raw files, block devices and pipes.\n\n\
-            The value is that of what a guest sees: the same whether the image is sparse or full, a file, \
-            a device or a pipe. It depends on the digest and the block size and on nothing else. Holes \
-            are not read. It is not the digest of the file, which sha256sum prints.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
-    Sum(SumArgs),
-}
-
-/// What `verisum image sum` takes.
-#[derive(Args, Debug)]
-pub(crate) struct SumArgs {
-    /// The digest; `verisum digests` lists them
-    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
-    pub(crate) algorithm: String,
-
-    /// The block size in bytes, or with k, M or G in their multiples of 1024; it changes the value
-    #[arg(long, value_name = "N", default_value = "64k")]
-    pub(crate) block_size: String,
-
-    /// Workers, 1 to 128; without it, as many as this process may use cores
-    #[arg(short, long, value_name = "N")]
-    pub(crate) threads: Option<String>,
-
-    // No `-c`: that is for checking, as in sha256sum, once there is something to check.
-    /// Read through the page cache instead of past it
-    #[arg(long)]
-    pub(crate) cache: bool,
-
-    /// Hash exactly the bytes that are there, also if they are not whole sectors of 512
-    #[arg(long)]
-    pub(crate) exact: bool,
-
-    /// What the files are: raw hashes the bytes of the files themselves
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
-
-    /// Print a line of JSON for each image
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Show progress on standard error, if that is a terminal
-    #[arg(short, long)]
-    pub(crate) progress: bool,
-
-    /// Raw files, block devices and pipes; `-`, or none at all, is standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) files: Vec<OsString>,
-}
-
-/// What the bytes of an image file mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Raw, unless the first bytes are those of another format, which is refused
-    #[default]
-    Auto,
-    /// Raw
-    Raw,
-}
-
 /// What `verisum digests` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DigestsArgs {
@@ -145,11 +79,13 @@ pub(crate) struct DigestsArgs {
     pub(crate) json: bool,
 }
 
-fn exit_codes() -> String {
+/// The end of a command's short help.
+pub(crate) fn exit_codes() -> String {
     table("Exit codes", &EXIT_CODES)
 }
 
-fn with_environment() -> String {
+/// The end of a command's long help.
+pub(crate) fn with_environment() -> String {
     format!("{}\n\n{}", exit_codes(), table("Environment", &ENVIRONMENT))
 }
 

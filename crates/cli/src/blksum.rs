@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use verisum_blockhash::{DEFAULT_BLOCK_SIZE, Params};
 use verisum_digest::{ALGORITHMS, Class};
 
-use crate::commands::image_sum;
 use crate::exit::BLKSUM_FAILURE;
 use crate::failure::Failure;
 use crate::getopt::{self, Definition, Found};
@@ -127,7 +126,7 @@ impl Arguments {
                 "digest" => parsed.digest = Some(value),
                 "progress" => parsed.progress = true,
                 "cache" => parsed.cache = true,
-                "threads" => parsed.threads = Some(image_sum::threads(&value)?),
+                "threads" => parsed.threads = Some(sizes::threads(&value)?),
                 "block-size" => parsed.block_size = Some(sizes::block_size(&value)?),
                 "read-size" => read_size = Some(value),
                 // The rest is the queue's depth: there is no queue between reading and hashing here.

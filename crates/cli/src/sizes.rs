@@ -1,4 +1,6 @@
-//! Numbers of bytes as people write them.
+//! Numbers, most of them of bytes, as people write them.
+
+use verisum_blockhash::MAX_THREADS;
 
 use crate::failure::Failure;
 
@@ -28,6 +30,16 @@ pub(crate) fn block_size(text: &str) -> Result<u32, Failure> {
         option: "--block-size",
         value: text.to_string(),
         must: "must be an even number of bytes, more than 0 and less than 4G".to_string(),
+    })
+}
+
+/// Reads a number of workers.
+pub(crate) fn threads(text: &str) -> Result<usize, Failure> {
+    let number = text.parse().ok().filter(|number| (1..=MAX_THREADS).contains(number));
+    number.ok_or_else(|| Failure::Value {
+        option: "--threads",
+        value: text.to_string(),
+        must: format!("must be 1 to {MAX_THREADS}"),
     })
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{AnyCommand, Command, ImageCommand, Verisum};
+use crate::args::{AnyCommand, Command, Verisum};
 use crate::commands;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -44,9 +44,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     };
     output.ready()?;
     match command {
-        Command::Image { command: ImageCommand::Sum(arguments) } => {
-            commands::image_sum::run(arguments, output)
-        }
+        Command::Image { command } => commands::image::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),

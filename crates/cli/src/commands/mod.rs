@@ -3,5 +3,5 @@
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digests;
-pub(crate) mod image_sum;
+pub(crate) mod image;
 pub(crate) mod man;

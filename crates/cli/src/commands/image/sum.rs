@@ -1,24 +1,42 @@
 //! `verisum image sum`: the block hashes of disk images.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
+use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum_blockhash::{MAX_THREADS, Params};
 use verisum_digest::Digest;
 
-use crate::args::{Format, SumArgs};
+use super::options::{HashOptions, ReadOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{self, Formats, How, Input, Sum};
-use crate::render::progress::Wanted;
+use crate::input::{self, Input, Sum};
 use crate::render::{self, Output, names};
 use crate::verisum::PROGRAM;
-use crate::{digests, kernel, sizes};
+
+/// What `verisum image sum` takes.
+#[derive(Args, Debug)]
+pub(crate) struct SumArgs {
+    #[command(flatten)]
+    hash: HashOptions,
+
+    #[command(flatten)]
+    read: ReadOptions,
+
+    /// Print a line of JSON for each image
+    #[arg(long)]
+    json: bool,
+
+    /// Raw files, block devices and pipes; `-`, or none at all, is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<OsString>,
+}
 
 /// Hashes every file. A file that cannot be hashed does not keep the others from it.
 pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let (block_size, how) = how(&arguments)?;
+    let (digest, block_size) = arguments.hash.parse()?;
+    let how = arguments.read.how(digest, block_size, arguments.files.len())?;
     let mut inputs: Vec<Input> = arguments.files.into_iter().map(Input::new).collect();
     if inputs.is_empty() {
         inputs.push(Input::Stdin);
@@ -46,43 +64,6 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         }
     }
     Ok(worst)
-}
-
-/// From what was typed to what the libraries take. Nothing is read before all of it is found good.
-fn how(arguments: &SumArgs) -> Result<(u32, How), Failure> {
-    let digest = digests::find(&arguments.algorithm, &kernel::policy()?)?;
-    let block_size = sizes::block_size(&arguments.block_size)?;
-    let params =
-        Params::new(digest).block_size(block_size).map_err(|error| Failure::Usage(error.to_string()))?;
-    let formats = match arguments.format {
-        Format::Auto => Formats::All,
-        Format::Raw => Formats::Raw,
-    };
-    let how = How {
-        params,
-        threads: arguments.threads.as_deref().map(threads).transpose()?,
-        cache: arguments.cache,
-        pad_files: !arguments.exact,
-        pad_streams: !arguments.exact,
-        formats,
-        stdin_formats: formats,
-        progress: match (arguments.progress, arguments.files.len()) {
-            (false, _) => Wanted::No,
-            (true, 0 | 1) => Wanted::Yes,
-            (true, _) => Wanted::Named,
-        },
-    };
-    Ok((block_size, how))
-}
-
-/// Reads a number of workers.
-pub(crate) fn threads(text: &str) -> Result<usize, Failure> {
-    let number = text.parse().ok().filter(|number| (1..=MAX_THREADS).contains(number));
-    number.ok_or_else(|| Failure::Value {
-        option: "--threads",
-        value: text.to_string(),
-        must: format!("must be 1 to {MAX_THREADS}"),
-    })
 }
 
 /// Says on standard error what the user should know about a value.
