@@ -9,9 +9,11 @@
 mod engine;
 mod error;
 mod stat;
+mod verdict;
 mod walk;
 
 pub use engine::{Content, Hashed, Job, Plan, hash};
 pub use error::{Error, Operation};
 pub use stat::{Kind, Stat, Timestamp};
+pub use verdict::{Class, Comparison, Evidence, SecondRead, Verdict};
 pub use walk::{Directory, Entry, Walk, WalkOptions};
