@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use verisum_digest::{Digest, Output};
 
-use crate::{Entry, Error, Operation, Stat};
+use crate::{Entry, Error, Limits, Operation, Progress, Stat, Stop};
 
 /// A file to hash.
 #[derive(Debug)]
@@ -21,13 +21,43 @@ pub struct Job<T> {
     pub token: T,
 }
 
-/// How to hash.
-#[derive(Debug)]
+/// How to hash. [`Plan::new`] has what is usual.
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Sets of digests, each computed in one read.
     pub sets: Vec<Vec<Digest>>,
     /// Threads, at least 1.
     pub threads: usize,
+    /// The most jobs that are taken while an earlier one is unfinished: what a caller who wants results
+    /// in order has to hold.
+    pub window: usize,
+    /// The most large files that are read at the same time; `None` for what suits the digests. A disk
+    /// that has to move its heads wants few.
+    pub streams: Option<usize>,
+    /// Read a file of several names once, and give the digests to each of the names among the jobs.
+    pub hard_links_once: bool,
+    /// The most to read in a second.
+    pub limits: Option<Arc<Limits>>,
+    /// When to end early.
+    pub stop: Arc<Stop>,
+    /// Where to tell how far it is.
+    pub progress: Arc<Progress>,
+}
+
+impl Plan {
+    /// These sets of digests on so many threads, without limits.
+    pub fn new(sets: Vec<Vec<Digest>>, threads: usize) -> Plan {
+        Plan {
+            sets,
+            threads,
+            window: 1 << 16,
+            streams: None,
+            hard_links_once: false,
+            limits: None,
+            stop: Arc::default(),
+            progress: Arc::default(),
+        }
+    }
 }
 
 /// A file that was hashed, or could not be.
@@ -69,11 +99,16 @@ pub fn hash<T: Send>(
     let work = || {
         loop {
             let job = match &mut *jobs.lock().unwrap_or_else(|e| e.into_inner()) {
-                Some(jobs) => jobs.next(),
-                None => None,
+                Some(jobs) if !plan.stop.is_due() => jobs.next(),
+                _ => None,
             };
             let Some(job) = job else { break };
             let result = content(&job.entry, &plan.sets[job.set]);
+            let length = result.as_ref().map_or(0, |content| content.length);
+            plan.progress.add(1, length);
+            if let Some(limits) = &plan.limits {
+                limits.wait(length, 1, &plan.stop);
+            }
             if done(Hashed { entry: job.entry, token: job.token, result }).is_break() {
                 *jobs.lock().unwrap_or_else(|e| e.into_inner()) = None;
             }

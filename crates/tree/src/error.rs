@@ -50,6 +50,24 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// What was a regular file when its directory was listed is none any more, or was none from the start.
+    #[error("{}: open: not a regular file", path.display())]
+    NotAFile {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+    },
+    /// A link that was followed leads to a directory that it is in.
+    #[error("{}: open: link to a directory above it", path.display())]
+    Loop {
+        /// The link's path as it was walked to.
+        path: PathBuf,
+    },
+    /// It was begun, and given up because somebody or the clock asked to end.
+    #[error("{}: read: stopped", path.display())]
+    Stopped {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+    },
     /// A digest failed.
     #[error("{}: hash: {source}", path.display())]
     Digest {
@@ -64,5 +82,16 @@ impl Error {
     /// Wraps an operating system's error.
     pub fn io(path: &Path, operation: Operation, source: impl Into<io::Error>) -> Self {
         Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    }
+
+    /// The file's path as it was walked to.
+    pub fn path(&self) -> &Path {
+        match self {
+            Error::Io { path, .. }
+            | Error::NotAFile { path }
+            | Error::Loop { path }
+            | Error::Stopped { path }
+            | Error::Digest { path, .. } => path,
+        }
     }
 }

@@ -6,14 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+mod control;
 mod engine;
 mod error;
+mod exclude;
 mod stat;
 mod verdict;
 mod walk;
 
+pub use control::{Limits, Progress, Stop};
 pub use engine::{Content, Hashed, Job, Plan, hash};
 pub use error::{Error, Operation};
+pub use exclude::{BadPattern, Excludes};
 pub use stat::{Kind, Stat, Timestamp};
 pub use verdict::{Class, Comparison, Evidence, SecondRead, Verdict};
-pub use walk::{Directory, Entry, Walk, WalkOptions};
+pub use walk::{Directory, Entry, Order, Walk, WalkOptions};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use crate::{Error, Kind, Operation, Stat};
+use crate::{Error, Excludes, Kind, Operation, Stat};
 
 /// An open directory and the path that was walked to it, for messages and records.
 #[derive(Debug)]
@@ -87,6 +87,26 @@ impl Entry {
 pub struct WalkOptions {
     /// Do not enter directories of other file systems.
     pub one_file_system: bool,
+    /// Follow links to files and directories. Those given as roots are followed anyway.
+    pub follow_links: bool,
+    /// In which order the entries of a directory come.
+    pub order: Order,
+    /// What is left out.
+    pub excludes: Option<Arc<Excludes>>,
+}
+
+/// In which order the entries of a directory come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As the file system lists them; directories come last. The fastest.
+    #[default]
+    Directory,
+    /// By their names' bytes. A whole directory's names are held in memory.
+    Name,
+    /// By inode number, some tens of thousands at a time; directories come last.
+    Inode,
+    /// By where the first byte lies on the disk, in the same manner. It costs a look at each file.
+    Extent,
 }
 
 /// All entries below some roots, the roots included, directories before what is in them.
