@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod exclude;
 mod stat;
+pub mod store;
 mod verdict;
 mod walk;
 

@@ -11,6 +11,19 @@ pub struct Timestamp {
     pub nanoseconds: u32,
 }
 
+impl std::fmt::Display for Timestamp {
+    /// Seconds with nine digits after the point, as `stat -c %.9Y` prints them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.seconds, self.nanoseconds) {
+            (seconds, nanoseconds) if seconds >= 0 || nanoseconds == 0 => {
+                write!(f, "{seconds}.{nanoseconds:09}")
+            }
+            // The nanoseconds count from the whole second before, which the sign does not.
+            (seconds, nanoseconds) => write!(f, "-{}.{:09}", -(seconds + 1), 1_000_000_000 - nanoseconds),
+        }
+    }
+}
+
 /// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -1,0 +1,127 @@
+//! What each format calls a digest.
+
+use std::borrow::Cow;
+
+use verisum_digest::Algorithm;
+
+/// Names in tagged lines where they are not the id in capitals. The first of a digest is the one that
+/// is written; all are understood, as is every name of the digest table.
+static TAGS: &[(&str, &str)] = &[
+    ("sha512-224", "SHA512/224"),
+    ("sha512-224", "SHA512t224"),
+    ("sha512-256", "SHA512/256"),
+    ("sha512-256", "SHA512t256"),
+    ("blake2b512", "BLAKE2b"),
+    ("blake2b512", "BLAKE2b-512"),
+    ("blake2s256", "BLAKE2s"),
+    ("ripemd160", "RMD160"),
+    ("xxh3-128", "XXH128"),
+    ("xxh3-64", "XXH3"),
+    ("crc32", "CRC32"),
+];
+
+/// Names of digests in mtree specifications; the first of a digest is written.
+static KEYWORDS: &[(&str, &str)] = &[
+    ("md5", "md5digest"),
+    ("md5", "md5"),
+    ("sha1", "sha1digest"),
+    ("sha1", "sha1"),
+    ("sha256", "sha256digest"),
+    ("sha256", "sha256"),
+    ("sha384", "sha384digest"),
+    ("sha384", "sha384"),
+    ("sha512", "sha512digest"),
+    ("sha512", "sha512"),
+    ("ripemd160", "rmd160digest"),
+    ("ripemd160", "rmd160"),
+    ("ripemd160", "ripemd160digest"),
+];
+
+/// Columns of hashdeep, all that it knows.
+static COLUMNS: &[&str] = &["md5", "sha1", "sha256", "whirlpool"];
+
+/// How a digest is called in a tagged line.
+pub(super) fn tag(id: &str) -> Cow<'static, str> {
+    match TAGS.iter().find(|(known, _)| *known == id) {
+        Some((_, tag)) => Cow::Borrowed(tag),
+        // `openssl:NAME` is nobody else's name, and is written as verisum takes it.
+        None if id.contains(':') => Cow::Owned(id.to_string()),
+        None => Cow::Owned(id.to_ascii_uppercase()),
+    }
+}
+
+/// The digest that a tagged line calls so.
+pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
+    if let Some((id, _)) = TAGS.iter().find(|(_, known)| known.eq_ignore_ascii_case(tag)) {
+        return Some(Cow::Borrowed(id));
+    }
+    if tag.starts_with("openssl:") {
+        return Some(Cow::Owned(tag.to_string()));
+    }
+    let algorithm = Algorithm::find(tag)?;
+    (algorithm.bits > 0).then_some(Cow::Borrowed(algorithm.id))
+}
+
+/// The mtree keyword of a digest, if mtree has one.
+pub(super) fn keyword(id: &str) -> Option<&'static str> {
+    KEYWORDS.iter().find(|(known, _)| *known == id).map(|(_, keyword)| *keyword)
+}
+
+/// The digest that mtree calls so.
+pub(super) fn from_keyword(keyword: &[u8]) -> Option<&'static str> {
+    KEYWORDS.iter().find(|(_, known)| known.as_bytes() == keyword).map(|(id, _)| *id)
+}
+
+/// Whether hashdeep has a column for a digest.
+pub(super) fn is_column(id: &str) -> bool {
+    COLUMNS.contains(&id)
+}
+
+/// The end of the name of a bag's manifest.
+pub(super) fn from_bag(name: &str) -> Option<&'static str> {
+    Algorithm::find(name).filter(|algorithm| algorithm.bits > 0).map(|algorithm| algorithm.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verisum_digest::ALGORITHMS;
+
+    #[test]
+    fn every_digest_is_found_by_the_tag_it_is_written_with() {
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.bits > 0) {
+            assert_eq!(from_tag(&tag(algorithm.id)).unwrap(), algorithm.id);
+        }
+        assert_eq!(from_tag(&tag("openssl:md5")).unwrap(), "openssl:md5");
+    }
+
+    #[test]
+    fn tags_are_those_of_other_programs() {
+        for (written, id) in [
+            ("SHA256", "sha256"),
+            ("SHA2-256", "sha256"),
+            ("SHA512/256", "sha512-256"),
+            ("SHA2-512/256", "sha512-256"),
+            ("BLAKE2B-512", "blake2b512"),
+            ("RIPEMD-160", "ripemd160"),
+            ("RMD160", "ripemd160"),
+            ("SHA3-256", "sha3-256"),
+            ("XXH3", "xxh3-64"),
+            ("XXH128", "xxh3-128"),
+            ("BLAKE3", "blake3"),
+        ] {
+            assert_eq!(from_tag(written).unwrap(), id, "{written}");
+        }
+        assert!(from_tag("GOST").is_none());
+        assert!(from_tag("null").is_none(), "a digest without length verifies nothing");
+    }
+
+    #[test]
+    fn mtree_and_back() {
+        for (id, keyword) in KEYWORDS {
+            assert_eq!(from_keyword(keyword.as_bytes()), Some(*id));
+        }
+        assert_eq!(keyword("sha256"), Some("sha256digest"));
+        assert_eq!(keyword("blake3"), None);
+    }
+}

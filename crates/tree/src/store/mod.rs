@@ -1,0 +1,3 @@
+//! Where digests of files are kept.
+
+pub mod manifest;
