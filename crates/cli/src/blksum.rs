@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use verisum_blockhash::{DEFAULT_BLOCK_SIZE, Params};
 use verisum_digest::{ALGORITHMS, Class};
+use verisum_image::{Detect, Follow};
 
 use crate::exit::BLKSUM_FAILURE;
 use crate::failure::Failure;
 use crate::getopt::{self, Definition, Found};
-use crate::input::{self, Formats, How, Input};
+use crate::input::{self, How, Input};
 use crate::render::progress::Wanted;
 use crate::render::{self, Output, names};
 use crate::{digests, kernel, sizes};
@@ -148,8 +149,11 @@ impl Arguments {
             cache: self.cache,
             pad_files: true,
             pad_streams: false,
-            formats: Formats::Qcow2,
-            stdin_formats: Formats::Raw,
+            format: None,
+            detect: Detect::Qcow2,
+            stdin_detect: Detect::Raw,
+            follow: Follow::Any,
+            snapshot: None,
             progress: if self.progress { Wanted::Yes } else { Wanted::No },
         };
         let input = Input::new(self.name.unwrap_or_else(|| "-".into()));

@@ -28,8 +28,8 @@ pub(crate) enum Failure {
     Digest(verisum_digest::Error),
     /// An image cannot be opened or read.
     Image(Arc<verisum_image::Error>),
-    /// An image is in a format that would need to be decoded.
-    Format { name: PathBuf, format: &'static str, can_be_forced: bool },
+    /// A pipe brings an image of a format that must be read in another order than its bytes come.
+    Format { name: PathBuf, format: &'static str },
     /// The name is an address on a network.
     Network { name: OsString },
     /// Hashing failed for a reason other than the image.
@@ -79,13 +79,9 @@ impl Failure {
             }
             Failure::Digest(error) => names::plain(&error.to_string()),
             Failure::Image(error) => image_message(error),
-            Failure::Format { name, format, can_be_forced } => {
-                let way_out = match can_be_forced {
-                    true => " (--format raw hashes the bytes of the file itself)",
-                    false => "",
-                };
+            Failure::Format { name, format } => {
                 let name = names::quoted(name.as_os_str());
-                format!("{name}: open: {format} images are not supported yet{way_out}")
+                format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
             }
             Failure::Network { name } => {
                 format!("{}: open: NBD is not supported yet", names::quoted(name))
@@ -123,8 +119,28 @@ fn image_message(error: &verisum_image::Error) -> String {
             "{}: read: the file changed while it was read ({before} bytes, then {after})",
             names::quoted(path.as_os_str())
         ),
+        Error::Unsupported { path, format } => {
+            let name = names::quoted(path.as_os_str());
+            format!("{name}: open: {format} images are not supported yet{AS_RAW}")
+        }
+        Error::Invalid { path, operation, offset, what } => {
+            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        Error::Refused { path, what } => {
+            format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        Error::Reference { path, role, reference, why } => format!(
+            "{}: open: {role} {}: {}",
+            names::quoted(path.as_os_str()),
+            names::quoted(reference),
+            names::plain(why)
+        ),
     }
 }
+
+/// What to do with an image that is not decoded.
+const AS_RAW: &str = " (--format raw hashes the bytes of the file itself)";
 
 /// An error's text without Rust's ` (os error 2)` tail, as other tools print it.
 pub(crate) fn cause(error: &io::Error) -> String {

@@ -7,7 +7,7 @@ use std::thread;
 use rustix::io::Errno;
 use verisum_blockhash::{Error, MAX_THREADS, Params, Progress, hash_image, hash_stream};
 use verisum_digest::Output;
-use verisum_image::{Image, OpenOptions, Opened, Operation, Stream};
+use verisum_image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operation, START_LEN, Stream};
 
 use crate::closed;
 use crate::failure::Failure;
@@ -15,9 +15,6 @@ use crate::render::progress;
 
 /// The most that one thread hashes faster alone than with the help of others that must be started.
 const ONE_THREAD_BYTES: u64 = 1 << 20;
-
-/// The first bytes that tell a format.
-const MAGIC_LEN: usize = 68;
 
 /// What to hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,17 +48,6 @@ impl Input {
     }
 }
 
-/// Which formats are looked for, and refused, because their bytes are not those that a guest sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Formats {
-    /// None: everything is raw.
-    Raw,
-    /// qcow2 only.
-    Qcow2,
-    /// All that are known.
-    All,
-}
-
 /// How to hash it.
 #[derive(Debug)]
 pub(crate) struct How {
@@ -75,10 +61,16 @@ pub(crate) struct How {
     pub(crate) pad_files: bool,
     /// Pad standard input and pipes too.
     pub(crate) pad_streams: bool,
-    /// What is refused in what has a name.
-    pub(crate) formats: Formats,
-    /// What is refused in standard input.
-    pub(crate) stdin_formats: Formats,
+    /// The format; `None` for what the bytes look like.
+    pub(crate) format: Option<Format>,
+    /// Which formats are looked for in what has a name.
+    pub(crate) detect: Detect,
+    /// Which formats are looked for in standard input.
+    pub(crate) stdin_detect: Detect,
+    /// Which of the files that an image names are opened.
+    pub(crate) follow: Follow,
+    /// A snapshot inside the image.
+    pub(crate) snapshot: Option<String>,
     /// Draw progress.
     pub(crate) progress: progress::Wanted,
 }
@@ -101,30 +93,18 @@ pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
         Input::Stdin if closed::standard_input() => {
             return Err(verisum_image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
         }
-        Input::Stdin => {
-            verisum_image::open_stdin(&OpenOptions { cache: how.cache, sector_padding: how.pad_streams })?
-        }
+        Input::Stdin => verisum_image::open_stdin(&how.options(input))?,
         Input::Named(name) if is_nbd(name) => return Err(Failure::Network { name: name.clone() }),
-        Input::Named(name) => {
-            let options = OpenOptions { cache: how.cache, sector_padding: how.pad_files };
-            verisum_image::open(Path::new(name), &options)?
-        }
+        Input::Named(name) => verisum_image::open(Path::new(name), &how.options(input))?,
     };
-    let formats = if *input == Input::Stdin { how.stdin_formats } else { how.formats };
     match opened {
-        Opened::Image(image) => sum_image(input, &*image, formats, how),
-        Opened::Stream(stream) => sum_stream(input, stream, formats, how),
+        Opened::Image(image) => sum_image(input, &*image, how),
+        Opened::Stream(stream) => sum_stream(input, stream, how),
     }
 }
 
-fn sum_image(input: &Input, image: &dyn Image, formats: Formats, how: &How) -> Result<Sum, Failure> {
+fn sum_image(input: &Input, image: &dyn Image, how: &How) -> Result<Sum, Failure> {
     let length = image.length();
-    if formats != Formats::Raw {
-        let mut magic = [0; MAGIC_LEN];
-        let magic = &mut magic[..length.min(MAGIC_LEN as u64) as usize];
-        image.read_at(magic, 0)?;
-        refuse(input, magic, formats)?;
-    }
     let params = how.params(input, Some(length))?;
     let work = |progress: &Progress| hash_image(image, &params, progress);
     let digest = progress::drawn(how.progress, input.path().as_os_str(), Some(length), work)
@@ -132,9 +112,15 @@ fn sum_image(input: &Input, image: &dyn Image, formats: Formats, how: &How) -> R
     Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
 }
 
-fn sum_stream(input: &Input, mut stream: Stream, formats: Formats, how: &How) -> Result<Sum, Failure> {
-    if formats != Formats::Raw {
-        refuse(input, stream.peek(MAGIC_LEN)?, formats)?;
+fn sum_stream(input: &Input, mut stream: Stream, how: &How) -> Result<Sum, Failure> {
+    let options = how.options(input);
+    let format = match (options.format, options.detect) {
+        (Some(format), _) => format,
+        (None, Detect::Raw) => Format::Raw,
+        (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
+    };
+    if format != Format::Raw {
+        return Err(Failure::Format { name: input.path(), format: format.title() });
     }
     if how.pad_streams {
         stream.pad_to_sectors();
@@ -147,6 +133,19 @@ fn sum_stream(input: &Input, mut stream: Stream, formats: Formats, how: &How) ->
 }
 
 impl How {
+    /// How to open an input.
+    fn options(&self, input: &Input) -> OpenOptions {
+        let is_stdin = *input == Input::Stdin;
+        OpenOptions {
+            cache: self.cache,
+            sector_padding: if is_stdin { self.pad_streams } else { self.pad_files },
+            format: self.format,
+            detect: if is_stdin { self.stdin_detect } else { self.detect },
+            follow: self.follow,
+            snapshot: self.snapshot.clone(),
+        }
+    }
+
     /// The parameters for an input of this length.
     fn params(&self, input: &Input, length: Option<u64>) -> Result<Params, Failure> {
         let threads = match self.threads {
@@ -177,54 +176,9 @@ fn is_nbd(name: &OsStr) -> bool {
     scheme.is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
 }
 
-fn refuse(input: &Input, magic: &[u8], formats: Formats) -> Result<(), Failure> {
-    match format(magic) {
-        Some(format) if formats == Formats::All || format == QCOW2 => {
-            Err(Failure::Format { name: input.path(), format, can_be_forced: formats == Formats::All })
-        }
-        _ => Ok(()),
-    }
-}
-
-const QCOW2: &str = "qcow2";
-
-/// Formats with a place and value of their first bytes, and their names.
-const MAGICS: [(usize, &[u8], &str); 10] = [
-    (0, b"QFI\xfb", QCOW2),
-    (0, b"QED\0", "QED"),
-    (0, b"KDMV", "VMDK"),
-    (0, b"COWD", "VMDK"),
-    (0, b"# Disk DescriptorFile", "VMDK"),
-    (0, b"conectix", "VHD"),
-    (0, b"vhdxfile", "VHDX"),
-    (0, b"WithoutFreeSpace", "Parallels"),
-    (0, b"WithouFreSpacExt", "Parallels"),
-    (64, b"\x7f\x10\xda\xbe", "VDI"),
-];
-
-/// The format, other than raw, of an image that begins with these bytes.
-fn format(start: &[u8]) -> Option<&'static str> {
-    let is = |place: usize, magic: &[u8]| start.get(place..place + magic.len()) == Some(magic);
-    MAGICS.iter().find(|(place, magic, _)| is(*place, magic)).map(|(_, _, name)| *name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn formats_are_told_by_their_first_bytes() {
-        assert_eq!(format(b""), None);
-        assert_eq!(format(b"QFI"), None);
-        assert_eq!(format(b"QFI\xfb"), Some("qcow2"));
-        assert_eq!(format(b"QFI\xfb\0\0\0\x03rest"), Some("qcow2"));
-        let mut vdi = [0; MAGIC_LEN];
-        vdi[64..].copy_from_slice(&0xbeda_107f_u32.to_le_bytes());
-        assert_eq!(format(&vdi), Some("VDI"));
-        assert_eq!(format(&vdi[..67]), None);
-        // No magic reaches beyond what is read.
-        assert!(MAGICS.iter().all(|(place, magic, _)| place + magic.len() <= MAGIC_LEN));
-    }
 
     #[test]
     fn addresses_are_not_files() {

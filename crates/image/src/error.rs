@@ -1,7 +1,10 @@
 //! Errors of images: the path, what was being done, and why it failed.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::Format;
 
 /// What was being done when an image failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +70,60 @@ pub enum Error {
         /// Length in bytes when the change was noticed.
         after: u64,
     },
+    /// Nothing here reads this format.
+    #[error("{}: open: {format} images are not supported yet", path.display())]
+    Unsupported {
+        /// The image's name as the user gave it.
+        path: PathBuf,
+        /// What it is.
+        format: Format,
+    },
+    /// What the image says of itself cannot be: it is damaged, or made to do harm.
+    #[error("{}: {operation}{}: {what}", path.display(), At(*offset))]
+    Invalid {
+        /// The name of the file at fault: the image's own or that of one behind it.
+        path: PathBuf,
+        /// What was being done.
+        operation: Operation,
+        /// Where in that file the fault is, in bytes, if it has a place.
+        offset: Option<u64>,
+        /// What is wrong.
+        what: String,
+    },
+    /// The image asks for something that this library does not do: another version, an encryption.
+    #[error("{}: open: {what}", path.display())]
+    Refused {
+        /// The name of the file that asks for it.
+        path: PathBuf,
+        /// What is refused and why.
+        what: String,
+    },
+    /// The image names another file, which is not followed.
+    #[error("{}: open: {role} {}: {why}", path.display(), reference.display())]
+    Reference {
+        /// The name of the file that has the reference.
+        path: PathBuf,
+        /// What the other file is to it: `backing file`, `data file`.
+        role: &'static str,
+        /// The reference as it is stored.
+        reference: OsString,
+        /// Why it is not followed.
+        why: String,
+    },
 }
 
 impl Error {
+    /// A fault of what `path` says of itself.
+    #[allow(dead_code)]
+    pub(crate) fn invalid(
+        path: &Path,
+        operation: Operation,
+        offset: Option<u64>,
+        what: impl Into<String>,
+    ) -> Self {
+        Error::Invalid { path: path.to_path_buf(), operation, offset, what: what.into() }
+    }
+
     /// Wraps an operating system's error.
     pub fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
         Error::Io { path: path.to_path_buf(), operation, offset: None, source }

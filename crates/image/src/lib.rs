@@ -14,14 +14,17 @@ mod buffered;
 mod direct;
 mod error;
 mod extents;
+mod format;
 mod opened;
+mod qemu;
 mod raw;
 mod source;
 mod stream;
 
 pub use buffer::AlignedBuffer;
 pub use error::{Error, Operation};
-pub use opened::{OpenOptions, Opened, open, open_stdin};
+pub use format::{Description, FORMATS, Format, START_LEN};
+pub use opened::{Detect, Follow, OpenOptions, Opened, open, open_stdin};
 pub use raw::RawImage;
 pub use source::{Extent, ExtentKind, Image, Layer, Place};
 pub use stream::Stream;

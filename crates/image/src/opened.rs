@@ -7,13 +7,48 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use crate::{Error, Image, Operation, RawImage, Stream, direct};
+use crate::{Error, Format, Image, Operation, RawImage, Stream, direct, qemu};
 
 /// The name that errors give standard input.
 const STANDARD_INPUT: &str = "standard input";
 
-/// How to read a raw image.
+/// Which of the files that an image names are opened. An image comes from anywhere: what it names may be
+/// something that whoever made it wants to be read by whoever hashes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// None: an image that needs another file is an error.
+    None,
+    /// Those that lie, links resolved, in the folder of the file that names them or below it.
+    #[default]
+    SameDir,
+    /// All.
+    Any,
+}
+
+/// Which formats are looked for where none is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detect {
+    /// All of [`crate::FORMATS`].
+    #[default]
+    All,
+    /// qcow2; everything else is raw.
+    Qcow2,
+    /// None: everything is raw.
+    Raw,
+}
+
+impl Detect {
+    /// What is taken for the format of an image that looks like one of `format`.
+    pub fn detected(self, format: Format) -> Format {
+        match (self, format) {
+            (Detect::All, _) | (Detect::Qcow2, Format::Qcow2) => format,
+            _ => Format::Raw,
+        }
+    }
+}
+
+/// How to read an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Read through the page cache and leave there what was read. Otherwise what is not in it is read
     /// past it by direct I/O, where the file system can, and what is in it stays and is used.
@@ -21,6 +56,15 @@ pub struct OpenOptions {
     /// Pad the length with zeros to a multiple of 512, as a guest would see a raw file. Streams have no
     /// length to pad here: see [`Stream::pad_to_sectors`].
     pub sector_padding: bool,
+    /// The format of the image itself; `None` to tell it from its bytes.
+    pub format: Option<Format>,
+    /// Which formats its bytes may tell.
+    pub detect: Detect,
+    /// Which of the files that it names are opened.
+    pub follow: Follow,
+    /// The state to read instead of the current one: the name or the identifier of a snapshot that the
+    /// image keeps inside.
+    pub snapshot: Option<String>,
 }
 
 /// What a name turned out to be.
@@ -46,12 +90,29 @@ impl std::fmt::Debug for Opened {
 /// its true length, as those of `/proc` and `/sys`, is a stream.
 ///
 /// # Errors
-/// [`Error::NotAnImage`] for directories, sockets and character devices; [`Error::Io`] otherwise.
+/// [`Error::NotAnImage`] for directories, sockets and character devices; [`Error::Unsupported`],
+/// [`Error::Invalid`], [`Error::Refused`] and [`Error::Reference`] for images of other formats than
+/// raw; [`Error::Io`] otherwise.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
     Ok(match find(path, options)? {
-        Found::Raw(image) => Opened::Image(Box::new(image)),
+        Found::Raw(image) => Opened::Image(decoded(image, path, options)?),
         Found::Stream(stream) => Opened::Stream(stream),
     })
+}
+
+/// The image that a file or device holds.
+fn decoded(bytes: RawImage, path: &Path, options: &OpenOptions) -> Result<Box<dyn Image>, Error> {
+    let format = match options.format {
+        Some(format) => format,
+        None => options.detect.detected(Format::probe(&bytes)?),
+    };
+    match (format, &options.snapshot) {
+        (Format::Raw, None) => Ok(Box::new(bytes)),
+        (Format::Raw, Some(_)) => {
+            Err(Error::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })
+        }
+        (format, _) => qemu::open(path, format, options),
+    }
 }
 
 /// Opens standard input. A regular file or block device is read as an image, from its current offset
@@ -83,7 +144,7 @@ pub fn open_stdin(options: &OpenOptions) -> Result<Opened, Error> {
     let file = direct::reopen(&stdin, None, OFlags::empty());
     rustix::fs::seek(&stdin, SeekFrom::End(0)).map_err(failed)?;
     let image = RawImage::new(file.unwrap_or(stdin), path, start, options)?;
-    Ok(Opened::Image(Box::new(image)))
+    Ok(Opened::Image(decoded(image, path, options)?))
 }
 
 /// [`Opened`], with the type of image that [`open`] gives.

@@ -16,7 +16,7 @@ use crate::buffered::Buffered;
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
 use crate::opened::{self, Found, OpenOptions};
-use crate::{Error, Extent, ExtentKind, Image, Operation};
+use crate::{Error, Extent, ExtentKind, Format, Image, Layer, Operation, Place};
 
 /// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
 const SECTOR: u64 = 512;
@@ -40,6 +40,9 @@ pub struct RawImage {
     extents: Option<ExtentFinder>,
     /// When the bytes were last changed before the image was opened.
     modified: (i64, i64),
+    /// Which file it is.
+    device: u64,
+    inode: u64,
 }
 
 impl RawImage {
@@ -82,6 +85,8 @@ impl RawImage {
             padding,
             extents: metadata.is_file().then(ExtentFinder::default),
             modified: modified(&metadata),
+            device: metadata.dev(),
+            inode: metadata.ino(),
             buffered: Buffered::new(file, !options.cache),
         })
     }
@@ -148,6 +153,11 @@ impl RawImage {
         }
     }
 
+    /// Where the byte at `offset` of the image is stored.
+    fn place(&self, offset: u64) -> Place {
+        Place { device: self.device, inode: self.inode, offset: self.start + offset }
+    }
+
     fn failure_piece(&self, direct: &Direct) -> usize {
         FAILURE_PIECE.max(direct.alignment())
     }
@@ -177,8 +187,11 @@ impl Image for RawImage {
         let first = out.len();
         let stored = range.start.min(self.exact_length)..range.end.min(self.exact_length);
         match &self.extents {
-            _ if stored.is_empty() => out.push(Extent::new(range.clone(), ExtentKind::Zero)),
-            None => out.push(Extent::new(range.clone(), ExtentKind::Data)),
+            _ if stored.is_empty() => out.push(Extent::new(range, ExtentKind::Zero)),
+            None => {
+                let place = Some(self.place(range.start));
+                out.push(Extent { range, kind: ExtentKind::Data, place });
+            }
             Some(finder) => {
                 let in_file = self.start + stored.start..self.start + stored.end;
                 finder
@@ -186,6 +199,9 @@ impl Image for RawImage {
                     .map_err(|e| Error::io_at(&self.path, Operation::Map, range.start, e))?;
                 for extent in &mut out[first..] {
                     extent.range = extent.range.start - self.start..extent.range.end - self.start;
+                    if !extent.kind.is_zero() {
+                        extent.place = Some(self.place(extent.range.start));
+                    }
                 }
                 // The padding belongs to whatever the file ends with.
                 if let Some(last) = out[first..].last_mut()
@@ -210,6 +226,18 @@ impl Image for RawImage {
             Some(direct) => direct.alignment().max(crate::AlignedBuffer::ALIGNMENT),
             None => 1,
         }
+    }
+
+    fn layers(&self) -> Vec<Layer> {
+        let metadata = self.buffered.file.metadata().ok().filter(|_| !self.is_device());
+        vec![Layer {
+            name: self.path.clone().into_os_string(),
+            format: Format::Raw.name(),
+            length: self.length(),
+            file_length: metadata.as_ref().map(|_| self.file_length()),
+            stored: metadata.map(|metadata| metadata.blocks() * SECTOR),
+            ..Layer::default()
+        }]
     }
 
     fn check_unchanged(&self) -> Result<(), Error> {

@@ -5,7 +5,7 @@ mod common;
 use std::fs::File;
 use std::io;
 
-use common::{WAYS, assert_holds, open, read};
+use common::{assert_holds, open, read, ways};
 use verisum_image::{Error, Image, OpenOptions, Operation};
 use verisum_testkit::{Run, content, data_byte, fault, paint};
 
@@ -22,7 +22,7 @@ fn painted() -> (tempfile::TempDir, std::path::PathBuf, File) {
 
 #[test]
 fn shrinking_is_an_error() {
-    for way in WAYS {
+    for way in ways() {
         for after in [0, 1, 4096, 500_000, LENGTH - 1] {
             let (_folder, path, file) = painted();
             let image = open(&path, &way);
@@ -50,10 +50,10 @@ fn shrinking_is_an_error() {
 
 #[test]
 fn growing_is_an_error_after_the_last_read() {
-    for way in WAYS {
+    for way in ways() {
         for after in [LENGTH + 1, LENGTH + 4096] {
             let (_folder, path, file) = painted();
-            let image = open(&path, &OpenOptions { sector_padding: true, ..way });
+            let image = open(&path, &OpenOptions { sector_padding: true, ..way.clone() });
             file.set_len(after).unwrap();
             assert!(read(&image, 0..LENGTH, 0).unwrap() == content(&[Run::data(LENGTH)]));
             let error = image.check_unchanged().unwrap_err();
@@ -65,7 +65,7 @@ fn growing_is_an_error_after_the_last_read() {
 #[test]
 fn an_old_length_restored_shows_as_modified() {
     let (_folder, path, file) = painted();
-    let image = open(&path, &WAYS[0]);
+    let image = open(&path, &ways()[0]);
     assert!(!image.modified_during());
     // The clock of files ticks a few hundred times a second.
     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -77,7 +77,7 @@ fn an_old_length_restored_shows_as_modified() {
 
 #[test]
 fn a_removed_or_replaced_file_is_still_the_one_opened() {
-    for way in WAYS {
+    for way in ways() {
         let (_folder, path, _file) = painted();
         let image = open(&path, &way);
         std::fs::remove_file(&path).unwrap();
@@ -103,7 +103,7 @@ fn a_bad_block_is_an_error_that_names_its_place() {
     let Some(bad) = fault::btrfs_bad_file() else { return };
     let path = bad.path.with_file_name("image");
     std::fs::rename(&bad.path, &path).unwrap();
-    for way in WAYS {
+    for way in ways() {
         let image = open(&path, &way);
         for range in [0..bad.length, bad.bad_offset..bad.bad_offset + 4096] {
             assert_eio(&read(&image, range, 0).unwrap_err(), bad.bad_offset);
@@ -123,7 +123,7 @@ fn a_bad_block_is_an_error_that_names_its_place() {
 fn a_device_that_fails_is_an_error_and_may_recover() {
     let bytes = content(&[Run::data(LENGTH)]);
     let Some(file) = fault::SwitchedFile::new(&bytes) else { return };
-    for way in WAYS {
+    for way in ways() {
         let image = open(&file.path(), &way);
         file.fail(true);
         assert_eio(&read(&image, 65_536..LENGTH, 0).unwrap_err(), 65_536);

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use common::{WAYS, all_extents, assert_holds, open, read};
+use common::{all_extents, assert_holds, open, read, ways};
 use verisum_image::{Error, ExtentKind, Image, OpenOptions};
 use verisum_testkit::{
     FsKind, LoopDevice, Mount, Run, cache, content, edge_lengths, fill, paint, paint_at, runs_of,
@@ -66,9 +66,9 @@ fn edge_lengths_are_read(path: &Path) {
         for pattern in PATTERNS {
             let runs = runs_of(pattern, length);
             paint(path, &runs).unwrap();
-            for way in WAYS {
+            for way in ways() {
                 for sector_padding in [false, true] {
-                    let image = open(path, &OpenOptions { sector_padding, ..way });
+                    let image = open(path, &OpenOptions { sector_padding, ..way.clone() });
                     let padding = if sector_padding { (512 - length % 512) % 512 } else { 0 };
                     assert_eq!(image.padded_by(), padding);
                     assert_holds(&image, &content(&runs));
@@ -84,7 +84,7 @@ fn every_alignment_is_read(kind: FsKind, path: &Path) {
     let expected = std::fs::read(path).unwrap();
     assert!(expected == content(&runs));
     let length = expected.len() as u64;
-    for way in WAYS {
+    for way in ways() {
         let image = open(path, &way);
         for offset in [0, 1, 255, 511, 512, 513, 4095, 4096, 4097, 65_536, 150_000, 151_552, length - 5000] {
             for count in [0, 1, 511, 512, 513, 4096, 5000, 8192, 65_536, 100_001, length] {
@@ -126,8 +126,8 @@ fn extents_are_those_painted(path: &Path) {
         (1792 * KIB..1856 * KIB + 7, zero),
     ];
     for sector_padding in [false, true] {
-        for way in WAYS {
-            let image = open(path, &OpenOptions { sector_padding, ..way });
+        for way in ways() {
+            let image = open(path, &OpenOptions { sector_padding, ..way.clone() });
             for step in [u64::MAX, MIB, 64 * KIB, 10_007] {
                 let found = all_extents(&image, step);
                 let found: Vec<_> = found.into_iter().map(|extent| (extent.range, extent.kind)).collect();
@@ -143,7 +143,7 @@ fn preallocated_space_is_zeros(path: &Path) {
     let flags = rustix::fs::FallocateFlags::empty();
     rustix::fs::fallocate(&file, flags, 0, MIB).unwrap();
     paint_at(&file, 0, &[Run::hole(512 * KIB), Run::data(64 * KIB)]).unwrap();
-    for way in WAYS {
+    for way in ways() {
         assert_holds(
             &open(path, &way),
             &content(&[Run::hole(512 * KIB), Run::data(64 * KIB), Run::hole(448 * KIB)]),
@@ -155,7 +155,7 @@ fn bytes_not_yet_on_disk_are_read(path: &Path) {
     paint(path, &[Run::zero(4 * MIB)]).unwrap();
     let file = File::options().read(true).write(true).open(path).unwrap();
     file.sync_all().unwrap();
-    let images = WAYS.map(|way| open(path, &way));
+    let images = ways().map(|way| open(path, &way));
     let mut bytes = vec![0; 4 * MIB as usize];
     // All of it, which is then in the cache, and a part, so that direct reads find some of it there.
     for (round, pieces) in [(1, 64), (2, 64), (3, 5), (4, 64), (5, 1), (6, 7), (7, 64)] {
@@ -220,7 +220,7 @@ fn long_sparse_files_are_mapped(path: &Path, length: u64) {
     let middle = 5 * TIB + 64 * KIB;
     paint_at(&file, middle, &[Run::data(64 * KIB)]).unwrap();
     paint_at(&file, length - 4096, &[Run::data(4096)]).unwrap();
-    for way in WAYS {
+    for way in ways() {
         let image = open(path, &way);
         assert_eq!(image.length(), length);
         for step in [u64::MAX, TIB / 16] {
@@ -245,7 +245,7 @@ fn block_device() {
     paint(&backing, &runs).unwrap();
     let Some(device) = LoopDevice::new(&backing) else { return };
     let expected = content(&runs);
-    for way in WAYS {
+    for way in ways() {
         let image = open(device.path(), &way);
         assert_holds(&image, &expected);
         assert_eq!(all_extents(&image, u64::MAX).len(), 1);
@@ -255,7 +255,7 @@ fn block_device() {
     // What was written to the device's cache is seen.
     let file = File::options().write(true).open(device.path()).unwrap();
     file.write_all_at(&[9; 5000], 100_000).unwrap();
-    for way in WAYS {
+    for way in ways() {
         assert!(read(&open(device.path(), &way), 98_304..110_592, 0).unwrap()[1696..6696] == [9; 5000]);
     }
 }
@@ -268,7 +268,7 @@ fn device_with_large_sectors() {
     let runs = [Run::data(MIB)];
     paint(&backing, &runs).unwrap();
     let Some(device) = LoopDevice::with_sectors(&backing, 4096) else { return };
-    for way in WAYS {
+    for way in ways() {
         let image = open(device.path(), &way);
         assert_holds(&image, &content(&runs));
         assert!(read(&image, 512..1024, 0).unwrap() == content(&runs)[512..1024]);
@@ -288,7 +288,7 @@ fn what_is_no_image_is_refused_by_name() {
         (Path::new("/dev/null/x"), "open: Not a directory"),
     ];
     for (path, message) in cases {
-        for way in WAYS {
+        for way in ways() {
             let error = verisum_image::open(path, &way).unwrap_err();
             assert_eq!(error.to_string(), format!("{}: {message}", path.display()));
             assert_eq!(error.to_string(), verisum_image::RawImage::open(path, &way).unwrap_err().to_string());
@@ -296,5 +296,5 @@ fn what_is_no_image_is_refused_by_name() {
     }
     let loop_link = folder.path().join("link");
     std::os::unix::fs::symlink(&loop_link, &loop_link).unwrap();
-    assert!(matches!(verisum_image::open(&loop_link, &WAYS[0]), Err(Error::Io { .. })));
+    assert!(matches!(verisum_image::open(&loop_link, &ways()[0]), Err(Error::Io { .. })));
 }

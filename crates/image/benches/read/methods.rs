@@ -55,8 +55,10 @@ pub fn run(method: &Method, path: &Path, threads: usize, work: usize) -> Option<
         file = File::options().read(true).custom_flags(flags).open(path).ok()?;
         &file
     };
-    let options =
-        OpenOptions { cache: !matches!(method, Method::Image { cache: false, .. }), sector_padding: false };
+    let options = OpenOptions {
+        cache: !matches!(method, Method::Image { cache: false, .. }),
+        ..OpenOptions::default()
+    };
     image = RawImage::open(path, &options).ok()?;
     let image = &image;
     let next = AtomicU64::new(0);

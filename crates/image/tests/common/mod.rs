@@ -8,8 +8,9 @@ use verisum_image::{AlignedBuffer, Error, Extent, Image, OpenOptions, RawImage};
 use verisum_testkit::cache;
 
 /// Both ways to read.
-pub const WAYS: [OpenOptions; 2] =
-    [OpenOptions { cache: false, sector_padding: false }, OpenOptions { cache: true, sector_padding: false }];
+pub fn ways() -> [OpenOptions; 2] {
+    [false, true].map(|cache| OpenOptions { cache, ..OpenOptions::default() })
+}
 
 /// Opens an image of which nothing is cached, so that direct reads are direct.
 pub fn open(path: &Path, options: &OpenOptions) -> RawImage {

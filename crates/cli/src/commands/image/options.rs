@@ -1,11 +1,13 @@
 //! What the verbs of `verisum image` have in common: how to hash, and how to read.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use verisum_blockhash::Params;
 use verisum_digest::Digest;
+use verisum_image::{Detect, FORMATS, Follow, Format};
 
 use crate::failure::Failure;
-use crate::input::{Formats, How};
+use crate::input::How;
 use crate::render::progress::Wanted;
 use crate::{digests, kernel, sizes};
 
@@ -45,9 +47,17 @@ pub(crate) struct ReadOptions {
     #[arg(long)]
     exact: bool,
 
-    /// What the files are: raw hashes the bytes of the files themselves
+    /// What the files are, instead of what they look like: raw hashes the bytes of the files themselves
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = format_parser())]
+    format: FormatArg,
+
+    /// Which files that an image names are opened: none, those in its own folder, or any
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    follow: FollowArg,
+
+    /// Hash a snapshot inside the image, by its name or identifier, instead of its current state
+    #[arg(long, value_name = "NAME")]
+    snapshot: Option<String>,
 
     /// Show progress on standard error, if that is a terminal
     #[arg(short, long)]
@@ -60,18 +70,17 @@ impl ReadOptions {
     pub(crate) fn how(&self, digest: Digest, block_size: u32, count: usize) -> Result<How, Failure> {
         let params =
             Params::new(digest).block_size(block_size).map_err(|error| Failure::Usage(error.to_string()))?;
-        let formats = match self.format {
-            Format::Auto => Formats::All,
-            Format::Raw => Formats::Raw,
-        };
         Ok(How {
             params,
             threads: self.threads.as_deref().map(sizes::threads).transpose()?,
             cache: self.cache,
             pad_files: !self.exact,
             pad_streams: !self.exact,
-            formats,
-            stdin_formats: formats,
+            format: self.format.0,
+            detect: Detect::All,
+            stdin_detect: Detect::All,
+            follow: self.follow.into(),
+            snapshot: self.snapshot.clone(),
             progress: match (self.progress, count) {
                 (false, _) => Wanted::No,
                 (true, 0 | 1) => Wanted::Yes,
@@ -81,12 +90,35 @@ impl ReadOptions {
     }
 }
 
-/// What the bytes of an image file mean.
+/// What the bytes of an image file mean; `None` for what they look like.
+#[derive(Clone, Copy, Debug)]
+struct FormatArg(Option<Format>);
+
+/// `auto` and all formats.
+fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
+    let formats = FORMATS.iter().map(|row| PossibleValue::new(row.name).aliases(row.aliases.iter().copied()));
+    let values = [PossibleValue::new("auto")].into_iter().chain(formats);
+    PossibleValuesParser::new(values).map(|name| FormatArg(Format::find(&name)))
+}
+
+/// [`verisum_image::Follow`], as it is typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Raw, unless the first bytes are those of another format, which is refused
+enum FollowArg {
+    /// None: an image that needs another is an error
+    None,
+    /// Those that lie, links resolved, in the image's own folder or below it
     #[default]
-    Auto,
-    /// Raw
-    Raw,
+    SameDir,
+    /// All, on servers too
+    Any,
+}
+
+impl From<FollowArg> for Follow {
+    fn from(follow: FollowArg) -> Follow {
+        match follow {
+            FollowArg::None => Follow::None,
+            FollowArg::SameDir => Follow::SameDir,
+            FollowArg::Any => Follow::Any,
+        }
+    }
 }
