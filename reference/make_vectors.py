@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes vectors/blockhash.json and vectors/digests.json from the oracles.
+"""Writes vectors/*.json from the oracles.
 
-    python3 reference/make_vectors.py            writes both files
-    python3 reference/make_vectors.py --check    compares both with what it would write
+    python3 reference/make_vectors.py            writes the files
+    python3 reference/make_vectors.py --check    compares them with what it would write
 
-Both take about a minute, most of it in the BLAKE3 of pure Python. README.md
+It takes about a minute, most of it in the BLAKE3 of pure Python. README.md
 in this folder describes the files.
 """
 
@@ -15,6 +15,7 @@ import pathlib
 import sys
 
 import content
+import dirhash
 from blockhash import SECTOR_SIZE, block_hash_of_pieces, pad_to_sector
 from digests import DIGESTS, output_bits, verification_code
 
@@ -265,9 +266,54 @@ def hash_of_hole(block_size, length):
     return outer.digest()
 
 
+# vectors/dirhash.json
+
+SEED = bytes.fromhex("112233445566778899aabbccddeeff00")
+SPOKEN_NAMES = ("a", "abcd", "hello", "foo0", "file_name_00001", "0123456789abcdef", "café", ".", "..")
+# Around the words, blocks and paddings of each hash, and the methods of XXH3.
+NAME_LENGTHS = (
+    0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 19, 20, 23, 24, 31, 32, 33, 39, 40, 41,
+    47, 48, 63, 64, 65, 96, 127, 128, 129, 200, 239, 240, 241, 254, 255,
+)
+
+ABOUT_DIRECTORY_HASHES = (
+    "Hashes of directory indexes; dirhash.py in reference/ computes them and describes the verification code.",
+    "name and seed are hexadecimal; a hash uses the first seed_bits of the seed. value and minor are numbers in "
+    "hexadecimal; minor is 0 where there is none.",
+)
+
+
+def make_directory_hashes():
+    """The content of vectors/dirhash.json."""
+    table = [
+        {"hash": name, "bits": row.bits, "seed_bits": row.seed_bits,
+         "verification_code": dirhash.verification_code(name)}
+        for name, row in dirhash.HASHES.items()
+    ]
+    return {"about": ABOUT_DIRECTORY_HASHES, "hashes": table, "vectors": list(directory_hash_vectors())}
+
+
+def directory_hash_vectors():
+    names = [name.encode() for name in SPOKEN_NAMES]
+    cases = [(name, seed) for name in names for seed in (bytes(16), SEED)]
+    for length in NAME_LENGTHS:
+        cases.append((bytes(97 + i % 23 for i in range(length)), bytes(16)))
+        # Bytes from 1 to 251: also those that are negative where characters have a sign.
+        cases.append((bytes((i * 101 + length) % 251 + 1 for i in range(length)), SEED))
+    for hash_name, row in dirhash.HASHES.items():
+        for name, seed in cases:
+            value, minor = row.function(name, seed)
+            yield {"hash": hash_name, "name": name.hex(), "seed": seed.hex(),
+                   "value": "%x" % value, "minor": "%x" % minor}
+
+
 # Files
 
-FILES = {"digests.json": make_digests, "blockhash.json": make_block_hashes}
+FILES = {
+    "digests.json": make_digests,
+    "blockhash.json": make_block_hashes,
+    "dirhash.json": make_directory_hashes,
+}
 
 
 def to_json(document):

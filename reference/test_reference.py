@@ -18,9 +18,12 @@ import tempfile
 import unittest
 
 import content
+import dirhash
 import make_vectors
 from blockhash import block_hash, block_hash_of_pieces
 from digests import DIGESTS, available, output_bits, verification_code
+from pure_xxhash import xxh3_64
+from seeded_xxh3 import xxh3_64_seeded
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "blockhash.py"
 
@@ -375,6 +378,54 @@ class FilesTest(TestCase):
         self.assertEqual(self.block_hashes["sparse"][0]["length"], 2**30)
         self.assertEqual(self.block_hashes["sparse"][0]["hex"],
                          "c6d6562c3074a2caa0ceea3e1f460f3af678c792ed05e64157eb51e68ae5260d")
+
+
+class DirectoryHashes(unittest.TestCase):
+    """Values that other implementations print: debugfs, xfs_db, btrfs, the papers."""
+
+    def assert_value(self, hash_name, name, seed, value, minor=0):
+        self.assertEqual(dirhash.HASHES[hash_name].function(name, seed), (value, minor))
+
+    def test_ext4(self):
+        zero, seed = bytes(16), make_vectors.SEED
+        self.assert_value("legacy", b"foo0", zero, 0x9AA69A42)
+        self.assert_value("half_md4", b"foo0", zero, 0x5EA80D76, 0x665BAF43)
+        self.assert_value("half_md4", b"A" * 33, seed, 0x993DAFFC, 0xB3809BAB)
+        self.assert_value("tea", b"foo0", seed, 0xF830F7C2, 0xA56B0573)
+        self.assert_value("tea", b"x" * 255, seed, 0x15058924, 0x4684BEC0)
+        cafe = "café".encode()
+        self.assert_value("half_md4", cafe, zero, 0xFB9C5E5C, 0x0573E8B8)
+        self.assert_value("half_md4_unsigned", cafe, zero, 0x9D72AED6, 0xF6138C6A)
+        self.assert_value("tea_unsigned", cafe, seed, 0xB926AD26, 0x6FACDF3A)
+
+    def test_the_end_of_a_directory_is_no_key(self):
+        self.assertEqual(dirhash.kernel_key(0xFFFFFFFE), 0xFFFFFFFC)
+        self.assertEqual(dirhash.kernel_key(0xFFFFFFFD), 0xFFFFFFFC)
+        self.assertEqual(dirhash.kernel_key(0x7FFFFFFF), 0x7FFFFFFE)
+
+    def test_others(self):
+        zero = bytes(16)
+        self.assert_value("btrfs", b"hello", zero, 1570712351)
+        self.assert_value("btrfs", b"file_name_00001", zero, 1811781427)
+        self.assert_value("xfs", b"hello", zero, 0x8CBB3669)
+        self.assert_value("gfs2", b"123456789", zero, 0xCBF43926)
+        self.assert_value("ubifs", b"\0", zero, 3)
+
+    def test_siphash(self):
+        # The papers' vectors: key 00 01 02 ..., message 00 01 02 ...
+        key = bytes(range(16))
+        self.assertEqual(dirhash.siphash(bytes(range(15)), key, 2, 4), 0xA129CA6149BE45E5)
+        self.assertEqual(dirhash.siphash(b"", key, 2, 4), 0x726FDB47DD0E0E31)
+        self.assertEqual(dirhash.siphash(b"", key, 2, 4, 32), 0x5B9F35A9)
+
+    def test_xxh3_of_seed_0_is_that_without_a_seed(self):
+        for length in range(256):
+            name = bytes(range(length))
+            self.assertEqual(xxh3_64_seeded(name, 0), int.from_bytes(xxh3_64(name), "big"))
+
+    def test_the_file_is_what_the_reference_computes(self):
+        text = (make_vectors.VECTORS / "dirhash.json").read_text(encoding="ascii")
+        self.assertEqual(text, make_vectors.to_json(make_vectors.make_directory_hashes()))
 
 
 if __name__ == "__main__":

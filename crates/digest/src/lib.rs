@@ -5,6 +5,8 @@
 //! of them chosen for this processor: it makes single streams, and hashes batches of independent
 //! messages side by side where the processor can.
 //!
+//! [`namehash`] is another table, of the seeded hashes that index directories.
+//!
 //! This crate knows bytes only: no files, no paths, no environment.
 
 #![deny(unsafe_code)]
@@ -12,6 +14,7 @@
 mod algorithm;
 mod digest;
 mod error;
+pub mod namehash;
 mod output;
 mod provider;
 
