@@ -16,6 +16,14 @@ pub enum Operation {
     Read,
     /// Computing a digest.
     Hash,
+    /// Reading an extended attribute.
+    GetAttribute,
+    /// Writing an extended attribute.
+    SetAttribute,
+    /// Removing an extended attribute.
+    RemoveAttribute,
+    /// Waiting until what was written is on the storage.
+    Sync,
 }
 
 impl Operation {
@@ -27,6 +35,10 @@ impl Operation {
             Operation::List => "list",
             Operation::Read => "read",
             Operation::Hash => "hash",
+            Operation::GetAttribute => "read attribute",
+            Operation::SetAttribute => "set attribute",
+            Operation::RemoveAttribute => "remove attribute",
+            Operation::Sync => "sync",
         }
     }
 }
@@ -76,6 +88,14 @@ pub enum Error {
         /// Why it failed.
         source: verisum_digest::Error,
     },
+    /// What is recorded of it cannot be understood.
+    #[error("{}: read attribute: {source}", path.display())]
+    Record {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::store::xattr::Defect,
+    },
 }
 
 impl Error {
@@ -91,7 +111,8 @@ impl Error {
             | Error::NotAFile { path }
             | Error::Loop { path }
             | Error::Stopped { path }
-            | Error::Digest { path, .. } => path,
+            | Error::Digest { path, .. }
+            | Error::Record { path, .. } => path,
         }
     }
 }

@@ -1,3 +1,4 @@
 //! Where digests of files are kept.
 
 pub mod manifest;
+pub mod xattr;

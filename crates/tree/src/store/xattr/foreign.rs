@@ -1,0 +1,172 @@
+//! Tags of other tools, which are read to be adopted and never written.
+
+use std::fs::File;
+
+use rustix::io::Errno;
+use verisum_digest::{Algorithm, Output};
+
+use super::compact::Defect;
+use super::{attribute, text};
+use crate::{Record, RecordedTime, Stat, Timestamp};
+
+/// Who wrote a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// `user.checksum.DIGEST`.
+    Plain,
+    /// `user.shatag.DIGEST`, of shatag, cshatag and their forks.
+    Shatag,
+    /// `user.hash`: a raw SHA-256 and a time.
+    Hash,
+    /// `user.hashrat:TYPE`.
+    Hashrat,
+    /// `user.crc64` of checkit.
+    Checkit,
+    /// `user.XrdCks.TYPE` of XRootD.
+    Xrootd,
+}
+
+impl Origin {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Plain => "plain",
+            Origin::Shatag => "shatag",
+            Origin::Hash => "user.hash",
+            Origin::Hashrat => "hashrat",
+            Origin::Checkit => "checkit",
+            Origin::Xrootd => "xrootd",
+        }
+    }
+}
+
+/// A tag of another tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign {
+    /// Who wrote it.
+    pub origin: Origin,
+    /// What it says.
+    pub record: Result<Record, Defect>,
+}
+
+/// All tags of other tools that a file has and whose digest is known here. What they say of the file's
+/// time is put into the terms of a [`Record`] by what `stat` says now.
+pub fn foreign(file: &File, stat: &Stat) -> Result<Vec<Foreign>, Errno> {
+    let mut found = Vec::new();
+    let names = attribute::list(file)?;
+    if names.is_empty() {
+        return Ok(found);
+    }
+    let shatag_time = attribute::get(file, super::SHATAG_TIME)?;
+    for name in &names {
+        let Ok(text) = name.to_str() else { continue };
+        if kind(text).is_none() {
+            continue;
+        }
+        if let Some(value) = attribute::get(file, name)? {
+            found.extend(parse(text, &value, shatag_time.as_deref(), stat));
+        }
+    }
+    Ok(found)
+}
+
+/// Reads one attribute; `shatag_time` is the value of `user.shatag.ts`. `None` if it is no tag of another
+/// tool, or of a digest that is not known here.
+pub fn parse(name: &str, value: &[u8], shatag_time: Option<&[u8]>, stat: &Stat) -> Option<Foreign> {
+    let (origin, algorithm) = kind(name)?;
+    let record = match origin {
+        Origin::Plain => text::plain(algorithm, value),
+        Origin::Shatag => text::shatag_of(algorithm, value, shatag_time),
+        Origin::Hash => hash(algorithm, value),
+        Origin::Hashrat => hashrat(algorithm, value, stat).ok_or(Defect::Damaged),
+        Origin::Checkit => checkit(algorithm, value).ok_or(Defect::Damaged),
+        Origin::Xrootd => xrootd(algorithm, &name[XROOTD.len()..], value, stat).ok_or(Defect::Damaged),
+    };
+    Some(Foreign { origin, record })
+}
+
+const XROOTD: &str = "user.XrdCks.";
+
+/// What the name of an attribute tells.
+fn kind(name: &str) -> Option<(Origin, &'static Algorithm)> {
+    let of = |name: &str| Algorithm::find(name).filter(|algorithm| algorithm.bits > 0);
+    if let Some(digest) = name.strip_prefix(super::PLAIN) {
+        return Some((Origin::Plain, of(digest)?));
+    }
+    if let Some(digest) = name.strip_prefix("user.shatag.") {
+        return Some((Origin::Shatag, of(digest)?));
+    }
+    if let Some(digest) = name.strip_prefix("user.hashrat:") {
+        return Some((Origin::Hashrat, of(digest)?));
+    }
+    if let Some(digest) = name.strip_prefix(XROOTD) {
+        // Its `crc32` is that of POSIX's cksum; `zcrc32` is the one that is meant elsewhere.
+        return match digest {
+            "crc32" => None,
+            "zcrc32" => Some((Origin::Xrootd, of("crc32")?)),
+            digest => Some((Origin::Xrootd, of(digest)?)),
+        };
+    }
+    match name {
+        "user.hash" => Some((Origin::Hash, of("sha256")?)),
+        "user.crc64" => Some((Origin::Checkit, of("crc64-jones")?)),
+        _ => None,
+    }
+}
+
+/// 32 raw bytes and a time in text.
+fn hash(algorithm: &'static Algorithm, value: &[u8]) -> Result<Record, Defect> {
+    let (raw, time) = value.split_at_checked(algorithm.digest_len()).ok_or(Defect::Damaged)?;
+    let modified = match time {
+        [] => None,
+        time => Some(text::parse_time(time).ok_or(Defect::Damaged)?),
+    };
+    Ok(Record { modified, ..text::untimed(algorithm, output(raw)) })
+}
+
+/// `unixtime:size:hash` and a NUL. The time is that of hashing.
+fn hashrat(algorithm: &'static Algorithm, value: &[u8], stat: &Stat) -> Option<Record> {
+    let text = std::str::from_utf8(value).ok()?.trim_end_matches(['\0', '\n']);
+    let mut fields = text.splitn(3, ':');
+    let hashed: i64 = fields.next()?.parse().ok()?;
+    let size = fields.next()?.parse().ok()?;
+    let digest = text::parse_hex(fields.next()?.as_bytes(), algorithm.digest_len())?;
+    // A file that was not written to since then has the time of modification that it had.
+    let modified = match stat.modified.seconds < hashed {
+        true => RecordedTime::exact(stat.modified),
+        false => RecordedTime::exact(Timestamp { seconds: hashed, nanoseconds: 0 }),
+    };
+    Some(Record { size: Some(size), modified: Some(modified), ..text::untimed(algorithm, digest) })
+}
+
+/// Eight bytes of a number in the order of the machine.
+fn checkit(algorithm: &'static Algorithm, value: &[u8]) -> Option<Record> {
+    let number = u64::from_ne_bytes(value.try_into().ok()?);
+    Some(text::untimed(algorithm, output(&number.to_be_bytes())))
+}
+
+/// 96 bytes: the name, the time of modification in seconds, how much later it was computed, its length,
+/// the value.
+fn xrootd(algorithm: &'static Algorithm, name: &str, value: &[u8], stat: &Stat) -> Option<Record> {
+    if value.len() != 96 {
+        return None;
+    }
+    let stored = value[..16].split(|&byte| byte == 0).next()?;
+    let len = usize::from(value[31]);
+    if stored != name.as_bytes() || len != algorithm.digest_len() || 32 + len > value.len() {
+        return None;
+    }
+    let seconds = i64::from_be_bytes(value[16..24].try_into().ok()?);
+    let modified = match seconds == stat.modified.seconds {
+        true => RecordedTime::exact(stat.modified),
+        false => RecordedTime::exact(Timestamp { seconds, nanoseconds: 0 }),
+    };
+    let digest = output(&value[32..32 + len]);
+    Some(Record { modified: Some(modified), ..text::untimed(algorithm, digest) })
+}
+
+fn output(bytes: &[u8]) -> Output {
+    let mut output = Output::zeroed(bytes.len());
+    output.as_mut_bytes().copy_from_slice(bytes);
+    output
+}
