@@ -211,23 +211,41 @@ pub(crate) fn push_span(layout: &mut Vec<Span>, span: Span) {
     }
 }
 
+/// Takes the digest of every block, in order, while a block hash is computed.
+pub trait DigestSink: Send {
+    /// The digests of blocks that were hashed, one after the other. Blocks of zeros may be among them.
+    fn digests(&mut self, digests: &[u8]) -> Result<(), Error>;
+
+    /// A number of full blocks that are known to be zeros.
+    fn zeros(&mut self, blocks: u64) -> Result<(), Error>;
+}
+
 /// The hash over all block digests.
-pub(crate) struct Outer {
+pub(crate) struct Outer<'a> {
     stream: Box<dyn Stream>,
+    /// Who wants the digests too.
+    sink: Option<&'a mut dyn DigestSink>,
     zero: Arc<ZeroBlock>,
     digest_len: usize,
     /// The zero block's digest many times over, so that holes cost few calls.
     zeros: Vec<u8>,
 }
 
-impl Outer {
-    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<Outer, Error> {
+impl<'a> Outer<'a> {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<Outer<'a>, Error> {
         Ok(Outer {
             stream: params.digest().stream()?,
+            sink: None,
             zero,
             digest_len: params.digest().len(),
             zeros: Vec::new(),
         })
+    }
+
+    /// Gives the digests to `sink` too.
+    #[cfg(feature = "image")]
+    pub(crate) fn with_sink(self, sink: &'a mut dyn DigestSink) -> Outer<'a> {
+        Outer { sink: Some(sink), ..self }
     }
 
     pub(crate) fn add(&mut self, piece: &Piece) -> Result<(), Error> {
@@ -236,7 +254,7 @@ impl Outer {
             match *span {
                 Span::Data(blocks) => {
                     let (now, later) = digests.split_at(blocks as usize * self.digest_len);
-                    self.stream.update(now)?;
+                    self.add_digests(now)?;
                     digests = later;
                 }
                 Span::Zeros(blocks) => self.add_zeros(blocks)?,
@@ -245,8 +263,20 @@ impl Outer {
         Ok(())
     }
 
-    fn add_zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    /// Adds the digests of blocks of data.
+    pub(crate) fn add_digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+        if let Some(sink) = &mut self.sink {
+            sink.digests(digests)?;
+        }
+        Ok(self.stream.update(digests)?)
+    }
+
+    /// Adds a number of full blocks of zeros.
+    pub(crate) fn add_zeros(&mut self, blocks: u64) -> Result<(), Error> {
         const AT_ONCE: u64 = 256;
+        if let Some(sink) = &mut self.sink {
+            sink.zeros(blocks)?;
+        }
         if self.digest_len == 0 {
             return Ok(());
         }

@@ -16,6 +16,10 @@ pub enum Error {
     #[cfg(feature = "image")]
     #[error(transparent)]
     Image(std::sync::Arc<verisum_image::Error>),
+    /// A block map failed.
+    #[cfg(feature = "image")]
+    #[error(transparent)]
+    Map(#[from] crate::MapError),
     /// The message is longer than a 64-bit length can say.
     #[error("the message is longer than 2^64 bytes")]
     TooLong,

@@ -12,20 +12,34 @@
 #![deny(unsafe_code)]
 
 mod blocks;
+#[cfg(feature = "image")]
+mod compare;
 mod completions;
 mod error;
 mod hasher;
+#[cfg(feature = "image")]
+mod map;
 mod params;
 mod pool;
 #[cfg(feature = "image")]
 mod pump;
 #[cfg(feature = "image")]
+mod ranges;
+#[cfg(feature = "image")]
 mod runs;
 mod sequencer;
 
+#[cfg(feature = "image")]
+pub use blocks::DigestSink;
+#[cfg(feature = "image")]
+pub use compare::compare_images;
 pub use completions::Completion;
 pub use error::Error;
 pub use hasher::Hasher;
+#[cfg(feature = "image")]
+pub use map::{BlockMap, MAP_MAGIC, MapComparison, MapError, MapWriter, compare_maps, update_map};
 pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, Params};
 #[cfg(feature = "image")]
-pub use pump::{Progress, hash_image, hash_stream};
+pub use pump::{Progress, hash_image, hash_image_to, hash_stream, hash_stream_to};
+#[cfg(feature = "image")]
+pub use ranges::merge_ranges;

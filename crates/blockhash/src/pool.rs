@@ -82,7 +82,7 @@ pub(crate) trait Owner: Send {
 /// The means of hashing jobs, shared by whoever does so.
 pub(crate) struct Engine {
     pub(crate) params: Params,
-    pub(crate) sequencer: Sequencer,
+    pub(crate) sequencer: Sequencer<'static>,
     zero: Arc<ZeroBlock>,
     queue: Mutex<Queue>,
     /// A job came, or no more will come.
@@ -104,7 +104,7 @@ struct Queue {
 }
 
 impl Engine {
-    pub(crate) fn new(params: Params, sequencer: Sequencer, zero: Arc<ZeroBlock>) -> Engine {
+    pub(crate) fn new(params: Params, sequencer: Sequencer<'static>, zero: Arc<ZeroBlock>) -> Engine {
         let fill_bytes = params.digest().lanes() * params.block_len();
         Engine {
             params,

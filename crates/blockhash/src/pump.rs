@@ -10,7 +10,7 @@ use std::thread;
 use verisum_digest::Output;
 use verisum_image::{AlignedBuffer, Image, Stream};
 
-use crate::blocks::{BlockHasher, LongBlock, Outer, Piece, Span, ZeroBlock};
+use crate::blocks::{BlockHasher, DigestSink, LongBlock, Outer, Piece, Span, ZeroBlock};
 use crate::runs::{Planner, Run};
 use crate::sequencer::Sequencer;
 use crate::{Error, Params};
@@ -30,7 +30,7 @@ impl Progress {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn add(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
@@ -39,8 +39,27 @@ impl Progress {
 ///
 /// Fails when the image cannot be read, or changes its length meanwhile.
 pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, Error> {
+    pump_image(image, params, progress, None)
+}
+
+/// As [`hash_image`], and gives the digest of each block to `sink`. A failure of the sink ends it.
+pub fn hash_image_to(
+    image: &dyn Image,
+    params: &Params,
+    progress: &Progress,
+    sink: &mut dyn DigestSink,
+) -> Result<Output, Error> {
+    pump_image(image, params, progress, Some(sink))
+}
+
+fn pump_image<'a>(
+    image: &dyn Image,
+    params: &'a Params,
+    progress: &'a Progress,
+    sink: Option<&'a mut dyn DigestSink>,
+) -> Result<Output, Error> {
     let planner = Planner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
-    let engine = Engine::new(params, progress)?;
+    let engine = Engine::new(params, progress, sink)?;
     let source = ImageSource { image, planner: Mutex::new(planner) };
     engine.run(&source)?;
     image.check_unchanged()?;
@@ -54,7 +73,26 @@ pub fn hash_stream(
     params: &Params,
     progress: &Progress,
 ) -> Result<(Output, u64), Error> {
-    let engine = Engine::new(params, progress)?;
+    pump_stream(stream, params, progress, None)
+}
+
+/// As [`hash_stream`], and gives the digest of each block to `sink`. A failure of the sink ends it.
+pub fn hash_stream_to(
+    stream: &mut Stream,
+    params: &Params,
+    progress: &Progress,
+    sink: &mut dyn DigestSink,
+) -> Result<(Output, u64), Error> {
+    pump_stream(stream, params, progress, Some(sink))
+}
+
+fn pump_stream<'a>(
+    stream: &mut Stream,
+    params: &'a Params,
+    progress: &'a Progress,
+    sink: Option<&'a mut dyn DigestSink>,
+) -> Result<(Output, u64), Error> {
+    let engine = Engine::new(params, progress, sink)?;
     let state = StreamState { stream, sequence: 0, length: 0, ended: false };
     let source = StreamSource { state: Mutex::new(state), block_len: params.block_len() };
     engine.run(&source)?;
@@ -93,14 +131,22 @@ struct Engine<'a> {
     params: &'a Params,
     progress: &'a Progress,
     zero: Arc<ZeroBlock>,
-    sequencer: Sequencer,
+    sequencer: Sequencer<'a>,
 }
 
 impl<'a> Engine<'a> {
-    fn new(params: &'a Params, progress: &'a Progress) -> Result<Engine<'a>, Error> {
+    fn new(
+        params: &'a Params,
+        progress: &'a Progress,
+        sink: Option<&'a mut dyn DigestSink>,
+    ) -> Result<Engine<'a>, Error> {
         let zero = ZeroBlock::new(params);
-        let sequencer = Sequencer::new(Outer::new(params, zero.clone())?);
-        Ok(Engine { params, progress, zero, sequencer })
+        let outer = Outer::new(params, zero.clone())?;
+        let outer = match sink {
+            Some(sink) => outer.with_sink(sink),
+            None => outer,
+        };
+        Ok(Engine { params, progress, zero, sequencer: Sequencer::new(outer) })
     }
 
     /// Works until the source ends. The calling thread is one of the workers, and others are started
@@ -139,9 +185,9 @@ impl<'a> Engine<'a> {
         buffer: AlignedBuffer,
         on_data: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        struct Alarm<'a>(&'a Sequencer);
+        struct Alarm<'a, 'b>(&'a Sequencer<'b>);
 
-        impl Drop for Alarm<'_> {
+        impl Drop for Alarm<'_, '_> {
             fn drop(&mut self) {
                 if thread::panicking() {
                     self.0.fail(Error::Panicked);

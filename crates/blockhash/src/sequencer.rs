@@ -15,14 +15,14 @@ const WINDOW: u64 = 64;
 ///
 /// No thread of its own: the worker that delivers the piece everybody waits for also folds the ones
 /// behind it, outside the lock.
-pub(crate) struct Sequencer {
-    state: Mutex<State>,
+pub(crate) struct Sequencer<'a> {
+    state: Mutex<State<'a>>,
     moved: Condvar,
 }
 
-struct State {
+struct State<'a> {
     /// Taken while somebody folds.
-    outer: Option<Outer>,
+    outer: Option<Outer<'a>>,
     /// The sequence number of the first piece not yet folded.
     next: u64,
     /// Pieces from `next` on; `None` where one is still being computed.
@@ -32,19 +32,19 @@ struct State {
     failure: Option<Error>,
 }
 
-impl Sequencer {
-    pub(crate) fn new(outer: Outer) -> Sequencer {
+impl<'a> Sequencer<'a> {
+    pub(crate) fn new(outer: Outer<'a>) -> Sequencer<'a> {
         let state =
             State { outer: Some(outer), next: 0, waiting: VecDeque::new(), spare: Vec::new(), failure: None };
         Sequencer { state: Mutex::new(state), moved: Condvar::new() }
     }
 
     /// Whoever panics reports that as a failure; the state is consistent at every unlock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'g>(&self, state: MutexGuard<'g, State<'a>>) -> MutexGuard<'g, State<'a>> {
         self.moved.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +71,7 @@ impl Sequencer {
         self.fold(state)
     }
 
-    fn fold<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
+    fn fold<'g>(&'g self, mut state: MutexGuard<'g, State<'a>>) -> Result<(), Error> {
         let Some(mut outer) = state.outer.take() else { return Ok(()) };
         let mut result = Ok(());
         while let Some(Some(mut piece)) = state.waiting.front_mut().map(Option::take) {

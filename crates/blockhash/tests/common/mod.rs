@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test file uses a part of it.
 
 pub mod definition;
+pub mod fake;
 
 use std::fs;
 use std::path::Path;
