@@ -11,16 +11,18 @@ pub(crate) enum Exit {
     Clean,
     /// Something could not be checked, read or written.
     Unchecked,
+    /// A mismatch or corruption was found.
+    Mismatch,
     /// Bad usage: an unknown option, digest or value. Found before anything is read.
     Usage,
 }
 
 impl Exit {
-    /// The number that the shell sees. 1 is kept for mismatches and corruption, which no command of
-    /// this version looks for.
+    /// The number that the shell sees.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Exit::Clean => 0,
+            Exit::Mismatch => 1,
             Exit::Usage => 2,
             Exit::Unchecked => 3,
         }

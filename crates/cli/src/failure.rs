@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use verisum_blockhash::MapError;
 use verisum_digest::Level;
 
 use crate::exit::Exit;
@@ -34,6 +35,8 @@ pub(crate) enum Failure {
     Network { name: OsString },
     /// Hashing failed for a reason other than the image.
     Hash { name: PathBuf, error: verisum_blockhash::Error },
+    /// A block map cannot be read, written or compared.
+    Map(MapError),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -51,6 +54,7 @@ impl Failure {
             | Failure::UnknownDigest { .. }
             | Failure::LevelUnknown(_)
             | Failure::LevelMissing(_) => Exit::Usage,
+            Failure::Map(MapError::Corrupt { .. }) => Exit::Mismatch,
             _ => Exit::Unchecked,
         }
     }
@@ -89,6 +93,7 @@ impl Failure {
             Failure::Hash { name, error } => {
                 format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))
             }
+            Failure::Map(error) => map_message(error),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
             }
@@ -136,6 +141,22 @@ fn image_message(error: &verisum_image::Error) -> String {
             names::quoted(reference),
             names::plain(why)
         ),
+    }
+}
+
+/// The block hash library's own text, with the name made fit for one line.
+fn map_message(error: &MapError) -> String {
+    match error {
+        MapError::Io { path, operation, source } => {
+            format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source))
+        }
+        MapError::NotAMap { path, what } => {
+            format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        MapError::Corrupt { path, what } => {
+            format!("{}: the block map is corrupt: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        other => names::plain(&other.to_string()),
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::io::Errno;
-use verisum_blockhash::{Error, MAX_THREADS, Params, Progress, hash_image, hash_stream};
+use verisum_blockhash::{
+    DigestSink, Error, MAX_THREADS, Params, Progress, hash_image, hash_image_to, hash_stream, hash_stream_to,
+};
 use verisum_digest::Output;
 use verisum_image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operation, START_LEN, Stream};
 
@@ -89,7 +91,25 @@ pub(crate) struct Sum {
 
 /// Computes the block hash of an input.
 pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
-    let opened = match input {
+    sum_opened(input, &mut open(input, how)?, how, None)
+}
+
+/// Computes the block hash of an input that is open, and gives the digest of each block to `sink`.
+pub(crate) fn sum_opened(
+    input: &Input,
+    opened: &mut Opened,
+    how: &How,
+    sink: Option<&mut dyn DigestSink>,
+) -> Result<Sum, Failure> {
+    match opened {
+        Opened::Image(image) => sum_image(input, &**image, how, sink),
+        Opened::Stream(stream) => sum_stream(input, stream, how, sink),
+    }
+}
+
+/// Opens an input. What comes from a pipe is raw, and ends with a whole sector where that is wanted.
+pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
+    let mut opened = match input {
         Input::Stdin if closed::standard_input() => {
             return Err(verisum_image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
         }
@@ -97,36 +117,57 @@ pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
         Input::Named(name) if is_nbd(name) => return Err(Failure::Network { name: name.clone() }),
         Input::Named(name) => verisum_image::open(Path::new(name), &how.options(input))?,
     };
-    match opened {
-        Opened::Image(image) => sum_image(input, &*image, how),
-        Opened::Stream(stream) => sum_stream(input, stream, how),
+    if let Opened::Stream(stream) = &mut opened {
+        refuse_formats(input, stream, how)?;
+        if how.pad_streams {
+            stream.pad_to_sectors();
+        }
     }
+    Ok(opened)
 }
 
-fn sum_image(input: &Input, image: &dyn Image, how: &How) -> Result<Sum, Failure> {
+fn sum_image(
+    input: &Input,
+    image: &dyn Image,
+    how: &How,
+    sink: Option<&mut dyn DigestSink>,
+) -> Result<Sum, Failure> {
     let length = image.length();
     let params = how.params(input, Some(length))?;
-    let work = |progress: &Progress| hash_image(image, &params, progress);
+    let work = |progress: &Progress| match sink {
+        Some(sink) => hash_image_to(image, &params, progress, sink),
+        None => hash_image(image, &params, progress),
+    };
     let digest = progress::drawn(how.progress, input.path().as_os_str(), Some(length), work)
         .map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
 }
 
-fn sum_stream(input: &Input, mut stream: Stream, how: &How) -> Result<Sum, Failure> {
+/// Fails for a format that cannot be read from its start to its end.
+fn refuse_formats(input: &Input, stream: &mut Stream, how: &How) -> Result<(), Failure> {
     let options = how.options(input);
     let format = match (options.format, options.detect) {
         (Some(format), _) => format,
         (None, Detect::Raw) => Format::Raw,
         (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
     };
-    if format != Format::Raw {
-        return Err(Failure::Format { name: input.path(), format: format.title() });
+    match format {
+        Format::Raw => Ok(()),
+        format => Err(Failure::Format { name: input.path(), format: format.title() }),
     }
-    if how.pad_streams {
-        stream.pad_to_sectors();
-    }
+}
+
+fn sum_stream(
+    input: &Input,
+    stream: &mut Stream,
+    how: &How,
+    sink: Option<&mut dyn DigestSink>,
+) -> Result<Sum, Failure> {
     let params = how.params(input, None)?;
-    let work = |progress: &Progress| hash_stream(&mut stream, &params, progress);
+    let work = |progress: &Progress| match sink {
+        Some(sink) => hash_stream_to(stream, &params, progress, sink),
+        None => hash_stream(stream, &params, progress),
+    };
     let (digest, length) =
         progress::drawn(how.progress, input.path().as_os_str(), None, work).map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: stream.padded_by(), modified: false })
@@ -147,7 +188,7 @@ impl How {
     }
 
     /// The parameters for an input of this length.
-    fn params(&self, input: &Input, length: Option<u64>) -> Result<Params, Failure> {
+    pub(crate) fn params(&self, input: &Input, length: Option<u64>) -> Result<Params, Failure> {
         let threads = match self.threads {
             Some(threads) => threads,
             None if length.is_some_and(|length| length <= ONE_THREAD_BYTES) => 1,
@@ -162,9 +203,11 @@ pub(crate) fn usable_cores() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
 }
 
-fn failed(input: &Input, error: Error) -> Failure {
+/// The failure of hashing an input.
+pub(crate) fn failed(input: &Input, error: Error) -> Failure {
     match error {
         Error::Image(error) => Failure::Image(error),
+        Error::Map(error) => Failure::Map(error),
         error => Failure::Hash { name: input.path(), error },
     }
 }

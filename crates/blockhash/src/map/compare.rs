@@ -37,20 +37,20 @@ pub fn compare_maps(a: &BlockMap, b: &BlockMap, threads: usize) -> Result<Vec<Ra
             let next = pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
             match next? {
                 None => return Ok(found),
-                Some((Some(left), Some(right))) => {
+                Some([Some(left), Some(right)]) => {
                     a.read(&left, &mut one)?;
                     b.read(&right, &mut other)?;
                     differing(&one, &other, &mut found);
                 }
-                Some((Some(only), None)) => {
+                Some([Some(only), None]) => {
                     a.read(&only, &mut one)?;
                     data(&one, &mut found);
                 }
-                Some((None, Some(only))) => {
+                Some([None, Some(only)]) => {
                     b.read(&only, &mut one)?;
                     data(&one, &mut found);
                 }
-                Some((None, None)) => {}
+                Some([None, None]) => {}
             }
         }
     };
@@ -84,7 +84,7 @@ fn in_bytes(blocks: Vec<Range<u64>>, block_size: u32, a: u64, b: u64) -> Vec<Ran
     let block_size = u64::from(block_size);
     let mut ranges: Vec<Range<u64>> = blocks
         .into_iter()
-        .map(|range| range.start * block_size..range.end.checked_mul(block_size).unwrap_or(u64::MAX))
+        .map(|range| range.start * block_size..range.end.saturating_mul(block_size))
         .collect();
     ranges.push(a.min(b)..a.max(b));
     whole_units(ranges, block_size, a.max(b))
@@ -109,7 +109,7 @@ impl<'a> Pairs<'a> {
         Ok(Pairs { sections, next, uneven })
     }
 
-    fn next(&mut self) -> Result<Option<(Option<Place>, Option<Place>)>, Error> {
+    fn next(&mut self) -> Result<Option<[Option<Place>; 2]>, Error> {
         loop {
             let number = |place: &Option<Place>| place.map_or(u64::MAX, |place| place.entry.number);
             let first = number(&self.next[0]).min(number(&self.next[1]));
@@ -124,7 +124,7 @@ impl<'a> Pairs<'a> {
             }
             match pair {
                 [Some(a), Some(b)] if a.entry == b.entry && first < self.uneven => {}
-                [a, b] => return Ok(Some((a, b))),
+                pair => return Ok(Some(pair)),
             }
         }
     }
