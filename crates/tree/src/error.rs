@@ -104,6 +104,21 @@ impl Error {
         Error::Io { path: path.to_path_buf(), operation, source: source.into() }
     }
 
+    /// Whether the storage failed, or the file system found its own checksum wrong.
+    pub fn is_storage_failure(&self) -> bool {
+        use rustix::io::Errno;
+        let failures = [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::NODEV, Errno::NXIO, Errno::REMOTEIO];
+        self.errno().is_some_and(|errno| failures.contains(&errno))
+    }
+
+    /// The system's error, if it was one.
+    pub fn errno(&self) -> Option<rustix::io::Errno> {
+        match self {
+            Error::Io { source, .. } => rustix::io::Errno::from_io_error(source),
+            _ => None,
+        }
+    }
+
     /// The file's path as it was walked to.
     pub fn path(&self) -> &Path {
         match self {

@@ -11,8 +11,10 @@ mod engine;
 mod error;
 mod exclude;
 mod record;
+mod reread;
 mod stat;
 pub mod store;
+pub mod tags;
 mod verdict;
 mod walk;
 
@@ -21,6 +23,7 @@ pub use engine::{Content, Hashed, Job, Plan, hash};
 pub use error::{Error, Operation};
 pub use exclude::{BadPattern, Excludes};
 pub use record::{Record, RecordedTime, Standing};
+pub use reread::reread;
 pub use stat::{Kind, Stat, Timestamp};
 pub use verdict::{Class, Comparison, Evidence, SecondRead, Verdict};
 pub use walk::{Directory, Entry, Order, Walk, WalkOptions};

@@ -86,7 +86,14 @@ impl Record {
             same_ctime: match (self.modified, self.verified) {
                 (None, _) => Some(false),
                 (Some(_), Some(verified)) => Some(stat.changed.seconds <= verified.saturating_add(WRITING)),
-                (Some(_), None) => None,
+                // No ordinary writing moves the length and not the time.
+                (Some(_), None) => {
+                    if self.is_same_size(stat) {
+                        None
+                    } else {
+                        Some(false)
+                    }
+                }
             },
             same_inode: None,
             second,

@@ -1,0 +1,146 @@
+//! Taking over what other tools recorded.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use super::files::{Opened, each, next_entry, open, settle};
+use super::session::{DigestSets, Session, lock};
+use super::tag::settled;
+use super::{Counts, Entries, Options, Outcome, Report, now};
+use crate::store::xattr::{Foreign, foreign};
+use crate::{Error, Hashed, Job, Operation, Record, RecordedTime, Standing, Stat, Verdict, hash};
+
+/// What `adopt` may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdoptOptions {
+    /// Compare each file with what is adopted, and adopt only what is right.
+    pub verify: bool,
+}
+
+/// Makes our own tags of what other tools wrote into attributes, and leaves theirs.
+///
+/// Of several the one whose time is that of the file is taken, then that of the longest digest. Adopted is
+/// not verified: without [`AdoptOptions::verify`] the tag says that its content was never compared, and it
+/// holds the other tool's time, so that a file that was written to since then is not taken for rotten. An
+/// own tag is replaced only where it is out of date and the other tool's is not.
+pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report: Report) -> Counts {
+    let session = Session::new(options, report);
+    if !adopting.verify {
+        each(&session, entries, &|opened| {
+            if let Some(record) = candidate(&session, &opened) {
+                let Opened { entry, file, stat, .. } = &opened;
+                session.store(entry, file, stat, &record, Outcome::Adopted);
+            }
+        });
+        return session.counts();
+    }
+    let (plan, sets) = session.plan_by_digest();
+    let again = Mutex::new(Vec::new());
+    let mut jobs = std::iter::from_fn(|| next_job(&session, entries, &sets));
+    hash(&plan, &mut jobs, &|hashed| done(&session, hashed, Some(&again)));
+    let mut again = std::mem::take(&mut *lock(&again)).into_iter().inspect(settled);
+    hash(&plan, &mut again, &|hashed| done(&session, hashed, None));
+    session.counts()
+}
+
+/// What is to be adopted of a file; why not is reported.
+fn candidate(session: &Session, opened: &Opened) -> Option<Record> {
+    let Opened { entry, file, stat, found } = opened;
+    let own = match found.first() {
+        Some(Err(defect)) => {
+            session.defective(entry, *defect);
+            return None;
+        }
+        Some(Ok(record)) => Some(record),
+        None => None,
+    };
+    if own.is_some_and(|own| own.standing(stat) == Standing::Current) {
+        session.plain(entry, Outcome::Current);
+        return None;
+    }
+    let others = match foreign(file, stat) {
+        Ok(others) => others,
+        Err(errno) => {
+            session.unreadable(entry, &Error::io(&entry.path(), Operation::GetAttribute, errno));
+            return None;
+        }
+    };
+    let Some(best) = best(&others, stat) else {
+        match (own, others.first()) {
+            (Some(_), _) => session.plain(entry, Outcome::Current),
+            (None, Some(Foreign { record: Err(defect), .. })) => session.defective(entry, *defect),
+            (None, _) => session.plain(entry, Outcome::Judged(Verdict::New)),
+        }
+        return None;
+    };
+    if own.is_some() && best.standing(stat) != Standing::Current {
+        session.plain(entry, Outcome::Current);
+        return None;
+    }
+    Some(best)
+}
+
+/// The record that says most about the file as it is, in the terms of our own.
+fn best(others: &[Foreign], stat: &Stat) -> Option<Record> {
+    let rank = |record: &Record| match record.standing(stat) {
+        Standing::Current => 3,
+        Standing::Unknown => 2,
+        Standing::Resized => 1,
+        Standing::Outdated => 0,
+    };
+    let records = others.iter().filter_map(|other| other.record.ok());
+    let best = records.max_by_key(|record| (rank(record), record.algorithm.bits))?;
+    Some(match best.standing(stat) {
+        // As exact as the file system has it, and with the length that belongs to that time.
+        Standing::Current => Record {
+            modified: Some(RecordedTime::exact(stat.modified)),
+            size: Some(stat.size),
+            verified: None,
+            ..best
+        },
+        _ => Record { verified: None, ..best },
+    })
+}
+
+type Adopting = (usize, Record);
+
+fn next_job(session: &Session, entries: Entries, sets: &DigestSets) -> Option<Job<Adopting>> {
+    loop {
+        let entry = next_entry(session, entries)?;
+        let Some(opened) = open(session, entry, session.family()) else { continue };
+        let Some(record) = candidate(session, &opened) else { continue };
+        if session.is_refused(&opened.stat) {
+            continue;
+        }
+        let Some(set) = session.set_of(&opened.entry, sets, record.algorithm) else { continue };
+        settle(opened.stat.modified);
+        return Some(Job { entry: opened.entry, set, token: (set, record) });
+    }
+}
+
+fn done(
+    session: &Session,
+    hashed: Hashed<Adopting>,
+    again: Option<&Mutex<Vec<Job<Adopting>>>>,
+) -> ControlFlow<()> {
+    let Hashed { entry, token: (set, record), result } = hashed;
+    match result {
+        Err(error) => session.unreadable(&entry, &error),
+        Ok(content) if !content.before.is_same_state(&content.after) => match again {
+            Some(again) => lock(again).push(Job { entry, set, token: (set, record) }),
+            None => session.plain(&entry, Outcome::Judged(Verdict::Busy)),
+        },
+        Ok(content) => {
+            session.add_bytes(content.length);
+            let computed = content.digests[0];
+            match session.judge(&content, &record, &computed) {
+                Verdict::Ok | Verdict::Touched => {
+                    let record = Record::new(record.algorithm, computed, &content.after, Some(now()));
+                    session.store(&entry, &content.file, &content.after, &record, Outcome::Adopted);
+                }
+                verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}

@@ -1,0 +1,115 @@
+//! From entries to open files and what their tags say.
+
+use std::fs::File;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+
+use super::session::{Session, lock};
+use super::{Entries, Outcome};
+use crate::store::xattr::{Family, Stored};
+use crate::{Entry, Error, Kind, Operation, Stat, Timestamp, Verdict};
+
+/// How many entries a thread takes at once. Each may keep a directory open.
+const TAKEN: usize = 32;
+
+/// The longest time between two ticks of the clock by which file systems set times. A file that is
+/// written to twice within one has the same time afterwards.
+const TICK: Duration = Duration::from_millis(10);
+
+/// An open file and what is recorded in it.
+pub(super) struct Opened {
+    pub(super) entry: Entry,
+    pub(super) file: File,
+    pub(super) stat: Stat,
+    /// What its tags of the family that was asked for say.
+    pub(super) found: Vec<Stored>,
+}
+
+/// The next entry that is a regular file as far as its directory knows. What cannot be walked is reported.
+pub(super) fn next_entry(session: &Session, entries: Entries) -> Option<Entry> {
+    while !session.options.plan.stop.is_due() {
+        match entries.next()? {
+            Ok(entry) if entry.kind() == Kind::File => return Some(entry),
+            Ok(_) => {}
+            Err(error) => session.unwalkable(&error),
+        }
+    }
+    None
+}
+
+/// Opens a file, if it is one that was not met by another name, and reads its tags of a family. What
+/// fails is reported.
+pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<Opened> {
+    let file = match entry.open() {
+        Ok(file) => file,
+        Err(error) => {
+            match error.errno() {
+                // Gone since its directory was listed.
+                Some(Errno::NOENT) => session.plain(&entry, Outcome::Judged(Verdict::Missing)),
+                _ => session.unreadable(&entry, &error),
+            }
+            return None;
+        }
+    };
+    let failed = |operation, errno| {
+        session.unreadable(&entry, &Error::io(&entry.path(), operation, errno));
+    };
+    let stat = match Stat::of(&file) {
+        Ok(stat) => stat,
+        Err(errno) => {
+            failed(Operation::Stat, errno);
+            return None;
+        }
+    };
+    if stat.kind != Kind::File || !session.is_first_name(&stat) {
+        return None;
+    }
+    let mut found = Vec::new();
+    match family.read(&file, &mut found) {
+        // A file system without attributes has no tags; writing them fails by itself.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Some(Opened { entry, file, stat, found }),
+        Err(errno) => {
+            failed(Operation::GetAttribute, errno);
+            None
+        }
+    }
+}
+
+/// Does something with every file, on as many threads as the plan has.
+pub(super) fn each(session: &Session, entries: Entries, work: &(dyn Fn(Opened) + Sync)) {
+    let family = session.family();
+    let entries = Mutex::new(entries);
+    let worker = || {
+        let mut taken = Vec::with_capacity(TAKEN);
+        loop {
+            {
+                let mut entries = lock(&entries);
+                taken.extend(std::iter::from_fn(|| next_entry(session, &mut **entries)).take(TAKEN));
+            }
+            if taken.is_empty() {
+                break;
+            }
+            taken.drain(..).filter_map(|entry| open(session, entry, family)).for_each(work);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..session.options.plan.threads {
+            scope.spawn(worker);
+        }
+        worker();
+    });
+}
+
+/// Waits until whoever writes to a file from now on gives it another time than it has: one tick at most.
+pub(super) fn settle(modified: Timestamp) {
+    let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
+    let Ok(seconds) = u64::try_from(modified.seconds) else { return };
+    let modified = Duration::new(seconds, modified.nanoseconds);
+    // A time in the future was set by somebody, and says nothing of the clock.
+    if modified <= now && now < modified + TICK {
+        thread::sleep(modified + TICK - now);
+    }
+}

@@ -1,0 +1,52 @@
+//! What is done with the tags of trees: attach, compare, replace, remove, count, adopt.
+//!
+//! Each operation takes the entries of a walk, works on regular files and on each file once however many
+//! names it has, reports what it found through a function, and returns the [`Counts`] of it. No operation
+//! ends because a file fails.
+
+mod adopt;
+mod files;
+mod finding;
+mod retag;
+mod session;
+mod status;
+mod tag;
+mod untag;
+mod verify;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use verisum_digest::Policy;
+
+use crate::store::xattr::Family;
+use crate::{Entry, Error, Plan};
+
+pub use adopt::{AdoptOptions, adopt};
+pub use finding::{Counts, Finding, Outcome};
+pub use retag::{Slot, retag};
+pub use status::{Status, has_tags, status};
+pub use tag::{TagOptions, tag};
+pub use untag::untag;
+pub use verify::{VerifyOptions, verify};
+
+/// The entries of a walk.
+pub type Entries<'a> = &'a mut (dyn Iterator<Item = Result<Entry, Error>> + Send);
+
+/// Hears of each file. It is called on several threads.
+pub type Report<'a> = &'a (dyn Fn(&Finding) + Sync);
+
+/// What all operations need to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The form of the tags.
+    pub family: Family,
+    /// How to hash. Its sets of digests are not looked at: the tags tell which are needed.
+    pub plan: Plan,
+    /// Which implementations of the digests may be used.
+    pub policy: Policy,
+}
+
+/// The time of now in seconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed())
+}

@@ -1,0 +1,223 @@
+//! Replacing tags of one digest by tags of another.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use rustix::io::Errno;
+use verisum_digest::{Algorithm, Digest, Output};
+
+use super::files::{next_entry, open};
+use super::session::{Session, lock};
+use super::tag::settled;
+use super::{Counts, Entries, Options, Outcome, Report, now};
+use crate::store::xattr::{Family, Stored};
+use crate::{Content, Entry, Error, Hashed, Job, Operation, Plan, Record, Standing, Stat, Verdict, hash};
+
+/// How many old tags wait for one `syncfs`, which may write much more than our tags.
+const BATCH: usize = 4096;
+
+/// In how many directories their files may be. Each is held open.
+const BATCH_DIRECTORIES: usize = 128;
+
+/// A place for a tag: its form and its digest.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// The form.
+    pub family: Family,
+    /// The digest.
+    pub algorithm: &'static Algorithm,
+}
+
+impl Slot {
+    /// Whether writing to `other` replaces what is here, in one step of the file system.
+    fn is_replaced_by(&self, other: &Slot) -> bool {
+        self.family == other.family && self.family != Family::Plain
+    }
+
+    fn is(&self, found: &Stored) -> bool {
+        found.as_ref().is_ok_and(|record| record.algorithm.id == self.algorithm.id)
+    }
+}
+
+/// Verifies the tags of `from` and gives the files whose content is as recorded tags of `to` instead; both
+/// digests are computed in one read.
+///
+/// Where both are in one attribute it is replaced as a whole. Else the old tag is removed once the new
+/// one is on the storage. A run may end at any moment and be taken up by another: a file that has both
+/// tags loses the old one then. What is not as recorded keeps its old tag and gets no new one.
+///
+/// # Errors
+/// If one of the digests cannot be computed here.
+pub fn retag(
+    entries: Entries,
+    options: &Options,
+    from: Slot,
+    to: Slot,
+    report: Report,
+) -> Result<Counts, verisum_digest::Error> {
+    let session = Session::new(options, report);
+    let digests = |slots: &[Slot]| -> Result<Vec<Digest>, verisum_digest::Error> {
+        slots.iter().map(|slot| Digest::of(slot.algorithm, &options.policy)).collect()
+    };
+    let plan = Plan { sets: vec![digests(&[from, to])?], ..options.plan.clone() };
+    let run = Run { session: &session, from, to, old: Mutex::default(), again: Mutex::default() };
+    let mut jobs = std::iter::from_fn(|| run.next_job(entries));
+    hash(&plan, &mut jobs, &|hashed| run.done(hashed, false));
+    let mut again = std::mem::take(&mut *lock(&run.again)).into_iter().inspect(settled);
+    hash(&plan, &mut again, &|hashed| run.done(hashed, true));
+    run.remove(std::mem::take(&mut *lock(&run.old)));
+    Ok(session.counts())
+}
+
+struct Run<'a> {
+    session: &'a Session<'a>,
+    from: Slot,
+    to: Slot,
+    old: Mutex<Old>,
+    again: Mutex<Vec<Job<Both>>>,
+}
+
+/// What is recorded of a file in the old place, and in the new one.
+#[derive(Clone, Copy)]
+struct Both {
+    old: Record,
+    new: Option<Record>,
+}
+
+/// Files whose old tags are to go once the new ones are durable.
+#[derive(Default)]
+struct Old {
+    files: Vec<(Entry, Stat)>,
+    directories: HashSet<PathBuf>,
+    /// One open file of each file system.
+    devices: HashMap<u64, File>,
+}
+
+impl Run<'_> {
+    fn next_job(&self, entries: Entries) -> Option<Job<Both>> {
+        loop {
+            let entry = next_entry(self.session, entries)?;
+            let Some(mut opened) = open(self.session, entry, self.from.family) else { continue };
+            if self.to.family != self.from.family
+                && let Err(errno) = self.to.family.read(&opened.file, &mut opened.found)
+            {
+                let error = Error::io(&opened.entry.path(), Operation::GetAttribute, errno);
+                self.session.unreadable(&opened.entry, &error);
+                continue;
+            }
+            let entry = opened.entry;
+            let record = |slot: &Slot| opened.found.iter().find(|found| slot.is(found));
+            let (old, new) = (record(&self.from), record(&self.to));
+            let (Some(Ok(old)), new) = (old, new.and_then(|new| new.as_ref().ok())) else {
+                match opened.found.iter().find_map(|found| found.as_ref().err()) {
+                    Some(defect) if new.is_none() => self.session.defective(&entry, *defect),
+                    // Done before, or of a third digest.
+                    _ if !opened.found.is_empty() => self.session.plain(&entry, Outcome::Current),
+                    _ => self.session.plain(&entry, Outcome::Judged(Verdict::New)),
+                }
+                continue;
+            };
+            if self.session.is_refused(&opened.stat) {
+                continue;
+            }
+            // An earlier run came so far.
+            if new.is_some_and(|new| new.standing(&opened.stat) == Standing::Current) {
+                self.drop_old(entry, opened.stat, opened.file);
+                continue;
+            }
+            return Some(Job { entry, set: 0, token: Both { old: *old, new: new.copied() } });
+        }
+    }
+
+    fn done(&self, hashed: Hashed<Both>, is_last: bool) -> ControlFlow<()> {
+        let Hashed { entry, token, result } = hashed;
+        match result {
+            Err(error) => self.session.unreadable(&entry, &error),
+            Ok(content) if content.before.is_same_state(&content.after) => {
+                self.session.add_bytes(content.length);
+                self.replace(entry, content, token);
+            }
+            Ok(_) if is_last => self.session.plain(&entry, Outcome::Judged(Verdict::Busy)),
+            Ok(_) => lock(&self.again).push(Job { entry, set: 0, token }),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn replace(&self, entry: Entry, content: Content, recorded: Both) {
+        let (old_digest, new_digest) = (content.digests[0], content.digests[1]);
+        let verdict = self.session.judge(&content, &recorded.old, &old_digest);
+        if !matches!(verdict, Verdict::Ok | Verdict::Touched) {
+            return self.session.compared(&entry, Outcome::Judged(verdict), &recorded.old, &old_digest);
+        }
+        let stat = content.after;
+        if !recorded.new.is_some_and(|new| self.is_as_good(&new, &stat, &new_digest)) {
+            let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
+            if let Err(errno) = self.to.family.write(&content.file, &record) {
+                return self.session.not_written(&entry, &stat, Operation::SetAttribute, errno);
+            }
+        }
+        match self.from.is_replaced_by(&self.to) {
+            true => self.session.plain(&entry, Outcome::Retagged),
+            false => self.drop_old(entry, stat, content.file),
+        }
+    }
+
+    /// Whether what stands in the new place need not be written again.
+    fn is_as_good(&self, new: &Record, stat: &Stat, digest: &Output) -> bool {
+        let is_timely = match new.standing(stat) {
+            Standing::Current => true,
+            Standing::Unknown => self.to.family == Family::Plain,
+            Standing::Outdated | Standing::Resized => false,
+        };
+        is_timely && new.digest == *digest
+    }
+
+    /// Lets an old tag go with the next batch.
+    fn drop_old(&self, entry: Entry, stat: Stat, file: File) {
+        let full = {
+            let mut old = lock(&self.old);
+            if let Some(directory) = entry.path().parent() {
+                old.directories.insert(directory.to_path_buf());
+            }
+            old.devices.entry(stat.device).or_insert(file);
+            old.files.push((entry, stat));
+            let is_full = old.files.len() >= BATCH || old.directories.len() >= BATCH_DIRECTORIES;
+            is_full.then(|| std::mem::take(&mut *old))
+        };
+        if let Some(old) = full {
+            self.remove(old);
+        }
+    }
+
+    /// Makes the new tags durable, then removes the old ones.
+    fn remove(&self, old: Old) {
+        let failed: HashMap<u64, Errno> = old
+            .devices
+            .iter()
+            .filter_map(|(device, file)| Some((*device, rustix::fs::syncfs(file).err()?)))
+            .collect();
+        for (entry, stat) in &old.files {
+            if let Some(errno) = failed.get(&stat.device) {
+                self.session.not_written(entry, stat, Operation::Sync, *errno);
+                continue;
+            }
+            match self.remove_one(entry, stat) {
+                Ok(()) => self.session.plain(entry, Outcome::Retagged),
+                Err(errno) => self.session.not_written(entry, stat, Operation::RemoveAttribute, errno),
+            }
+        }
+    }
+
+    fn remove_one(&self, entry: &Entry, stat: &Stat) -> Result<(), Errno> {
+        let file = entry.open().map_err(|error| error.errno().unwrap_or(Errno::IO))?;
+        let now = Stat::of(&file)?;
+        // The name may be another file's by now, which keeps what it has.
+        if (now.device, now.inode) != (stat.device, stat.inode) {
+            return Ok(());
+        }
+        self.from.family.remove(&file, Some(self.from.algorithm)).map(|_| ())
+    }
+}

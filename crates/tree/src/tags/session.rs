@@ -1,0 +1,168 @@
+//! What one run of an operation knows while it goes on.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::io::Errno;
+use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
+
+use super::finding::Counters;
+use super::{Counts, Finding, Options, Outcome, Report};
+use crate::store::xattr::{Defect, Family};
+use crate::{Content, Entry, Error, Evidence, Operation, Plan, Record, SecondRead, Stat, Verdict, reread};
+
+/// One run.
+pub(super) struct Session<'a> {
+    pub(super) options: &'a Options,
+    report: Report<'a>,
+    counters: Counters,
+    /// Devices that take no attributes at all.
+    refusing: Mutex<HashSet<u64>>,
+    /// Files with several names that were seen.
+    linked: Mutex<HashSet<(u64, u64)>>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(options: &'a Options, report: Report<'a>) -> Session<'a> {
+        let (counters, refusing, linked) = Default::default();
+        Session { options, report, counters, refusing, linked }
+    }
+
+    /// What came of all files so far.
+    pub(super) fn counts(&self) -> Counts {
+        self.counters.total()
+    }
+
+    pub(super) fn family(&self) -> Family {
+        self.options.family
+    }
+
+    pub(super) fn add_bytes(&self, bytes: u64) {
+        self.counters.add_bytes(bytes);
+    }
+
+    /// Whether a file is met by the first of its names.
+    pub(super) fn is_first_name(&self, stat: &Stat) -> bool {
+        stat.links < 2 || lock(&self.linked).insert((stat.device, stat.inode))
+    }
+
+    /// Counts and reports.
+    pub(super) fn tell(&self, finding: &Finding) {
+        self.counters.add(finding.outcome);
+        (self.report)(finding);
+    }
+
+    /// Reports an outcome of which there is no more to say.
+    pub(super) fn plain(&self, entry: &Entry, outcome: Outcome) {
+        self.tell(&Finding::of(entry, outcome));
+    }
+
+    /// Reports the outcome of a comparison.
+    pub(super) fn compared(&self, entry: &Entry, outcome: Outcome, record: &Record, computed: &Output) {
+        let (record, computed) = (Some(record), Some(computed));
+        self.tell(&Finding { record, computed, ..Finding::of(entry, outcome) });
+    }
+
+    /// Reports an entry that the walk could not give.
+    pub(super) fn unwalkable(&self, error: &Error) {
+        let (outcome, entry, record, computed) = (unread(error), None, None, None);
+        self.tell(&Finding { outcome, entry, record, computed, error: Some(error), stands_for_all: false });
+    }
+
+    /// Reports what cannot be read or hashed.
+    pub(super) fn unreadable(&self, entry: &Entry, error: &Error) {
+        self.tell(&Finding { error: Some(error), ..Finding::of(entry, unread(error)) });
+    }
+
+    /// Reports a tag that cannot be understood.
+    pub(super) fn defective(&self, entry: &Entry, defect: Defect) {
+        let error = Error::Record { path: entry.path(), source: defect };
+        match defect {
+            Defect::Damaged => {
+                self.tell(&Finding { error: Some(&error), ..Finding::of(entry, Outcome::Damaged) });
+            }
+            Defect::Version(_) | Defect::Algorithm(_) => self.unreadable(entry, &error),
+        }
+    }
+
+    /// Whether a file is on a file system that is known to take no attributes. Then it is counted, and
+    /// need not be read.
+    pub(super) fn is_refused(&self, stat: &Stat) -> bool {
+        let refused = lock(&self.refusing).contains(&stat.device);
+        if refused {
+            self.counters.add(Outcome::NotWritten);
+        }
+        refused
+    }
+
+    /// Reports what cannot be written. The first file of a file system that takes no attributes stands
+    /// for all others on it.
+    pub(super) fn not_written(&self, entry: &Entry, stat: &Stat, operation: Operation, errno: Errno) {
+        let stands_for_all = matches!(errno, Errno::ROFS | Errno::OPNOTSUPP);
+        if stands_for_all && !lock(&self.refusing).insert(stat.device) {
+            return self.counters.add(Outcome::NotWritten);
+        }
+        let error = Error::io(&entry.path(), operation, errno);
+        let finding = Finding::of(entry, Outcome::NotWritten);
+        self.tell(&Finding { error: Some(&error), stands_for_all, ..finding });
+    }
+
+    /// Stores a record in an open file and reports what came of it.
+    pub(super) fn store(&self, entry: &Entry, file: &File, stat: &Stat, record: &Record, done: Outcome) {
+        match self.family().write(file, record) {
+            Ok(()) => self.compared(entry, done, record, &record.digest),
+            Err(errno) => self.not_written(entry, stat, Operation::SetAttribute, errno),
+        }
+    }
+
+    /// The verdict on what was read of a file. What looks bad is read a second time first.
+    pub(super) fn judge(&self, content: &Content, record: &Record, computed: &Output) -> Verdict {
+        let mut comparison = record.compare(&content.after, computed, SecondRead::NotMade);
+        if comparison.needs_second_read() {
+            comparison.second = match Digest::of(record.algorithm, &self.options.policy) {
+                Ok(digest) => reread(&content.file, &digest, computed),
+                Err(_) => SecondRead::NotMade,
+            };
+        }
+        Evidence::Compared(comparison).verdict()
+    }
+
+    /// How to hash when each file needs one digest, that of its record.
+    pub(super) fn plan_by_digest(&self) -> (Plan, DigestSets) {
+        let mut sets = Vec::new();
+        let of_row = ALGORITHMS.iter().map(|algorithm| {
+            sets.push(vec![Digest::of(algorithm, &self.options.policy).ok()?]);
+            Some(sets.len() - 1)
+        });
+        let of_row = of_row.collect();
+        (Plan { sets, ..self.options.plan.clone() }, DigestSets { of_row })
+    }
+
+    /// The set of a digest. Where it cannot be computed that is reported.
+    pub(super) fn set_of(
+        &self,
+        entry: &Entry,
+        sets: &DigestSets,
+        algorithm: &'static Algorithm,
+    ) -> Option<usize> {
+        let row = ALGORITHMS.iter().position(|row| row.id == algorithm.id)?;
+        if let (None, Err(source)) = (sets.of_row[row], Digest::of(algorithm, &self.options.policy)) {
+            self.unreadable(entry, &Error::Digest { path: entry.path(), source });
+        }
+        sets.of_row[row]
+    }
+}
+
+/// Which of a plan's sets is that of a digest alone, for each row of the table of digests.
+pub(super) struct DigestSets {
+    of_row: Vec<Option<usize>>,
+}
+
+fn unread(error: &Error) -> Outcome {
+    Outcome::Judged(Evidence::Unreadable { storage_failed: error.is_storage_failure() }.verdict())
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
