@@ -67,6 +67,11 @@ impl Params {
         &self.digest
     }
 
+    /// The block size in bytes.
+    pub fn block_bytes(&self) -> u32 {
+        self.block_size
+    }
+
     /// The block size in bytes, as an index.
     pub(crate) fn block_len(&self) -> usize {
         self.block_size as usize

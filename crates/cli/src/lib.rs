@@ -18,6 +18,7 @@ mod getopt;
 mod input;
 mod kernel;
 mod render;
+mod replace;
 mod sizes;
 mod verisum;
 

@@ -103,7 +103,19 @@ fn manual_pages_are_complete() {
         .map(|page| page.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let names = ["-completions", "-demo", "-digests", "-image-sum", "-image", ""];
+    let names = [
+        "-completions",
+        "-demo",
+        "-digests",
+        "-image-diff",
+        "-image-info",
+        "-image-map",
+        "-image-sum",
+        "-image-update",
+        "-image-verify",
+        "-image",
+        "",
+    ];
     assert_eq!(pages, names.map(|name| format!("verisum{name}.1")));
     let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap().replace("\\-", "-");
     let sum = page("verisum-image-sum.1");

@@ -1,7 +1,14 @@
 //! `verisum image`: disk images. One module for each of its verbs.
 
+mod diff;
+mod difference;
+mod info;
+mod map;
 pub(crate) mod options;
 mod sum;
+mod touched;
+mod update;
+mod verify;
 
 use clap::Subcommand;
 
@@ -23,11 +30,63 @@ pub(crate) enum ImageCommand {
         after_long_help = with_environment()
     )]
     Sum(sum::SumArgs),
+    /// Show what an image is: its format, its sizes, what backs it
+    #[command(
+        long_about = "Show what an image is: its format, its size as a guest sees it, how much of it is \
+            data, compressed and zeros, and the files that it consists of. Of a block map, what it says. \
+            Nothing of the content is read.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Info(info::InfoArgs),
+    /// Write a block map: the digest of every block of an image
+    #[command(
+        long_about = "Write a block map, the digest of every block of an image, and print its block hash \
+            as `sum` does.\n\n\
+            With a map, `verify` and `diff` tell which parts of an image have changed, and `update` \
+            brings the block hash up to date without reading the rest. Blocks of zeros take no room.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Map(map::MapArgs),
+    /// Check an image against a block map, and print which parts differ
+    #[command(
+        long_about = "Check an image against a block map. Each range of bytes that differs is printed as a \
+            line of `OFFSET LENGTH`, in whole blocks of the map, and the exit code is then 1.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Verify(verify::VerifyArgs),
+    /// Print which parts of two images, or of block maps, differ
+    #[command(
+        long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is \
+            then 1. Each may be an image of any format or a block map.\n\n\
+            Of two maps no image is read. Of a map and an image all but the zeros of the image is. Of two \
+            images, what is zeros in both or comes from the same place in both is not read, and nothing \
+            is hashed.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Diff(diff::DiffArgs),
+    /// Bring a block map up to date, given where the image has changed
+    #[command(
+        long_about = "Write the block map of an image that has changed in known ranges, and print its block \
+            hash. Only blocks in these ranges are read, and what was added to the image; all else is \
+            taken from the old map.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Update(update::UpdateArgs),
 }
 
 /// Does what one of them says.
 pub(crate) fn run(command: ImageCommand, output: &mut Output) -> Result<Exit, Failure> {
     match command {
         ImageCommand::Sum(arguments) => sum::run(arguments, output),
+        ImageCommand::Info(arguments) => info::run(arguments, output),
+        ImageCommand::Map(arguments) => map::run(arguments, output),
+        ImageCommand::Verify(arguments) => verify::run(arguments, output),
+        ImageCommand::Diff(arguments) => diff::run(arguments, output),
+        ImageCommand::Update(arguments) => update::run(arguments, output),
     }
 }

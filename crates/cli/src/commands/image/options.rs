@@ -38,6 +38,17 @@ pub(crate) struct ReadOptions {
     #[arg(short, long, value_name = "N")]
     threads: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) open: OpenOptions,
+
+    /// Show progress on standard error, if that is a terminal
+    #[arg(short, long)]
+    progress: bool,
+}
+
+/// What an image is taken for.
+#[derive(Args, Debug)]
+pub(crate) struct OpenOptions {
     // No `-c`: that is for checking, as in sha256sum, once there is something to check.
     /// Read through the page cache instead of past it
     #[arg(long)]
@@ -58,10 +69,6 @@ pub(crate) struct ReadOptions {
     /// Hash a snapshot inside the image, by its name or identifier, instead of its current state
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
-
-    /// Show progress on standard error, if that is a terminal
-    #[arg(short, long)]
-    progress: bool,
 }
 
 impl ReadOptions {
@@ -70,9 +77,29 @@ impl ReadOptions {
     pub(crate) fn how(&self, digest: Digest, block_size: u32, count: usize) -> Result<How, Failure> {
         let params =
             Params::new(digest).block_size(block_size).map_err(|error| Failure::Usage(error.to_string()))?;
+        self.how_with(params, count)
+    }
+
+    /// As [`how`](ReadOptions::how), with a digest and a block size that are known.
+    pub(crate) fn how_with(&self, params: Params, count: usize) -> Result<How, Failure> {
         Ok(How {
-            params,
             threads: self.threads.as_deref().map(sizes::threads).transpose()?,
+            progress: match (self.progress, count) {
+                (false, _) => Wanted::No,
+                (true, 0 | 1) => Wanted::Yes,
+                (true, _) => Wanted::Named,
+            },
+            ..self.open.how(params)
+        })
+    }
+}
+
+impl OpenOptions {
+    /// How to open an image, and to hash it without progress on as many threads as there are cores.
+    pub(crate) fn how(&self, params: Params) -> How {
+        How {
+            params,
+            threads: None,
             cache: self.cache,
             pad_files: !self.exact,
             pad_streams: !self.exact,
@@ -81,12 +108,13 @@ impl ReadOptions {
             stdin_detect: Detect::All,
             follow: self.follow.into(),
             snapshot: self.snapshot.clone(),
-            progress: match (self.progress, count) {
-                (false, _) => Wanted::No,
-                (true, 0 | 1) => Wanted::Yes,
-                (true, _) => Wanted::Named,
-            },
-        })
+            progress: Wanted::No,
+        }
+    }
+
+    /// Whether the format is told by its bytes.
+    pub(crate) fn detects(&self) -> bool {
+        self.format.0.is_none()
     }
 }
 

@@ -1,17 +1,17 @@
 //! `verisum image sum`: the block hashes of disk images.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum_digest::Digest;
+use verisum_blockhash::Params;
 
 use super::options::{HashOptions, ReadOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{self, Input, Sum};
+use crate::input::{self, How, Input, Sum};
 use crate::render::{self, Output, names};
 use crate::verisum::PROGRAM;
 
@@ -45,14 +45,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     for input in &inputs {
         match input::sum(input, &how) {
             Ok(sum) => {
-                let digest = sum.digest.to_string();
-                if arguments.json {
-                    output.json(&Record::new(input, how.params.digest(), block_size, &sum, &digest))?;
-                } else {
-                    let mut line = Vec::new();
-                    names::sum_line(&mut line, &digest, input.name());
-                    output.bytes(&line)?;
-                }
+                print(input, &how, &sum, arguments.json, output)?;
                 // Each value is there as soon as it is known, and before what is to be said of it.
                 output.flush()?;
                 remark(input, &sum);
@@ -66,8 +59,24 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     Ok(worst)
 }
 
+/// Prints a value.
+pub(super) fn print(
+    input: &Input,
+    how: &How,
+    sum: &Sum,
+    json: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if json {
+        return output.json(&Record::new(input, &how.params, sum));
+    }
+    let mut line = Vec::new();
+    names::sum_line(&mut line, &sum.digest.to_string(), input.name());
+    output.bytes(&line)
+}
+
 /// Says on standard error what the user should know about a value.
-fn remark(input: &Input, sum: &Sum) {
+pub(super) fn remark(input: &Input, sum: &Sum) {
     let name = || names::quoted(input.path().as_os_str());
     if sum.padded > 0 {
         let stored = sum.length - sum.padded;
@@ -82,47 +91,62 @@ fn remark(input: &Input, sum: &Sum) {
         );
     }
     if sum.modified {
-        render::say(
-            PROGRAM,
-            &format!(
-                "{}: warning: it was written to while it was read: the value may fit no state of it",
-                name()
-            ),
-        );
+        warn_modified(input);
     }
 }
 
-/// A line of JSON.
+/// Says on standard error that an image was written to meanwhile.
+pub(super) fn warn_modified(input: &Input) {
+    let name = names::quoted(input.path().as_os_str());
+    let warning = "warning: it was written to while it was read: the value may fit no state of it";
+    render::say(PROGRAM, &format!("{name}: {warning}"));
+}
+
+/// What hashing an image gave, as JSON.
 #[derive(Serialize)]
-struct Record<'a> {
-    /// The name as it was given; where it is not UTF-8, with U+FFFD for what is not.
-    path: String,
-    /// All bytes of the name, where it is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
+pub(super) struct Record<'a> {
+    #[serde(flatten)]
+    name: Name,
     algorithm: &'a str,
     block_size: u32,
     /// Length in bytes of what was hashed, padding included.
     length: u64,
     /// How many of those bytes are zeros that were added at the end.
     padded: u64,
-    digest: &'a str,
+    digest: String,
     /// Whether the file was written to meanwhile.
     modified: bool,
 }
 
 impl<'a> Record<'a> {
-    fn new(input: &Input, digest: &'a Digest, block_size: u32, sum: &Sum, hex: &'a str) -> Record<'a> {
-        let name = input.name();
+    pub(super) fn new(input: &Input, params: &'a Params, sum: &Sum) -> Record<'a> {
         Record {
-            path: name.to_string_lossy().into_owned(),
-            path_bytes_hex: name.to_str().is_none().then(|| hexadecimal(name.as_bytes())),
-            algorithm: digest.name(),
-            block_size,
+            name: Name::new(input.name()),
+            algorithm: params.digest().name(),
+            block_size: params.block_bytes(),
             length: sum.length,
             padded: sum.padded,
-            digest: hex,
+            digest: sum.digest.to_string(),
             modified: sum.modified,
+        }
+    }
+}
+
+/// A name as JSON.
+#[derive(Serialize)]
+pub(super) struct Name {
+    /// As it was given; where it is not UTF-8, with U+FFFD for what is not.
+    path: String,
+    /// All its bytes, where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+}
+
+impl Name {
+    pub(super) fn new(name: &OsStr) -> Name {
+        Name {
+            path: name.to_string_lossy().into_owned(),
+            path_bytes_hex: name.to_str().is_none().then(|| hexadecimal(name.as_bytes())),
         }
     }
 }

@@ -1,0 +1,143 @@
+//! `verisum image diff`: where two images, or maps of them, differ.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Args, ValueHint};
+use verisum_blockhash::{BlockMap, DEFAULT_BLOCK_SIZE, Params, compare_images, compare_maps};
+use verisum_digest::Digest;
+use verisum_image::{Image, Opened};
+
+use super::difference::{Difference, Side};
+use super::options::ReadOptions;
+use super::{map, sum, verify};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{self, How, Input};
+use crate::render::{Output, progress};
+use crate::{kernel, sizes};
+
+/// What `verisum image diff` takes.
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// The unit of what is printed, in bytes, or with k, M or G in their multiples of 1024; 64k for two
+    /// images. A map has its own
+    #[arg(long, value_name = "N")]
+    block_size: Option<String>,
+
+    #[command(flatten)]
+    read: ReadOptions,
+
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
+
+    /// An image or a block map
+    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
+    a: OsString,
+
+    /// Another
+    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
+    b: OsString,
+}
+
+/// Compares two images by whatever takes the least reading.
+pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let block_size = arguments.block_size.as_deref().map(sizes::block_size).transpose()?;
+    let inputs = [Input::new(arguments.a), Input::new(arguments.b)];
+    if inputs == [Input::Stdin, Input::Stdin] {
+        return Err(Failure::Usage("standard input can be one of the two only".to_string()));
+    }
+    let read = &arguments.read;
+    let found = match inputs.each_ref().map(|input| is_map(input, read)) {
+        [true, true] => of_maps(&inputs, read, block_size)?,
+        [true, false] => of_map_and_image(&inputs, 0, read, block_size)?,
+        [false, true] => of_map_and_image(&inputs, 1, read, block_size)?,
+        [false, false] => of_images(&inputs, read, block_size.unwrap_or(DEFAULT_BLOCK_SIZE))?,
+    };
+    let sides = [0, 1].map(|i| Side { name: inputs[i].name(), length: found.lengths[i] });
+    Difference { sides, block_size: found.block_size, ranges: found.ranges }.print(arguments.json, output)
+}
+
+/// What was found.
+struct Found {
+    lengths: [u64; 2],
+    block_size: u32,
+    ranges: Vec<std::ops::Range<u64>>,
+}
+
+/// Whether an input is a map, unless it is said to be of some format.
+fn is_map(input: &Input, read: &ReadOptions) -> bool {
+    matches!(input, Input::Named(name) if read.open.detects() && map::is_map(Path::new(name)))
+}
+
+fn of_maps(inputs: &[Input; 2], read: &ReadOptions, block_size: Option<u32>) -> Result<Found, Failure> {
+    let [a, b] = [map::open(&inputs[0].path())?, map::open(&inputs[1].path())?];
+    check_block_size(&a, block_size)?;
+    let how = read.how_with(a.params().clone(), 1)?;
+    let ranges = compare_maps(&a, &b, how.threads.unwrap_or_else(input::usable_cores))
+        .map_err(|error| input::failed(&inputs[1], error))?;
+    Ok(Found { lengths: [a.length(), b.length()], block_size: a.params().block_bytes(), ranges })
+}
+
+/// Compares the map, which is the input of this place, with the other input.
+fn of_map_and_image(
+    inputs: &[Input; 2],
+    place: usize,
+    read: &ReadOptions,
+    block_size: Option<u32>,
+) -> Result<Found, Failure> {
+    let map = map::open(&inputs[place].path())?;
+    check_block_size(&map, block_size)?;
+    let image = &inputs[1 - place];
+    let how = verify::how(read, &map)?;
+    let mut opened = input::open(image, &how)?;
+    let (sum, ranges) = verify::compare(&map, image, &mut opened, &how)?;
+    sum::remark(image, &sum);
+    let mut lengths = [sum.length; 2];
+    lengths[place] = map.length();
+    Ok(Found { lengths, block_size: map.params().block_bytes(), ranges })
+}
+
+fn of_images(inputs: &[Input; 2], read: &ReadOptions, block_size: u32) -> Result<Found, Failure> {
+    // Nothing is hashed: of the parameters only the size of a block counts.
+    let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
+    let params = Params::new(digest).block_size(block_size).map_err(|e| Failure::Usage(e.to_string()))?;
+    let how = read.how_with(params, 1)?;
+    let [a, b] = [open(&inputs[0], &how)?, open(&inputs[1], &how)?];
+    let shorter = a.length().min(b.length());
+    let threads = how.threads.unwrap_or_else(input::usable_cores);
+    let work = |progress: &_| compare_images(&*a, &*b, block_size, threads, progress);
+    let ranges = progress::drawn(how.progress, inputs[0].name(), Some(shorter), work)
+        .map_err(|error| input::failed(&inputs[0], error))?;
+    for (input, image) in inputs.iter().zip([&a, &b]) {
+        if image.modified_during() {
+            sum::warn_modified(input);
+        }
+    }
+    Ok(Found { lengths: [a.length(), b.length()], block_size, ranges })
+}
+
+fn open(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
+    match input::open(input, how)? {
+        Opened::Image(image) => Ok(image),
+        Opened::Stream(_) => Err(Failure::File {
+            name: input.path(),
+            operation: "compare",
+            error: std::io::Error::other("a pipe can be compared with a block map only"),
+        }),
+    }
+}
+
+/// Fails if another block size is asked for than a map has.
+fn check_block_size(map: &BlockMap, wanted: Option<u32>) -> Result<(), Failure> {
+    let own = map.params().block_bytes();
+    match wanted {
+        Some(wanted) if wanted != own => Err(Failure::Value {
+            option: "--block-size",
+            value: wanted.to_string(),
+            must: format!("the map has blocks of {own} bytes"),
+        }),
+        _ => Ok(()),
+    }
+}

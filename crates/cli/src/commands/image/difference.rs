@@ -1,0 +1,102 @@
+//! What differs, as `verify` and `diff` print it.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::sum::Name;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output, names};
+use crate::sizes::human;
+use crate::verisum::PROGRAM;
+
+/// One of two sides that were compared.
+pub(super) struct Side<'a> {
+    pub(super) name: &'a OsStr,
+    /// Length in bytes of what a guest sees.
+    pub(super) length: u64,
+}
+
+/// The result of comparing two sides.
+pub(super) struct Difference<'a> {
+    pub(super) sides: [Side<'a>; 2],
+    /// Ranges are whole blocks of this many bytes.
+    pub(super) block_size: u32,
+    pub(super) ranges: Vec<Range<u64>>,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    equal: bool,
+    a: JsonSide,
+    b: JsonSide,
+    block_size: u32,
+    /// Bytes in all ranges together.
+    differing: u64,
+    ranges: &'a [JsonRange],
+}
+
+#[derive(Serialize)]
+struct JsonSide {
+    #[serde(flatten)]
+    name: Name,
+    length: u64,
+}
+
+#[derive(Serialize)]
+struct JsonRange {
+    offset: u64,
+    length: u64,
+}
+
+impl Difference<'_> {
+    /// Prints the ranges, a line of `OFFSET LENGTH` for each or all as JSON, and says on standard error
+    /// how much they are.
+    pub(super) fn print(&self, json: bool, output: &mut Output) -> Result<Exit, Failure> {
+        if json {
+            let side = |side: &Side<'_>| JsonSide { name: Name::new(side.name), length: side.length };
+            let [a, b] = &self.sides;
+            let ranges: Vec<JsonRange> = self
+                .ranges
+                .iter()
+                .map(|range| JsonRange { offset: range.start, length: range.end - range.start })
+                .collect();
+            output.json(&Record {
+                equal: self.ranges.is_empty(),
+                a: side(a),
+                b: side(b),
+                block_size: self.block_size,
+                differing: self.bytes(),
+                ranges: &ranges,
+            })?;
+        } else {
+            for range in &self.ranges {
+                output.line(&format!("{} {}", range.start, range.end - range.start))?;
+            }
+        }
+        output.flush()?;
+        if self.ranges.is_empty() {
+            return Ok(Exit::Clean);
+        }
+        render::say(PROGRAM, &self.summary());
+        Ok(Exit::Mismatch)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    fn summary(&self) -> String {
+        let [a, b] = &self.sides;
+        let (one, other) = (names::quoted(a.name), names::quoted(b.name));
+        let lengths = match a.length == b.length {
+            true => String::new(),
+            false => format!("; they are {} and {} bytes long", a.length, b.length),
+        };
+        let (count, bytes) = (self.ranges.len(), human(self.bytes()));
+        let ranges = if count == 1 { "range" } else { "ranges" };
+        format!("{one} and {other} differ in {count} {ranges}, {bytes}{lengths}")
+    }
+}

@@ -1,0 +1,115 @@
+//! `verisum image map`: the block map of a disk image.
+
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use verisum_blockhash::{BlockMap, MapWriter};
+use verisum_image::Opened;
+
+use super::options::{HashOptions, ReadOptions};
+use super::sum;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{self, Input};
+use crate::kernel;
+use crate::render::Output;
+use crate::replace::Replacement;
+
+/// What `verisum image map` takes.
+#[derive(Args, Debug)]
+pub(crate) struct MapArgs {
+    /// The map to write; an older map of this name is replaced
+    #[arg(short, long, value_name = "MAP", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    #[command(flatten)]
+    hash: HashOptions,
+
+    #[command(flatten)]
+    read: ReadOptions,
+
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
+
+    /// An image file, block device, pipe or NBD address; `-` is standard input
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    image: OsString,
+}
+
+/// Hashes an image and keeps the digest of each block.
+pub(crate) fn run(arguments: MapArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let (digest, block_size) = arguments.hash.parse()?;
+    let how = arguments.read.how(digest, block_size, 1)?;
+    let input = Input::new(arguments.image);
+    let mut opened = input::open(&input, &how)?;
+    let file = replacement(&arguments.output, &input, &opened)?;
+    let writer = MapWriter::new(file.file(), &arguments.output, &how.params);
+    let mut writer = writer.map_err(|error| input::failed(&input, error))?;
+    let sum = input::sum_opened(&input, &mut opened, &how, Some(&mut writer))?;
+    writer.finish(sum.length, &sum.digest).map_err(|error| input::failed(&input, error))?;
+    file.place()?;
+    sum::print(&input, &how, &sum, arguments.json, output)?;
+    output.flush()?;
+    sum::remark(&input, &sum);
+    Ok(Exit::Clean)
+}
+
+/// Opens a map by its name.
+pub(super) fn open(name: &Path) -> Result<BlockMap, Failure> {
+    BlockMap::open(name, &kernel::policy()?)
+        .map_err(|error| input::failed(&Input::new(name.as_os_str().to_os_string()), error))
+}
+
+/// Whether a file of this name is a block map by its first bytes.
+pub(super) fn is_map(name: &Path) -> bool {
+    let mut start = [0; 8];
+    // A named pipe would be waited for, and a device may do something.
+    let is_file = std::fs::metadata(name).is_ok_and(|found| found.is_file());
+    is_file
+        && std::fs::File::open(name).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && BlockMap::is_map(&start)
+}
+
+/// Begins a map. Nothing but an older map, or an empty file, is replaced: least of all an image.
+pub(super) fn replacement(name: &Path, input: &Input, opened: &Opened) -> Result<Replacement, Failure> {
+    let refuse = |what: &str| Failure::File {
+        name: name.to_path_buf(),
+        operation: "create",
+        error: std::io::Error::other(what),
+    };
+    if name.as_os_str() == "-" {
+        return Err(Failure::Usage(
+            "-o -: a map is a file and needs a name (./- is a file of that name)".into(),
+        ));
+    }
+    if let Ok(old) = std::fs::metadata(name) {
+        if old.is_file() && belongs_to(&old, input, opened) {
+            return Err(refuse("it is the image, or a part of it"));
+        }
+        if old.is_file() && old.len() > 0 && !is_map(name) {
+            return Err(refuse("a file of this name exists that is not a block map"));
+        }
+    }
+    Replacement::new(name)
+}
+
+/// Whether a file is one of those that an image consists of.
+fn belongs_to(file: &Metadata, input: &Input, opened: &Opened) -> bool {
+    let same = |name: &Path| {
+        std::fs::metadata(name).is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
+    };
+    let layers = match opened {
+        Opened::Image(image) => image.layers(),
+        Opened::Stream(_) => Vec::new(),
+    };
+    let itself = match input {
+        Input::Stdin => "/dev/stdin".into(),
+        Input::Named(_) => input.path(),
+    };
+    same(&itself) || layers.iter().any(|layer| same(Path::new(&layer.name)))
+}

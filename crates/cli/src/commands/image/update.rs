@@ -1,0 +1,89 @@
+//! `verisum image update`: the map of an image that has changed in known places.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use serde::Serialize;
+use verisum_blockhash::update_map;
+use verisum_image::Opened;
+
+use super::options::ReadOptions;
+use super::{map, sum, touched, verify};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{self, Input, Sum};
+use crate::render::{Output, progress};
+
+/// What `verisum image update` takes.
+#[derive(Args, Debug)]
+pub(crate) struct UpdateArgs {
+    /// The block map of what the image was
+    #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
+    map: PathBuf,
+
+    /// Where the image may have changed since: lines of `OFFSET LENGTH`, as `diff` prints them, or the
+    /// JSON of `diff`, of `nbdinfo --map --json` or of `qemu-img map --output=json`; `-` is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    ranges: OsString,
+
+    /// The map to write, which may be the old one
+    #[arg(short, long, value_name = "NEW", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    #[command(flatten)]
+    read: ReadOptions,
+
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
+
+    /// An image file, block device or NBD address
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    image: OsString,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(flatten)]
+    sum: sum::Record<'a>,
+    /// How many bytes were hashed again.
+    hashed: u64,
+}
+
+/// Hashes the blocks that may have changed and takes the other digests from the old map.
+pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let ranges_input = Input::new(arguments.ranges);
+    let input = Input::new(arguments.image);
+    if input == Input::Stdin && ranges_input == Input::Stdin {
+        return Err(Failure::Usage("standard input can be one of the image and its ranges only".to_string()));
+    }
+    let old = map::open(&arguments.map)?;
+    let how = verify::how(&arguments.read, &old)?;
+    let touched = touched::read(&ranges_input)?;
+    let opened = input::open(&input, &how)?;
+    let file = map::replacement(&arguments.output, &input, &opened)?;
+    let Opened::Image(image) = &opened else {
+        return Err(Failure::File {
+            name: input.path(),
+            operation: "update",
+            error: std::io::Error::other("a pipe cannot be read in places"),
+        });
+    };
+    let params = how.params(&input, Some(image.length()))?;
+    let bytes = touched.iter().map(|range| range.end - range.start).sum::<u64>().min(image.length());
+    let work =
+        |progress: &_| update_map(&old, &**image, touched, &params, file.file(), &arguments.output, progress);
+    let (digest, hashed, _) = progress::drawn(how.progress, input.path().as_os_str(), Some(bytes), work)
+        .map_err(|error| input::failed(&input, error))?;
+    let sum =
+        Sum { digest, length: image.length(), padded: image.padded_by(), modified: image.modified_during() };
+    file.place()?;
+    match arguments.json {
+        true => output.json(&Record { sum: sum::Record::new(&input, &how.params, &sum), hashed })?,
+        false => sum::print(&input, &how, &sum, false, output)?,
+    }
+    output.flush()?;
+    sum::remark(&input, &sum);
+    Ok(Exit::Clean)
+}

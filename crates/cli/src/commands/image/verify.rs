@@ -1,0 +1,83 @@
+//! `verisum image verify`: whether an image still is what a block map says.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use verisum_blockhash::{BlockMap, MapComparison};
+use verisum_image::Opened;
+
+use super::difference::{Difference, Side};
+use super::options::ReadOptions;
+use super::{map, sum};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::input::{self, How, Input, Sum};
+use crate::render::Output;
+
+/// What a guest's disk is a multiple of.
+const SECTOR: u64 = 512;
+
+/// What `verisum image verify` takes.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// The block map of what the image should be
+    #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
+    map: PathBuf,
+
+    #[command(flatten)]
+    read: ReadOptions,
+
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
+
+    /// An image file, block device, pipe or NBD address; `-` is standard input
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    image: OsString,
+}
+
+/// Hashes an image and compares every block with the map.
+pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let map = map::open(&arguments.map)?;
+    let input = Input::new(arguments.image);
+    let how = how(&arguments.read, &map)?;
+    let mut opened = input::open(&input, &how)?;
+    let (sum, ranges) = compare(&map, &input, &mut opened, &how)?;
+    let sides = [
+        Side { name: arguments.map.as_os_str(), length: map.length() },
+        Side { name: input.name(), length: sum.length },
+    ];
+    let exit =
+        Difference { sides, block_size: map.params().block_bytes(), ranges }.print(arguments.json, output)?;
+    sum::remark(&input, &sum);
+    Ok(exit)
+}
+
+/// How to hash an image that is compared with a map: as what the map is of was hashed.
+pub(super) fn how(read: &ReadOptions, map: &BlockMap) -> Result<How, Failure> {
+    let mut how = read.how_with(map.params().clone(), 1)?;
+    if !map.length().is_multiple_of(SECTOR) {
+        (how.pad_files, how.pad_streams) = (false, false);
+    }
+    Ok(how)
+}
+
+/// Hashes an image and finds where it differs from what the map is of.
+pub(super) fn compare(
+    map: &BlockMap,
+    input: &Input,
+    opened: &mut Opened,
+    how: &How,
+) -> Result<(Sum, Vec<std::ops::Range<u64>>), Failure> {
+    let failed = |error| input::failed(input, error);
+    let mut comparison = MapComparison::new(map).map_err(failed)?;
+    let sum = input::sum_opened(input, opened, how, Some(&mut comparison))?;
+    let ranges = comparison.finish(sum.length, &sum.digest).map_err(failed)?;
+    // Where nothing differs, the root of the map was computed from the image. The time this takes grows
+    // with the length, of which a map can claim any.
+    if !ranges.is_empty() && map.length() <= sum.length {
+        map.check().map_err(failed)?;
+    }
+    Ok((sum, ranges))
+}
