@@ -28,12 +28,20 @@ pub struct Params {
     block_size: u32,
     threads: usize,
     around_start: fn(&mut dyn FnMut()),
+    /// Bytes that make a run at least.
+    run_bytes: usize,
 }
 
 impl Params {
     /// A block hash of `digest` with the default block size on one thread.
     pub fn new(digest: Digest) -> Params {
-        Params { digest, block_size: DEFAULT_BLOCK_SIZE, threads: 1, around_start: |start| start() }
+        Params {
+            digest,
+            block_size: DEFAULT_BLOCK_SIZE,
+            threads: 1,
+            around_start: |start| start(),
+            run_bytes: RUN_BYTES,
+        }
     }
 
     /// Sets the block size in bytes: even and not zero.
@@ -60,6 +68,15 @@ impl Params {
     pub fn around_start(mut self, around: fn(&mut dyn FnMut())) -> Params {
         self.around_start = around;
         self
+    }
+
+    /// The same for an image that is decompressed in units of this many bytes: its runs hold whole units,
+    /// so that two workers do not need the same one.
+    #[cfg(feature = "image")]
+    pub(crate) fn for_unit(&self, bytes: u64) -> Params {
+        let run_bytes =
+            usize::try_from(bytes).map_or(BUFFERS_BYTES, |bytes| bytes.next_multiple_of(RUN_BYTES));
+        Params { run_bytes, ..self.clone() }
     }
 
     /// The digest.
@@ -93,7 +110,7 @@ impl Params {
     /// [`thread_count`](Params::thread_count).
     pub(crate) fn run_blocks(&self, more: usize) -> Option<usize> {
         let most = BUFFERS_BYTES / (self.thread_count(more) + more) / self.block_len();
-        let wanted = (RUN_BYTES / self.block_len()).max(self.digest.lanes());
+        let wanted = (self.run_bytes / self.block_len()).max(self.digest.lanes());
         let digests = RUN_DIGESTS_BYTES / self.digest.len().max(1);
         (most > 0).then(|| wanted.min(most).min(digests))
     }

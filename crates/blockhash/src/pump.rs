@@ -52,14 +52,15 @@ pub fn hash_image_to(
     pump_image(image, params, progress, Some(sink))
 }
 
-fn pump_image<'a>(
+fn pump_image(
     image: &dyn Image,
-    params: &'a Params,
-    progress: &'a Progress,
-    sink: Option<&'a mut dyn DigestSink>,
+    params: &Params,
+    progress: &Progress,
+    sink: Option<&mut dyn DigestSink>,
 ) -> Result<Output, Error> {
+    let params = &params.for_unit(image.unit());
     let planner = Planner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
-    let engine = Engine::new(params, progress, sink)?;
+    let engine = Engine::new(params, progress, sink.map(|sink| sink as &mut dyn DigestSink))?;
     let source = ImageSource { image, planner: Mutex::new(planner) };
     engine.run(&source)?;
     image.check_unchanged()?;

@@ -144,6 +144,7 @@ impl Arguments {
         let digest = digests::find(self.digest.as_deref().unwrap_or("sha256"), &kernel::policy()?)?;
         let params = Params::new(digest).block_size(self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE));
         let how = How {
+            program: PROGRAM,
             params: params.map_err(|error| Failure::Usage(error.to_string()))?,
             threads: self.threads,
             cache: self.cache,

@@ -136,7 +136,7 @@ fn image_message(error: &verisum_image::Error) -> String {
             format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
         }
         Error::Reference { path, role, reference, why } => format!(
-            "{}: open: {role} {}: {}",
+            "{}: open: {role} {}: {} (--follow any opens it)",
             names::quoted(path.as_os_str()),
             names::quoted(reference),
             names::plain(why)

@@ -13,7 +13,7 @@ use verisum_image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operatio
 
 use crate::closed;
 use crate::failure::Failure;
-use crate::render::progress;
+use crate::render::{self, names, progress};
 
 /// The most that one thread hashes faster alone than with the help of others that must be started.
 const ONE_THREAD_BYTES: u64 = 1 << 20;
@@ -53,6 +53,8 @@ impl Input {
 /// How to hash it.
 #[derive(Debug)]
 pub(crate) struct How {
+    /// The name at the start of messages.
+    pub(crate) program: &'static str,
     /// Digest and block size.
     pub(crate) params: Params,
     /// Workers; `None` for as many as this process may use cores.
@@ -107,7 +109,7 @@ pub(crate) fn sum_opened(
     }
 }
 
-/// Opens an input. What comes from a pipe is raw, and ends with a whole sector where that is wanted.
+/// Opens an input, and says what its user should know of it. What comes from a pipe is raw, and ends with a whole sector where that is wanted.
 pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
     let mut opened = match input {
         Input::Stdin if closed::standard_input() => {
@@ -121,6 +123,14 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
         refuse_formats(input, stream, how)?;
         if how.pad_streams {
             stream.pad_to_sectors();
+        }
+    }
+    if let Opened::Image(image) = &opened {
+        for layer in image.layers() {
+            for warning in &layer.warnings {
+                let name = names::quoted(&layer.name);
+                render::say(how.program, &format!("{name}: warning: {}", names::plain(warning)));
+            }
         }
     }
     Ok(opened)

@@ -114,7 +114,6 @@ pub enum Error {
 
 impl Error {
     /// A fault of what `path` says of itself.
-    #[allow(dead_code)]
     pub(crate) fn invalid(
         path: &Path,
         operation: Operation,

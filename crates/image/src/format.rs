@@ -1,5 +1,6 @@
 //! The formats of disk images: one table of their names and of how each is told from its bytes.
 
+use crate::numbers::{be32, be64};
 use crate::{Error, Image};
 
 /// What the bytes of a file mean.
@@ -202,16 +203,6 @@ fn is_fixed_vhd(footer: &[u8; TRAILER_LEN], length: u64) -> bool {
 /// Whether this is the `koly` block at the end of a DMG.
 fn is_dmg(trailer: &[u8; TRAILER_LEN], _: u64) -> bool {
     trailer.starts_with(b"koly\0\0\0\x04\0\0\x02\0")
-}
-
-/// The 32-bit big-endian number at `place`.
-fn be32(bytes: &[u8], place: usize) -> u32 {
-    u32::from_be_bytes(std::array::from_fn(|i| bytes[place + i]))
-}
-
-/// The 64-bit big-endian number at `place`.
-fn be64(bytes: &[u8], place: usize) -> u64 {
-    u64::from_be_bytes(std::array::from_fn(|i| bytes[place + i]))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use crate::{Error, Format, Image, Operation, RawImage, Stream, direct, qemu};
+use crate::{Error, Format, Image, Operation, RawImage, Stream, direct, qcow2, qemu};
 
 /// The name that errors give standard input.
 const STANDARD_INPUT: &str = "standard input";
@@ -95,13 +95,18 @@ impl std::fmt::Debug for Opened {
 /// raw; [`Error::Io`] otherwise.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
     Ok(match find(path, options)? {
-        Found::Raw(image) => Opened::Image(decoded(image, path, options)?),
+        Found::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
         Found::Stream(stream) => Opened::Stream(stream),
     })
 }
 
-/// The image that a file or device holds.
-fn decoded(bytes: RawImage, path: &Path, options: &OpenOptions) -> Result<Box<dyn Image>, Error> {
+/// The image that a file or device holds. `named` is whether `path` is its name, or it is standard input.
+fn decoded(
+    bytes: RawImage,
+    path: &Path,
+    named: bool,
+    options: &OpenOptions,
+) -> Result<Box<dyn Image>, Error> {
     let format = match options.format {
         Some(format) => format,
         None => options.detect.detected(Format::probe(&bytes)?),
@@ -111,6 +116,7 @@ fn decoded(bytes: RawImage, path: &Path, options: &OpenOptions) -> Result<Box<dy
         (Format::Raw, Some(_)) => {
             Err(Error::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })
         }
+        (Format::Qcow2, _) => qcow2::open(bytes, path, named, options),
         (format, _) => qemu::open(path, format, options),
     }
 }
@@ -144,7 +150,7 @@ pub fn open_stdin(options: &OpenOptions) -> Result<Opened, Error> {
     let file = direct::reopen(&stdin, None, OFlags::empty());
     rustix::fs::seek(&stdin, SeekFrom::End(0)).map_err(failed)?;
     let image = RawImage::new(file.unwrap_or(stdin), path, start, options)?;
-    Ok(Opened::Image(decoded(image, path, options)?))
+    Ok(Opened::Image(decoded(image, path, false, options)?))
 }
 
 /// [`Opened`], with the type of image that [`open`] gives.

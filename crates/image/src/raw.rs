@@ -40,6 +40,8 @@ pub struct RawImage {
     extents: Option<ExtentFinder>,
     /// When the bytes were last changed before the image was opened.
     modified: (i64, i64),
+    /// Whether less is stored than the length says.
+    sparse: bool,
     /// Which file it is.
     device: u64,
     inode: u64,
@@ -85,6 +87,7 @@ impl RawImage {
             padding,
             extents: metadata.is_file().then(ExtentFinder::default),
             modified: modified(&metadata),
+            sparse: metadata.is_file() && metadata.blocks() * SECTOR < metadata.size(),
             device: metadata.dev(),
             inode: metadata.ino(),
             buffered: Buffered::new(file, !options.cache),
@@ -94,6 +97,11 @@ impl RawImage {
     /// Whether aligned reads bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct.as_ref().is_some_and(|direct| !direct.is_refused())
+    }
+
+    /// Whether the file has holes, as far as its size tells.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.sparse
     }
 
     /// Whether this is a block device rather than a regular file.
@@ -154,7 +162,7 @@ impl RawImage {
     }
 
     /// Where the byte at `offset` of the image is stored.
-    fn place(&self, offset: u64) -> Place {
+    pub(crate) fn place(&self, offset: u64) -> Place {
         Place { device: self.device, inode: self.inode, offset: self.start + offset }
     }
 

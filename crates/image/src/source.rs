@@ -98,6 +98,12 @@ pub trait Image: Send + Sync {
         1
     }
 
+    /// Length in bytes of the largest unit that is decompressed as a whole, 1 where nothing is: reads that
+    /// hold whole units, counted from the start of the image, do nothing twice.
+    fn unit(&self) -> u64 {
+        1
+    }
+
     /// What the image consists of, the image itself first, then its backing files in order. Empty where
     /// nothing is known.
     fn layers(&self) -> Vec<Layer> {

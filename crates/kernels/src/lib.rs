@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Messages that come in pieces are hashed one at a time with [`Single`], or
-//! many side by side with [`Feed`] or [`Kernel::update_batch`].
+//! many side by side with [`Feed`].
 //!
 //! # Non-goals
 //!
@@ -34,7 +34,6 @@ mod drive;
 mod feed;
 mod kernel;
 mod level;
-mod side_by_side;
 mod single;
 mod spec;
 mod state;

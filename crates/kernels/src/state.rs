@@ -73,11 +73,11 @@ impl<const QUADS: usize> State<QUADS> {
     }
 
     /// Copies a lane of another group.
-    pub(crate) fn copy_lane<const FROM: usize>(
+    pub(crate) fn copy_lane(
         &mut self,
         spec: &Spec,
         (lanes, lane): (usize, usize),
-        from: &State<FROM>,
+        from: &State,
         (from_lanes, from_lane): (usize, usize),
     ) {
         for row in 0..spec.initial.len() {

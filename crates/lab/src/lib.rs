@@ -3,5 +3,3 @@
 //! It measures and models; printing what it found is for the programs.
 
 #![forbid(unsafe_code)]
-
-pub mod dirhash;

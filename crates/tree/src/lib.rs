@@ -4,7 +4,7 @@
 //! [`hash`] reads many of them at once and gives each file's digests together with what `stat` said
 //! of it before and after.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod control;
 mod engine;
@@ -14,7 +14,6 @@ mod record;
 mod reread;
 mod stat;
 pub mod store;
-mod system;
 pub mod tags;
 mod verdict;
 mod walk;
@@ -26,6 +25,5 @@ pub use exclude::{BadPattern, Excludes};
 pub use record::{Record, RecordedTime, Standing};
 pub use reread::reread;
 pub use stat::{Kind, Stat, Timestamp};
-pub use system::{go_to_background, is_rotating};
 pub use verdict::{Class, Comparison, Evidence, SecondRead, Verdict};
 pub use walk::{Directory, Entry, Order, Walk, WalkOptions};

@@ -5,4 +5,3 @@ pub(crate) mod demo;
 pub(crate) mod digests;
 pub(crate) mod image;
 pub(crate) mod man;
-pub(crate) mod tags;

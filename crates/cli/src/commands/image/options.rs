@@ -9,6 +9,7 @@ use verisum_image::{Detect, FORMATS, Follow, Format};
 use crate::failure::Failure;
 use crate::input::How;
 use crate::render::progress::Wanted;
+use crate::verisum::PROGRAM;
 use crate::{digests, kernel, sizes};
 
 /// What changes the value.
@@ -98,6 +99,7 @@ impl OpenOptions {
     /// How to open an image, and to hash it without progress on as many threads as there are cores.
     pub(crate) fn how(&self, params: Params) -> How {
         How {
+            program: PROGRAM,
             params,
             threads: None,
             cache: self.cache,
