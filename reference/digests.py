@@ -69,6 +69,7 @@ DIGESTS = {
     "blake3": pure_blake3.blake3,
     "crc32": number32(zlib.crc32),
     "crc32c": pure_crc.crc32c,
+    "crc64-jones": pure_crc.crc64_jones,
     "crc64-nvme": pure_crc.crc64_nvme,
     "crc64-xz": pure_crc.crc64_xz,
     "md5": from_hashlib("md5"),

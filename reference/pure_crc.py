@@ -1,7 +1,8 @@
 """Cyclic redundancy checks that the standard library lacks.
 
-All three are "reflected": bits enter with the least significant first, the
-register starts as all ones and is inverted at the end. The names and
+All are "reflected": bits enter with the least significant first. The register
+starts as all ones and is inverted at the end, but for that of Jones, which
+starts as zero and stays as it is. The names and
 parameters are those of the catalogue of parametrised CRC algorithms
 (reveng.sourceforge.io/crc-catalogue). CRC-32 itself is `zlib.crc32`.
 """
@@ -10,10 +11,10 @@ parameters are those of the catalogue of parametrised CRC algorithms
 class Crc:
     """One reflected CRC, computed a byte at a time."""
 
-    def __init__(self, width, polynomial):
+    def __init__(self, width, polynomial, ones=None):
         """`polynomial` is in the usual notation: highest power first, the leading 1 left out."""
         self.width = width
-        self.ones = (1 << width) - 1
+        self.ones = (1 << width) - 1 if ones is None else ones
         reversed_polynomial = int(format(polynomial, "0%db" % width)[::-1], 2)
         self.table = [byte_remainder(byte, reversed_polynomial) for byte in range(256)]
 
@@ -42,3 +43,5 @@ crc32c = Crc(32, 0x1EDC6F41)
 crc64_xz = Crc(64, 0x42F0E1EBA9EA3693)
 # NVM Express, NVM command set specification, 64-bit guard.
 crc64_nvme = Crc(64, 0xAD93D23594C93659)
+# David T. Jones, as checkit and Redis use it.
+crc64_jones = Crc(64, 0xAD93D23594C935A9, ones=0)

@@ -101,6 +101,7 @@ PUBLISHED = {
     },
     "crc64-xz": {b"123456789": "995dc9bbdf1939fa"},
     "crc64-nvme": {b"123456789": "ae8b14860a799888"},
+    "crc64-jones": {b"123456789": "e9c6d914c4b8d9ca"},
     "adler32": {b"": "00000001", b"Wikipedia": "11e60398"},
     "xxh32": {b"": "02cc5d05", b"abc": "32d153ff"},
     "xxh64": {b"": "ef46db3751d8e999", b"abc": "44bc2cf5ad770999"},

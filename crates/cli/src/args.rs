@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::image::ImageCommand;
+use crate::commands::tags::TagsCommand;
 use crate::kernel;
 
 /// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
@@ -50,6 +51,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ImageCommand,
     },
+    #[command(flatten)]
+    Tags(TagsCommand),
     /// List the digests, and who computes each on this machine
     #[command(
         long_about = "List the digests, and who computes each on this machine.\n\n\

@@ -45,6 +45,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     output.ready()?;
     match command {
         Command::Image { command } => commands::image::run(command, output),
+        Command::Tags(command) => commands::tags::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),

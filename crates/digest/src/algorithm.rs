@@ -106,6 +106,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     row("xxh32", &["xxhash32"], 32, Fast, 0xf484_3dca),
     row("crc64-nvme", &["crc-64-nvme"], 64, ErrorDetecting, 0x928f_0c05),
     row("crc64-xz", &["crc-64-xz", "crc64"], 64, ErrorDetecting, 0x1d02_a62b),
+    row("crc64-jones", &["crc-64-jones", "crc64-redis"], 64, ErrorDetecting, 0x0653_506b),
     row("crc32c", &["crc-32c", "crc32-iscsi"], 32, ErrorDetecting, 0x8274_37aa),
     row("crc32", &["crc-32"], 32, ErrorDetecting, 0x888d_6170),
     row("adler32", &["adler-32"], 32, ErrorDetecting, 0x87ff_e517),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use verisum_kernels::Level;
+use verisum_kernels::{Level, Single};
 
 use crate::algorithm::{Algorithm, Class};
 use crate::error::Error;
@@ -119,6 +119,33 @@ impl Digest {
         Ok(Batch { engine, len: self.len })
     }
 
+    /// Starts a message that can be continued side by side with others, by [`Digest::advance`].
+    pub fn message(&self) -> Result<Message, Error> {
+        Ok(Message(match &self.batch {
+            Some((_, kernel)) => Progress::Kernel(Box::new(kernel.single())),
+            None => Progress::Stream(self.stream()?),
+        }))
+    }
+
+    /// Adds bytes to each message, side by side where the processor can. As many messages as
+    /// [`Digest::lanes`], and pieces of one length, are the fast path.
+    ///
+    /// # Panics
+    /// If a message is of another digest.
+    pub fn advance(&self, messages: &mut [(&mut Message, &[u8])]) -> Result<(), Error> {
+        let mut side_by_side = Vec::with_capacity(messages.len());
+        for (message, bytes) in messages {
+            match &mut message.0 {
+                Progress::Kernel(single) => side_by_side.push((&mut **single, *bytes)),
+                Progress::Stream(stream) => stream.update(bytes)?,
+            }
+        }
+        if let Some((_, kernel)) = &self.batch {
+            kernel.update_batch(&mut side_by_side);
+        }
+        Ok(())
+    }
+
     /// How many messages a batch should at least hold to be hashed at full speed.
     pub fn lanes(&self) -> usize {
         self.batch.as_ref().map_or(1, |(_, kernel)| kernel.lanes())
@@ -148,6 +175,28 @@ impl std::fmt::Debug for Digest {
             .field("stream", &self.stream.0)
             .field("batch", &self.batch_level())
             .finish()
+    }
+}
+
+/// A message that comes in pieces, side by side with others.
+pub struct Message(Progress);
+
+enum Progress {
+    Kernel(Box<Single>),
+    Stream(Box<dyn Stream>),
+}
+
+impl Message {
+    /// Ends the message, writes its digest, and makes ready for the next one.
+    ///
+    /// # Panics
+    /// If `digest` is not exactly as long as the digest.
+    pub fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+        match &mut self.0 {
+            Progress::Kernel(single) => single.finish_into_and_reset(digest),
+            Progress::Stream(stream) => stream.finish(digest)?,
+        }
+        Ok(())
     }
 }
 

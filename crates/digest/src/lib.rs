@@ -19,7 +19,7 @@ mod output;
 mod provider;
 
 pub use algorithm::{ALGORITHMS, Algorithm, Class};
-pub use digest::{Batch, Digest};
+pub use digest::{Batch, Digest, Message};
 pub use error::Error;
 pub use output::Output;
 pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};

@@ -61,7 +61,7 @@ pub(crate) fn drive(kernel: Kernel, expected: usize, supply: &mut impl Supply) {
     }
     let mut lanes: [Lane; MAX_LANES] =
         array::from_fn(|slot| Lane { slot, live: false, ending: false, next: core::ptr::null(), blocks: 0 });
-    let mut state = State::new();
+    let mut state: State = State::new();
     let mut tails = [[0; TAIL_LEN]; MAX_LANES];
     let mut digest = [0; 64];
     let digest = &mut digest[..spec.digest_len];

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Messages that come in pieces are hashed one at a time with [`Single`], or
-//! many side by side with [`Feed`].
+//! many side by side with [`Feed`] or [`Kernel::update_batch`].
 //!
 //! # Non-goals
 //!
@@ -34,6 +34,7 @@ mod drive;
 mod feed;
 mod kernel;
 mod level;
+mod side_by_side;
 mod single;
 mod spec;
 mod state;

@@ -11,10 +11,10 @@ use crate::state::SingleState;
 /// Hashes one message that comes in pieces.
 #[derive(Clone)]
 pub struct Single {
-    spec: &'static Spec,
+    pub(crate) spec: &'static Spec,
     /// The function of one lane; the processor has its level.
     compress: CompressFn,
-    state: SingleState,
+    pub(crate) state: SingleState,
     /// Bytes that have not been hashed, at most a block.
     rest: [u8; TAIL_LEN],
     rest_len: usize,
@@ -43,7 +43,13 @@ impl Single {
     }
 
     /// Adds bytes to the message.
-    pub fn update(&mut self, mut bytes: &[u8]) {
+    pub fn update(&mut self, bytes: &[u8]) {
+        let body = self.take_body(bytes);
+        self.compress(body);
+    }
+
+    /// Takes bytes but for whole blocks, which are returned and are to be compressed.
+    pub(crate) fn take_body<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         let block_len = self.spec.block_len;
         self.total += bytes.len() as u64;
         if self.rest_len > 0 {
@@ -54,16 +60,16 @@ impl Single {
             // What `body_blocks` says of the bytes left and one block more: the
             // rest may be hashed if it cannot be the last block.
             if self.rest_len < block_len || self.spec.body_blocks(block_len + bytes.len()) == 0 {
-                return;
+                return &[];
             }
             let rest = self.rest;
             self.compress(&rest[..block_len]);
             self.rest_len = 0;
         }
         let (body, rest) = bytes.split_at(self.spec.body_blocks(bytes.len()) * block_len);
-        self.compress(body);
         self.rest[..rest.len()].copy_from_slice(rest);
         self.rest_len = rest.len();
+        body
     }
 
     /// Writes the digest of the message and starts a new one.
@@ -84,7 +90,7 @@ impl Single {
         self.total = 0;
     }
 
-    fn compress(&mut self, blocks: &[u8]) {
+    pub(crate) fn compress(&mut self, blocks: &[u8]) {
         let pointers = [blocks.as_ptr()];
         let count = blocks.len() / self.spec.block_len;
         // SAFETY: the state has the alignment of `SingleState` and 25 words, the

@@ -73,11 +73,11 @@ impl<const QUADS: usize> State<QUADS> {
     }
 
     /// Copies a lane of another group.
-    pub(crate) fn copy_lane(
+    pub(crate) fn copy_lane<const FROM: usize>(
         &mut self,
         spec: &Spec,
         (lanes, lane): (usize, usize),
-        from: &State,
+        from: &State<FROM>,
         (from_lanes, from_lane): (usize, usize),
     ) {
         for row in 0..spec.initial.len() {

@@ -3,3 +3,5 @@
 //! It measures and models; printing what it found is for the programs.
 
 #![forbid(unsafe_code)]
+
+pub mod dirhash;

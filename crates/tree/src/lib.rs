@@ -4,7 +4,7 @@
 //! [`hash`] reads many of them at once and gives each file's digests together with what `stat` said
 //! of it before and after.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod control;
 mod engine;
@@ -14,6 +14,7 @@ mod record;
 mod reread;
 mod stat;
 pub mod store;
+mod system;
 pub mod tags;
 mod verdict;
 mod walk;
@@ -25,5 +26,6 @@ pub use exclude::{BadPattern, Excludes};
 pub use record::{Record, RecordedTime, Standing};
 pub use reread::reread;
 pub use stat::{Kind, Stat, Timestamp};
+pub use system::{go_to_background, is_rotating};
 pub use verdict::{Class, Comparison, Evidence, SecondRead, Verdict};
 pub use walk::{Directory, Entry, Order, Walk, WalkOptions};

@@ -5,3 +5,4 @@ pub(crate) mod demo;
 pub(crate) mod digests;
 pub(crate) mod image;
 pub(crate) mod man;
+pub(crate) mod tags;

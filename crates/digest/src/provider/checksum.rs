@@ -34,6 +34,7 @@ macro_rules! crc {
 
 crc!(crc32, Crc32IsoHdlc);
 crc!(crc32c, Crc32Iscsi);
+crc!(crc64_jones, Crc64Redis);
 crc!(crc64_nvme, Crc64Nvme);
 crc!(crc64_xz, Crc64Xz);
 

@@ -185,6 +185,7 @@ pub static PROVIDERS: &[Provider] = &[
     row("xxh32", "xxhash", Some(xxhash::xxh32), None),
     row("crc64-nvme", "crc", Some(checksum::crc64_nvme), None),
     row("crc64-xz", "crc", Some(checksum::crc64_xz), None),
+    row("crc64-jones", "crc", Some(checksum::crc64_jones), None),
     row("crc32c", "crc", Some(checksum::crc32c), None),
     row("crc32", "crc", Some(checksum::crc32), None),
     row("adler32", "adler", Some(checksum::adler32), None),

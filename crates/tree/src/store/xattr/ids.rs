@@ -12,6 +12,7 @@ const IDS: &[(u8, &str)] = &[
     (19, "sha3-224"), (20, "sha3-256"), (21, "sha3-384"), (22, "sha3-512"),
     (23, "shake128"), (24, "shake256"), (25, "blake2b512"), (26, "blake2s256"),
     (27, "sm3"), (28, "ripemd160"), (29, "whirlpool"), (30, "md5-sha1"), (31, "md4"),
+    (32, "crc64-jones"),
 ];
 
 /// The number of a digest; `None` if it cannot be stored in a tag.

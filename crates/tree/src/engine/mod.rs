@@ -1,14 +1,25 @@
 //! Hashing many files.
+//!
+//! Small files are read whole, some tens at a time, and hashed as one batch. Large ones are read piece by
+//! piece, several at the same time, and their pieces hashed side by side. Every thread does whatever is
+//! best next: open and read small files, fill a buffer of a large one, hash what is full. Memory and open
+//! descriptors are bounded by the number of threads and digests, whatever the number and size of files.
+
+mod links;
+mod pool;
+mod source;
+mod stream;
+mod work;
 
 use std::fs::File;
-use std::io::Read;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use verisum_digest::{Digest, Output};
 
-use crate::{Entry, Error, Limits, Operation, Progress, Stat, Stop};
+use crate::{Entry, Error, Limits, Progress, Stat, Stop};
+use work::Engine;
 
 /// A file to hash.
 #[derive(Debug)]
@@ -80,73 +91,32 @@ pub struct Content {
     pub file: File,
     /// What the file system said of it when it was opened.
     pub before: Stat,
-    /// The same after the last byte. Where it is another state, the digests may fit no state.
+    /// The same after the last byte. Where it is another state, the digests may fit no state: the file was
+    /// read once more then, and changed again.
     pub after: Stat,
     /// How many bytes were read.
     pub length: u64,
 }
 
-/// Hashes files until there are no more, or until `done` breaks.
+/// Hashes files until there are no more, until `done` breaks, or until the plan's [`Stop`] is due.
 ///
 /// `done` is called on the threads that hash, in no particular order; what it does there is done in
-/// parallel. A file that fails is reported and the others go on.
+/// parallel. A file that fails is reported and the others go on. Each job is reported once, those given up
+/// because of the stop too; after a break none is reported any more.
+///
+/// What is not a regular file is refused, and never waited for: [`Entry::open`] on it is the caller's to
+/// risk.
 pub fn hash<T: Send>(
     plan: &Plan,
     jobs: &mut (dyn Iterator<Item = Job<T>> + Send),
     done: &(dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
 ) {
-    let jobs = Mutex::new(Some(jobs));
-    let work = || {
-        loop {
-            let job = match &mut *jobs.lock().unwrap_or_else(|e| e.into_inner()) {
-                Some(jobs) if !plan.stop.is_due() => jobs.next(),
-                _ => None,
-            };
-            let Some(job) = job else { break };
-            let result = content(&job.entry, &plan.sets[job.set]);
-            let length = result.as_ref().map_or(0, |content| content.length);
-            plan.progress.add(1, length);
-            if let Some(limits) = &plan.limits {
-                limits.wait(length, 1, &plan.stop);
-            }
-            if done(Hashed { entry: job.entry, token: job.token, result }).is_break() {
-                *jobs.lock().unwrap_or_else(|e| e.into_inner()) = None;
-            }
-        }
-    };
+    let engine = Engine::new(plan, jobs, done);
     thread::scope(|scope| {
         for _ in 1..plan.threads {
-            scope.spawn(work);
+            // With fewer threads it is done too.
+            let _ = thread::Builder::new().spawn_scoped(scope, || engine.work());
         }
-        work();
+        engine.work();
     });
-}
-
-fn content(entry: &Entry, digests: &[Digest]) -> Result<Content, Error> {
-    let path = entry.path();
-    let mut file = entry.open()?;
-    let stat = |file: &File| Stat::of(file).map_err(|e| Error::io(&path, Operation::Stat, e));
-    let failed = |source| Error::Digest { path: path.clone(), source };
-    let before = stat(&file)?;
-    let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let mut buffer = vec![0; 256 << 10];
-    let mut length = 0;
-    loop {
-        let count = file.read(&mut buffer).map_err(|e| Error::io(&path, Operation::Read, e))?;
-        if count == 0 {
-            break;
-        }
-        for stream in &mut streams {
-            stream.update(&buffer[..count]).map_err(failed)?;
-        }
-        length += count as u64;
-    }
-    let mut outputs = Vec::with_capacity(digests.len());
-    for (digest, stream) in digests.iter().zip(&mut streams) {
-        let mut output = Output::zeroed(digest.len());
-        stream.finish(output.as_mut_bytes()).map_err(failed)?;
-        outputs.push(output);
-    }
-    let after = stat(&file)?;
-    Ok(Content { digests: outputs, file, before, after, length })
 }

@@ -1,0 +1,111 @@
+//! What all verbs of tags take.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum, ValueHint};
+use verisum_digest::Algorithm;
+use verisum_tree::store::xattr;
+use verisum_tree::tags::Options;
+use verisum_tree::{Excludes, Plan, Walk, WalkOptions};
+
+use crate::failure::Failure;
+use crate::{digests, kernel, sizes};
+
+/// Which files, and how.
+#[derive(Args, Debug)]
+pub(crate) struct TreeArgs {
+    /// Stay on the file system of each DIR
+    #[arg(short = 'x', long)]
+    one_file_system: bool,
+
+    /// Leave out what matches, as a line of .gitignore does; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+
+    /// Threads, 1 to 128; without it, as many as this process may use cores
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
+
+    /// Print a line of JSON for each finding, and one with the counts
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print only what is wrong; nothing if all is well
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Print a line for every file
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+
+    /// Folders, with all that is below them, and files; links are not followed
+    #[arg(value_name = "DIR", required = true, value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+}
+
+/// The forms of tags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Family {
+    /// user.verisum: compact, with length, times and a check
+    #[default]
+    Verisum,
+    /// user.shatag.sha256 and user.shatag.ts, as shatag and cshatag have them
+    Shatag,
+    /// user.checksum.DIGEST: hexadecimal, without a time
+    Plain,
+}
+
+impl From<Family> for xattr::Family {
+    fn from(family: Family) -> xattr::Family {
+        match family {
+            Family::Verisum => xattr::Family::Verisum,
+            Family::Shatag => xattr::Family::Shatag,
+            Family::Plain => xattr::Family::Plain,
+        }
+    }
+}
+
+impl TreeArgs {
+    /// The walk of what was named. Called again, it begins anew.
+    pub(crate) fn walk(&self) -> Result<Walk, Failure> {
+        let excludes = match self.exclude.is_empty() {
+            true => None,
+            false => {
+                let excludes =
+                    Excludes::new(self.exclude.iter().map(String::as_str)).map_err(|bad| Failure::Value {
+                        option: "--exclude",
+                        value: self.exclude.join(", "),
+                        must: bad.to_string(),
+                    })?;
+                Some(Arc::new(excludes))
+            }
+        };
+        let options =
+            WalkOptions { one_file_system: self.one_file_system, excludes, ..WalkOptions::default() };
+        Ok(Walk::new(self.paths.clone(), options))
+    }
+
+    /// How to work on it.
+    pub(crate) fn options(&self, family: Family) -> Result<Options, Failure> {
+        let threads = match &self.threads {
+            Some(text) => sizes::threads(text)?,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let plan = Plan::new(Vec::new(), threads);
+        Ok(Options { family: family.into(), plan, policy: kernel::policy()? })
+    }
+}
+
+/// The row of a digest that tags of a family can hold.
+pub(crate) fn algorithm(name: &str, family: xattr::Family) -> Result<&'static Algorithm, Failure> {
+    let digest = digests::find(name, &kernel::policy()?)?;
+    digest.algorithm().filter(|algorithm| family.holds(algorithm)).ok_or_else(|| Failure::Value {
+        option: "--algorithm",
+        value: name.to_string(),
+        must: match family {
+            xattr::Family::Shatag => "shatag has tags of sha256 only".to_string(),
+            _ => "tags have no place for it".to_string(),
+        },
+    })
+}

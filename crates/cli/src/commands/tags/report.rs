@@ -1,0 +1,233 @@
+//! What the verbs of tags print: findings on standard output; errors and the counts on standard error.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use serde::Serialize;
+use verisum_tree::tags::{Counts, Finding, Outcome};
+use verisum_tree::{Class, Error, Stop, Verdict};
+
+use super::options::TreeArgs;
+use crate::exit::Exit;
+use crate::failure::{self, Failure};
+use crate::render::{self, Output, names};
+use crate::sizes::human;
+use crate::verisum::PROGRAM;
+
+/// Prints findings as they come, from several threads.
+pub(crate) struct Reporter<'a> {
+    json: bool,
+    quiet: bool,
+    verbose: bool,
+    stop: Arc<Stop>,
+    started: Instant,
+    shared: Mutex<Shared<'a>>,
+}
+
+struct Shared<'a> {
+    output: &'a mut Output,
+    /// Why nothing more can be printed.
+    failed: Option<Failure>,
+}
+
+impl<'a> Reporter<'a> {
+    /// `stop` is asked to end when nobody can hear of the findings any more.
+    pub(crate) fn new(arguments: &TreeArgs, stop: &Arc<Stop>, output: &'a mut Output) -> Reporter<'a> {
+        Reporter {
+            json: arguments.json,
+            quiet: arguments.quiet,
+            verbose: arguments.verbose,
+            stop: stop.clone(),
+            started: Instant::now(),
+            shared: Mutex::new(Shared { output, failed: None }),
+        }
+    }
+
+    /// Prints a finding, if it is of a kind that is asked for.
+    pub(crate) fn finding(&self, finding: &Finding) {
+        if let Some(error) = finding.error {
+            let all = match finding.stands_for_all {
+                true => " (as for all files of this file system)",
+                false => "",
+            };
+            render::say(PROGRAM, &format!("{}{all}", message(error)));
+        }
+        if !self.is_shown(finding) {
+            return;
+        }
+        self.print(|output| match self.json {
+            true => output.json(&Line::new(finding)),
+            false => output.line(&text(finding)),
+        });
+    }
+
+    /// Ends the run: prints the counts and says how it ended.
+    pub(crate) fn end(self, counts: &Counts) -> Result<Exit, Failure> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        if self.json {
+            self.print(|output| output.json(&Ended { summary: Summary::new(counts, seconds) }));
+        } else if !self.quiet {
+            render::say(PROGRAM, &summary(counts, seconds));
+        }
+        let shared = self.shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match shared.failed {
+            Some(failure) => Err(failure),
+            None => Ok(exit(counts.worst())),
+        }
+    }
+
+    /// The same for a verb that has a result of its own to print.
+    pub(crate) fn end_with(
+        self,
+        counts: &Counts,
+        print: impl FnOnce(&mut Output) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        let shared = self.shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match shared.failed {
+            Some(failure) => return Err(failure),
+            None => print(shared.output)?,
+        }
+        Ok(exit(counts.worst()))
+    }
+
+    fn is_shown(&self, finding: &Finding) -> bool {
+        // Errors in words are on standard error.
+        if finding.error.is_some() {
+            return self.json;
+        }
+        match (finding.outcome.class(), finding.outcome) {
+            (Class::Clean, _) | (_, Outcome::Judged(Verdict::New | Verdict::Missing)) => self.verbose,
+            (Class::Change, _) => !self.quiet,
+            (Class::Unchecked | Class::Corrupt, _) => true,
+        }
+    }
+
+    fn print(&self, print: impl FnOnce(&mut Output) -> Result<(), Failure>) {
+        let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if shared.failed.is_none()
+            && let Err(failure) = print(shared.output)
+        {
+            shared.failed = Some(failure);
+            self.stop.request();
+        }
+    }
+}
+
+/// How a run ended that found this at worst.
+pub(crate) fn exit(worst: Class) -> Exit {
+    match worst {
+        Class::Clean | Class::Change => Exit::Clean,
+        Class::Unchecked => Exit::Unchecked,
+        Class::Corrupt => Exit::Mismatch,
+    }
+}
+
+/// The error of a tree in one line, its name fit for it.
+fn message(error: &Error) -> String {
+    let name = names::quoted(error.path().as_os_str());
+    match error {
+        Error::Io { operation, source, .. } => format!("{name}: {operation}: {}", failure::cause(source)),
+        Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
+        Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
+        Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
+        Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
+        Error::Stopped { .. } => format!("{name}: read: stopped"),
+    }
+}
+
+/// `NAME: verdict`, and both digests where they differ.
+fn text(finding: &Finding) -> String {
+    let mut text = format!("{}: {}", names::quoted(finding.path().as_os_str()), finding.outcome);
+    if let (Some(record), Some(computed)) = (finding.record, finding.computed)
+        && record.digest != *computed
+    {
+        let _ = write!(text, ": {} is {computed}, recorded {}", record.algorithm.id, record.digest);
+    }
+    text
+}
+
+/// `12 files: 10 tagged, 2 current; 40 KiB read in 0.1 s`.
+fn summary(counts: &Counts, seconds: f64) -> String {
+    let files = counts.files();
+    let parts: Vec<String> = counts.occurred().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+    let mut text = format!("{files} file{}", if files == 1 { "" } else { "s" });
+    if !parts.is_empty() {
+        let _ = write!(text, ": {}", parts.join(", "));
+    }
+    let _ = write!(text, "; {} read in {seconds:.1} s", human(counts.bytes));
+    text
+}
+
+/// A finding as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    /// The path as it was walked to; where it is not UTF-8, with U+FFFD for what is not.
+    path: String,
+    /// All bytes of the path, where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    computed: Option<String>,
+    /// When the recorded digest was verified, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Whether all other files of its file system fail alike, and are only counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stands_for_all: bool,
+}
+
+impl<'a> Line<'a> {
+    fn new(finding: &Finding<'a>) -> Line<'a> {
+        let path = finding.path();
+        Line {
+            path: path.to_string_lossy().into_owned(),
+            path_bytes_hex: path.to_str().is_none().then(|| hexadecimal(&path)),
+            outcome: finding.outcome.name(),
+            algorithm: finding.record.map(|record| record.algorithm.id),
+            recorded: finding.record.map(|record| record.digest.to_string()),
+            computed: finding.computed.map(|computed| computed.to_string()),
+            verified: finding.record.and_then(|record| record.verified),
+            error: finding.error.map(message),
+            stands_for_all: finding.stands_for_all,
+        }
+    }
+}
+
+/// The last line of JSON.
+#[derive(Serialize)]
+struct Ended {
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    files: u64,
+    bytes: u64,
+    seconds: f64,
+    outcomes: BTreeMap<&'static str, u64>,
+}
+
+impl Summary {
+    fn new(counts: &Counts, seconds: f64) -> Summary {
+        let outcomes = counts.occurred().map(|(outcome, count)| (outcome.name(), count)).collect();
+        Summary { files: counts.files(), bytes: counts.bytes, seconds, outcomes }
+    }
+}
+
+fn hexadecimal(path: &Path) -> String {
+    path.as_os_str().as_bytes().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

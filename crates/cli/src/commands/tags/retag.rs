@@ -1,0 +1,46 @@
+//! `verisum retag`.
+
+use clap::{Args, ValueEnum};
+use verisum_tree::tags::{self, Slot};
+
+use super::options::{Family, TreeArgs, algorithm};
+use super::report::Reporter;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum retag` takes.
+#[derive(Args, Debug)]
+pub(crate) struct RetagArgs {
+    /// The digest to verify and to give up: md5, or with its form plain:md5
+    #[arg(long, value_name = "[FAMILY:]DIGEST")]
+    from: String,
+
+    /// The digest to record instead, as sha256 or verisum:sha256
+    #[arg(long, value_name = "[FAMILY:]DIGEST")]
+    to: String,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let (from, to) = (slot(&arguments.from)?, slot(&arguments.to)?);
+    if from.family == to.family && from.algorithm.id == to.algorithm.id {
+        return Err(Failure::Usage("--from and --to are the same".to_string()));
+    }
+    let options = arguments.tree.options(Family::default())?;
+    let mut walk = arguments.tree.walk()?;
+    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let counts = tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
+        .map_err(Failure::Digest)?;
+    reporter.end(&counts)
+}
+
+/// Reads `[FAMILY:]DIGEST`.
+fn slot(text: &str) -> Result<Slot, Failure> {
+    let prefix =
+        text.split_once(':').and_then(|(prefix, name)| Some((Family::from_str(prefix, false).ok()?, name)));
+    let (family, name) = prefix.unwrap_or((Family::default(), text));
+    Ok(Slot { family: family.into(), algorithm: algorithm(name, family.into())? })
+}

@@ -1,0 +1,130 @@
+//! `verisum status`.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde::Serialize;
+use verisum_tree::tags::{self, Counts, Status};
+
+use super::options::{Family, TreeArgs};
+use super::report::Reporter;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+use crate::sizes::human;
+
+/// What `verisum status` takes.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// The form of the tags
+    #[arg(long, value_enum, default_value_t)]
+    family: Family,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let options = arguments.tree.options(arguments.family)?;
+    let mut walk = arguments.tree.walk()?;
+    let json = arguments.tree.json;
+    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let (status, counts) = tags::status(&mut walk, &options, &|finding| reporter.finding(finding));
+    let exit = reporter.end_with(&counts, |output| match json {
+        true => output.json(&Line { status: Json::new(&status, &counts) }),
+        false => print(&status, &counts, output),
+    })?;
+    Ok(match (status.damaged, status.unknown) {
+        (0, 0) => exit,
+        (0, _) => exit.max(Exit::Unchecked),
+        (_, _) => exit.max(Exit::Mismatch),
+    })
+}
+
+/// What is not zero, a line each.
+fn print(status: &Status, counts: &Counts, output: &mut Output) -> Result<(), Failure> {
+    let tagged = format!("({})", human(status.tagged_bytes));
+    let untagged = format!("({})", human(status.untagged_bytes));
+    let rows = [
+        ("current", status.current, "by length and time as recorded"),
+        ("outdated", status.outdated, "another time than recorded: `verisum tag` brings them up to date"),
+        ("resized", status.resized, "the time as recorded, another length"),
+        ("without time", status.untimed, "only reading tells"),
+        ("damaged", status.damaged, "the tag is not what was written"),
+        ("unknown", status.unknown, "the tag is of a later version of verisum"),
+        ("untagged", status.untagged, untagged.as_str()),
+        ("unreadable", counts.files(), ""),
+    ];
+    let total = status.current + status.outdated + status.resized + status.untimed;
+    row(output, "tagged", total, &tagged)?;
+    for (name, count, remark) in rows {
+        if count > 0 {
+            row(output, &format!("  {name}"), count, remark)?;
+        }
+    }
+    for (digest, count) in &status.by_digest {
+        row(output, digest, *count, "")?;
+    }
+    for (tool, count) in &status.adoptable {
+        row(output, &format!("adoptable: {tool}"), *count, "")?;
+    }
+    if status.unverified > 0 {
+        row(output, "never verified", status.unverified, "")?;
+    }
+    if let Some(oldest) = status.oldest {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let days = now.cast_signed().saturating_sub(oldest).max(0) / 86_400;
+        row(output, "oldest check", days.cast_unsigned(), "days ago")?;
+    }
+    Ok(())
+}
+
+fn row(output: &mut Output, name: &str, count: u64, remark: &str) -> Result<(), Failure> {
+    output.line(format!("{name:<22}{count:>12}  {remark}").trim_end())
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    status: Json<'a>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    current: u64,
+    outdated: u64,
+    resized: u64,
+    untimed: u64,
+    damaged: u64,
+    unknown: u64,
+    untagged: u64,
+    unreadable: u64,
+    tagged_bytes: u64,
+    untagged_bytes: u64,
+    by_digest: &'a BTreeMap<&'static str, u64>,
+    adoptable: &'a BTreeMap<&'static str, u64>,
+    unverified: u64,
+    /// In seconds since 1970.
+    oldest_verified: Option<i64>,
+}
+
+impl<'a> Json<'a> {
+    fn new(status: &'a Status, counts: &Counts) -> Json<'a> {
+        Json {
+            current: status.current,
+            outdated: status.outdated,
+            resized: status.resized,
+            untimed: status.untimed,
+            damaged: status.damaged,
+            unknown: status.unknown,
+            untagged: status.untagged,
+            unreadable: counts.files(),
+            tagged_bytes: status.tagged_bytes,
+            untagged_bytes: status.untagged_bytes,
+            by_digest: &status.by_digest,
+            adoptable: &status.adoptable,
+            unverified: status.unverified,
+            oldest_verified: status.oldest,
+        }
+    }
+}

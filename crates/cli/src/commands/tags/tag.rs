@@ -1,0 +1,64 @@
+//! `verisum tag`.
+
+use std::io::{IsTerminal, stderr};
+
+use clap::Args;
+use verisum_tree::tags::{self, TagOptions};
+
+use super::options::{Family, TreeArgs, algorithm};
+use super::report::Reporter;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output};
+use crate::verisum::PROGRAM;
+
+/// Where this many files have no tag, the tree is taken for one that was never tagged.
+const SAMPLE: usize = 1000;
+
+/// What `verisum tag` takes.
+#[derive(Args, Debug)]
+pub(crate) struct TagArgs {
+    /// The digest of new tags; a tagged file keeps the digest that it has
+    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
+    algorithm: String,
+
+    /// The form of the tags
+    #[arg(long, value_enum, default_value_t)]
+    family: Family,
+
+    /// Tag new files only: those that were written to since they were tagged keep their tag
+    #[arg(long)]
+    new_only: bool,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let options = arguments.tree.options(arguments.family)?;
+    let algorithm = algorithm(&arguments.algorithm, options.family)?;
+    let tagging = TagOptions { algorithm, new_only: arguments.new_only };
+    let mut walk = arguments.tree.walk()?;
+    if !arguments.tree.quiet && !tags::has_tags(&mut arguments.tree.walk()?, &options, SAMPLE) {
+        warn_of_backups();
+    }
+    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let counts = tags::tag(&mut walk, &options, &tagging, &|finding| reporter.finding(finding));
+    reporter.end(&counts)
+}
+
+/// Says what a first tagging makes backup tools do.
+fn warn_of_backups() {
+    render::say(
+        PROGRAM,
+        "note: a tag moves a file's ctime (not its mtime): backup tools that watch it, such as restic and \
+         borg, will read every tagged file once more",
+    );
+    if stderr().is_terminal() {
+        render::say(
+            PROGRAM,
+            "note: to avoid that, have them compare without it in their next run: restic backup \
+             --ignore-ctime, borg create --files-cache=mtime,size,inode",
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! `verisum untag`.
+
+use clap::Args;
+use verisum_tree::tags;
+
+use super::options::{Family, TreeArgs, algorithm};
+use super::report::Reporter;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum untag` takes.
+#[derive(Args, Debug)]
+pub(crate) struct UntagArgs {
+    /// Remove tags of this digest only
+    #[arg(short, long, value_name = "DIGEST")]
+    algorithm: Option<String>,
+
+    /// The form of the tags; those of other forms stay
+    #[arg(long, value_enum, default_value_t)]
+    family: Family,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+pub(crate) fn run(arguments: UntagArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let options = arguments.tree.options(arguments.family)?;
+    let wanted = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
+    let mut walk = arguments.tree.walk()?;
+    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let counts = tags::untag(&mut walk, &options, wanted, &|finding| reporter.finding(finding));
+    reporter.end(&counts)
+}

@@ -1,0 +1,136 @@
+//! What hashing costs beside finding, opening and reading the same files without hashing them.
+//!
+//! `cargo bench -p verisum-tree --bench files -- [COUNT SIZE [DIGEST…]]`: makes so many files of so many
+//! bytes, reads them once, and lets the ways take turns. Without arguments it is 100,000 files of 4 KiB,
+//! SHA-256 and MD5. Two threads, or as many as `VERISUM_BENCH_THREADS` says.
+
+#![allow(clippy::print_stdout)]
+
+use std::fs;
+use std::hint::black_box;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use verisum_digest::Digest;
+use verisum_tree::{Entry, Job, Kind, Plan, Stat, Walk, WalkOptions, hash};
+
+const ROUNDS: usize = 5;
+
+/// Files of one directory.
+const FILES_PER_DIRECTORY: usize = 1000;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let mut number = |usual| arguments.next().map_or(usual, |text| text.parse().expect("a number"));
+    let (count, size) = (number(100_000), number(4096));
+    let mut digests: Vec<String> = arguments.collect();
+    if digests.is_empty() {
+        digests = vec!["sha256".into(), "md5".into()];
+    }
+    let threads = std::env::var("VERISUM_BENCH_THREADS").map_or(2, |text| text.parse().expect("a number"));
+    let folder = tempfile::tempdir().expect("a folder");
+    make(folder.path(), count, size);
+
+    let mut ways = vec![("walk, open, fstat, read, close".to_string(), None)];
+    ways.extend(digests.iter().map(|name| (name.clone(), Some(Digest::find(name).expect("a digest")))));
+    let mut times = vec![Vec::new(); ways.len()];
+    for round in 0..=ROUNDS {
+        for ((_, digest), times) in ways.iter().zip(&mut times) {
+            let started = Instant::now();
+            let found = match digest {
+                None => bare(folder.path(), threads),
+                Some(digest) => hashed(folder.path(), threads, digest),
+            };
+            assert_eq!(found, (count as u64, (count * size) as u64));
+            // The first round fills the caches.
+            if round > 0 {
+                times.push(started.elapsed());
+            }
+        }
+    }
+    println!("{count} files of {size} bytes, {threads} threads, median of {ROUNDS} rounds");
+    let median = |times: &Vec<Duration>| {
+        let mut times = times.clone();
+        times.sort();
+        times[times.len() / 2].as_secs_f64()
+    };
+    let least = median(&times[0]);
+    for ((name, _), times) in ways.iter().zip(&times) {
+        let seconds = median(times);
+        println!(
+            "{name:32} {:8.2} us a file  {:6.2} GB/s  {:5.2} x",
+            seconds * 1e6 / count as f64,
+            (count * size) as f64 / seconds / 1e9,
+            seconds / least
+        );
+    }
+}
+
+fn make(folder: &Path, count: usize, size: usize) {
+    let mut content: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+    for index in 0..count {
+        let directory = folder.join(format!("{:04}", index / FILES_PER_DIRECTORY));
+        if index % FILES_PER_DIRECTORY == 0 {
+            fs::create_dir(&directory).expect("a directory");
+        }
+        let stamp = (index as u64).to_le_bytes();
+        let length = size.min(stamp.len());
+        content[..length].copy_from_slice(&stamp[..length]);
+        fs::write(directory.join(format!("file-{index:07}")), &content).expect("a file");
+    }
+}
+
+fn walk(folder: &Path) -> impl Iterator<Item = Entry> + use<> {
+    let walk = Walk::new(vec![PathBuf::from(folder)], WalkOptions::default());
+    walk.map(|entry| entry.expect("a tree")).filter(|entry| entry.kind() == Kind::File)
+}
+
+/// Finds and reads each file, and does nothing with it.
+fn bare(folder: &Path, threads: usize) -> (u64, u64) {
+    let entries = Mutex::new(walk(folder));
+    let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = || {
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            let some: Vec<Entry> = entries.lock().expect("no panic").by_ref().take(128).collect();
+            if some.is_empty() {
+                break;
+            }
+            for entry in some {
+                let mut file = entry.open().expect("a file");
+                let stat = Stat::of(&file).expect("a file");
+                let mut left = stat.size;
+                while left > 0 {
+                    let count = file.read(&mut buffer).expect("a file");
+                    left -= count as u64;
+                    bytes.fetch_add(count as u64, Ordering::Relaxed);
+                }
+                files.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    (files.into_inner(), bytes.into_inner())
+}
+
+fn hashed(folder: &Path, threads: usize, digest: &Digest) -> (u64, u64) {
+    let plan = Plan::new(vec![vec![digest.clone()]], threads);
+    let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    hash(&plan, &mut walk(folder).map(|entry| Job { entry, set: 0, token: () }), &|hashed| {
+        let content = hashed.result.expect("a file");
+        black_box(&content.digests);
+        files.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(content.length, Ordering::Relaxed);
+        ControlFlow::Continue(())
+    });
+    (files.into_inner(), bytes.into_inner())
+}

@@ -1,0 +1,89 @@
+//! Files of several names: hashed under the first that comes, and known under the others.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use verisum_digest::Output;
+
+use super::source::{Numbered, lock};
+use crate::Stat;
+
+/// Device, inode, and which set of digests.
+type Key = (u64, u64, usize);
+
+/// What is known of files that have more than one name. It holds some hundred bytes for each of them,
+/// until as many names have come as the file has.
+pub(super) struct Links<T>(Mutex<HashMap<Key, Link<T>>>);
+
+enum Link<T> {
+    /// Somebody reads it; these wait for what comes of it.
+    Reading(Vec<Numbered<T>>),
+    Known {
+        stat: Stat,
+        outputs: Vec<Output>,
+        length: u64,
+        names_left: u64,
+    },
+}
+
+/// What to do with a name.
+pub(super) enum Turn<T> {
+    /// Read it.
+    Read(Numbered<T>),
+    /// Its digests are known.
+    Known(Numbered<T>, Vec<Output>, u64),
+    /// It comes back when it is known.
+    Waits,
+}
+
+impl<T> Links<T> {
+    pub(super) fn new() -> Self {
+        Links(Mutex::default())
+    }
+
+    /// What to do with a name of a file in this state.
+    pub(super) fn turn(&self, job: Numbered<T>, stat: &Stat) -> Turn<T> {
+        let key = (stat.device, stat.inode, job.job.set);
+        let mut links = lock(&self.0);
+        match links.get_mut(&key) {
+            Some(Link::Reading(waiting)) => {
+                waiting.push(job);
+                Turn::Waits
+            }
+            Some(Link::Known { stat: known, outputs, length, names_left }) if known.is_same_state(stat) => {
+                *names_left = names_left.saturating_sub(1);
+                let turn = Turn::Known(job, outputs.clone(), *length);
+                if *names_left == 0 {
+                    links.remove(&key);
+                }
+                turn
+            }
+            _ => {
+                links.insert(key, Link::Reading(Vec::new()));
+                Turn::Read(job)
+            }
+        }
+    }
+
+    /// Keeps what was read under the first name, and returns those that waited for it.
+    pub(super) fn read(
+        &self,
+        set: usize,
+        before: &Stat,
+        found: Option<(&Stat, &[Output], u64)>,
+    ) -> Vec<Numbered<T>> {
+        let key = (before.device, before.inode, set);
+        let mut links = lock(&self.0);
+        let waiting = match links.remove(&key) {
+            Some(Link::Reading(waiting)) => waiting,
+            _ => Vec::new(),
+        };
+        if let Some((after, outputs, length)) = found
+            && after.links > 1
+        {
+            let names_left = after.links - 1;
+            links.insert(key, Link::Known { stat: *after, outputs: outputs.to_vec(), length, names_left });
+        }
+        waiting
+    }
+}

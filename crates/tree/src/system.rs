@@ -1,0 +1,91 @@
+//! What Linux can tell of a disk and do for one who reads in the background, where there is no safe
+//! wrapper. Elsewhere nothing is known and nothing happens.
+
+use std::fs;
+use std::fs::File;
+
+/// Where the first byte of a file lies on its device, by the FIEMAP call; `None` where that is not known.
+pub(crate) fn first_extent(file: &File) -> Option<u64> {
+    calls::first_extent(file)
+}
+
+/// Lets others go first: the idle class of input and output, and the lowest priority of the processor.
+/// It is for the whole process, and is done before its threads are started. What is not permitted is not
+/// done.
+pub fn go_to_background() {
+    calls::idle_io();
+    let _ = rustix::process::nice(19);
+}
+
+/// Whether a device, as [`Stat::device`](crate::Stat::device) names it, has heads that must move.
+pub fn is_rotating(device: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    // A partition has its queue one level up.
+    ["queue", "../queue"].iter().any(|queue| {
+        let path = format!("/sys/dev/block/{major}:{minor}/{queue}/rotational");
+        fs::read(path).is_ok_and(|text| text.starts_with(b"1"))
+    })
+}
+
+#[cfg(target_os = "linux")]
+mod calls {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    /// `struct fiemap` with room for one extent.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Fiemap {
+        start: u64,
+        length: u64,
+        flags: u32,
+        mapped_extents: u32,
+        extent_count: u32,
+        reserved: u32,
+        logical: u64,
+        physical: u64,
+        extent_length: u64,
+        reserved_64: [u64; 2],
+        extent_flags: u32,
+        reserved_32: [u32; 3],
+    }
+
+    /// `_IOWR('f', 11, struct fiemap)`, whose size is that without extents.
+    const FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
+
+    /// The place is not known yet.
+    const DELAYED_OR_UNKNOWN: u32 = 2 | 4;
+
+    #[allow(unsafe_code)]
+    pub(super) fn first_extent(file: &File) -> Option<u64> {
+        let mut map = Fiemap { length: u64::MAX, extent_count: 1, ..Fiemap::default() };
+        // SAFETY: the descriptor is open, and the structure is the one that the call reads and writes,
+        // with room for as many extents as it says.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP, &raw mut map) };
+        let known = result == 0 && map.mapped_extents == 1 && map.extent_flags & DELAYED_OR_UNKNOWN == 0;
+        known.then_some(map.physical)
+    }
+
+    /// Of this process.
+    const WHO_PROCESS: libc::c_int = 1;
+
+    /// The class of those who read when nobody else does.
+    const CLASS_IDLE: libc::c_int = 3 << 13;
+
+    #[allow(unsafe_code)]
+    pub(super) fn idle_io() {
+        // SAFETY: the call takes three numbers and touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod calls {
+    use std::fs::File;
+
+    pub(super) fn first_extent(_: &File) -> Option<u64> {
+        None
+    }
+
+    pub(super) fn idle_io() {}
+}

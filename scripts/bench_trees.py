@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Measures whole commands on trees of files, alternating with their peers, and prints tables in Markdown.
+
+    scripts/bench_trees.py [--dir DIR] [--runs N] [--bin DIR] [--files N] [--big N] [--walk BENCH] [--tags BENCH]
+                           [--million]
+
+Makes a tree of N small files (100,000 of 4 KiB) and one of large files (16 of 256 MiB) in DIR, which must be
+on a file system with extended attributes; all is removed at the end. The files are in the page cache.
+--walk and --tags name the built benches of crates/tree, which print the seconds of the bare system calls.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from alternate import MIB, Subject, apart, conditions, measure
+
+
+def make_small(folder, count):
+    """`count` files of 4 KiB, 1,000 in a directory."""
+    pool = os.urandom(4096)
+    for i in range(count):
+        directory = folder / f"{i // 1000:05}"
+        if i % 1000 == 0:
+            directory.mkdir(parents=True)
+        (directory / f"file-{i:015}").write_bytes(i.to_bytes(8, "big") + pool[8:])
+
+
+def make_big(folder, count):
+    folder.mkdir()
+    pool = os.urandom(16 * MIB)
+    for i in range(count):
+        with open(folder / f"big-{i:02}", "wb") as file:
+            for j in range(16):
+                file.write((i * 16 + j).to_bytes(8, "big") + pool[8:])
+
+
+class Bare(Subject):
+    """A bench that does the bare system calls and prints its own seconds, as in `0.123 s`."""
+
+    def run(self):
+        if self.before:
+            self.before()
+        text = subprocess.run(self.argv, stdout=subprocess.PIPE, text=True, check=True).stdout
+        found = re.search(r"([0-9.]+) s\b", text)
+        if not found:
+            sys.exit(f"{self.argv[0]} prints no seconds")
+        self.wall.append(float(found.group(1)))
+        self.cpu.append(None)
+        self.memory.append(None)
+
+
+def warm(folder):
+    subprocess.run(f"find {folder} -type f -print0 | xargs -0 cat > /dev/null", shell=True, check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--bin", type=Path, default=Path("target/release"))
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--big", type=int, default=16)
+    parser.add_argument("--walk", type=Path, help="the built bench of the bare walk and reads")
+    parser.add_argument("--tags", type=Path, help="the built bench of the bare walk and attributes")
+    parser.add_argument("--million", action="store_true", help="also a million small files: status and scrub")
+    options = parser.parse_args()
+    verisum = (options.bin / "verisum").resolve()
+    cores = len(os.sched_getaffinity(0))
+
+    with tempfile.TemporaryDirectory(prefix="verisum-bench-", dir=options.dir) as name:
+        folder = Path(name)
+        small, big = folder / "small", folder / "big"
+        apart(lambda: (make_small(small, options.files), make_big(big, options.big)))
+        warm(small)
+        conditions(verisum, "files in the page cache", options.runs)
+
+        def ours(digest, tree, count):
+            argv = [verisum, "sum", "-r", "-a", digest, tree]
+            return Subject(f"`verisum sum -r -a {digest}`", argv, 0, files=count)
+
+        def piped(command, tree, count, batch):
+            line = f"find . -type f -print0 | xargs -0 -P{cores} -n{batch} {command}"
+            argv = ["sh", "-c", f"cd {tree} && {line}"]
+            return Subject(f"`{line.replace('|', chr(92) + '|')}`", argv, 0, files=count)
+
+        for digest, peer in (("sha256", "sha256sum"), ("md5", "md5sum"), ("blake3", "b3sum --num-threads 1")):
+            table = [ours(digest, small, options.files)]
+            if options.walk:
+                table.append(Bare("walk, open, fstat, read, close", [options.walk, small], 0, files=options.files))
+            table.append(piped(peer, small, options.files, 1000))
+            measure(f"{digest}: {options.files:,} files of 4 KiB", table, options.runs)
+        for digest, peer in (("md5", "md5sum"), ("sha256", "openssl dgst -sha256")):
+            table = [ours(digest, big, options.big), piped(peer, big, options.big, 1)]
+            measure(f"{digest}: {options.big} files of 256 MiB", table, options.runs)
+
+        def untag():
+            subprocess.run(["sh", "-c", f"find {small} -type f -print0 | xargs -0 setfattr -x user.verisum"],
+                           stderr=subprocess.DEVNULL, check=False)
+
+        table = [Subject("`verisum tag`", [verisum, "tag", small], 0, files=options.files, before=untag)]
+        if options.tags:
+            bare = [options.tags, small]
+            table.append(Bare("walk, open, set attribute", bare, 0, files=options.files, before=untag))
+        measure(f"tagging {options.files:,} new files", table, options.runs)
+
+        if options.million:
+            many, catalogue = folder / "million", folder / "catalogue.db"
+            apart(lambda: make_small(many, 1_000_000))
+            subprocess.run([verisum, "scrub", "--quiet", "--catalog", catalogue, many], check=False)
+            subprocess.run([verisum, "tag", many], check=False, stderr=subprocess.DEVNULL)
+            print(f"\nThe catalogue of a million files takes {catalogue.stat().st_size / 1e6:.0f} bytes a file.")
+            nothing = [verisum, "scrub", "--quiet", "--max-age", "90d", "--catalog", catalogue, many]
+            measure("a million files, nothing due", [
+                Subject("`verisum scrub --max-age 90d`", nothing, 0, files=1_000_000),
+                Subject("`verisum status`", [verisum, "status", many], 0, files=1_000_000),
+                Subject("`find -type f -printf '%s %T@'`", ["find", many, "-type", "f", "-printf", "%s %T@\\n"], 0,
+                        files=1_000_000),
+            ], options.runs)
+
+
+if __name__ == "__main__":
+    main()
