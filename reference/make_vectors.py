@@ -14,6 +14,7 @@ import json
 import pathlib
 import sys
 
+import blockmap
 import content
 import dirhash
 from blockhash import SECTOR_SIZE, block_hash_of_pieces, pad_to_sector
@@ -307,12 +308,64 @@ def directory_hash_vectors():
                    "value": "%x" % value, "minor": "%x" % minor}
 
 
+# vectors/blockmap.json
+
+ABOUT_BLOCK_MAPS = (
+    "Block maps; README.md in reference/ describes this file.",
+    "sha256 is that of the map's bytes, which begin with header and end with trailer, both hexadecimal.",
+)
+
+
+def make_block_maps():
+    """The content of vectors/blockmap.json."""
+    return {"about": ABOUT_BLOCK_MAPS, "vectors": list(block_map_vectors())}
+
+
+def block_map_vectors():
+    section = blockmap.SECTION_BLOCKS
+    # Lengths in blocks: sections that are full, one block more, one less, and a last one that is short.
+    cases = [
+        (2, []),
+        (2, [("data", 1)]),
+        (2, [("zero", 1)]),
+        (2, [("data", 2)]),
+        (2, [("zero", 2 * section)]),
+        (2, [("data", 2 * section)]),
+        (2, [("data", 2 * section + 1)]),
+        (2, [("zero", 2), ("data", 2 * section - 2)]),
+        (2, [("data", 2 * section - 2), ("zero", 2), ("data", 2)]),
+        (4, [("zero", 4 * 3 * section), ("data", 6), ("zero", 4 * section), ("data", 1)]),
+        (16, content.alternate(16 * (section + 100), [48, 16, 17, 400])),
+        (512, [("data", 5000), ("zero", 20000), ("data", 5000)]),
+        (65536, [("data", 200000), ("zero", GIB), ("data", 512)]),
+    ]
+    for block_size, runs in cases:
+        for name in ("sha256", "crc32c", "md5"):
+            if block_size == 65536 and name == "crc32c":
+                # Pure Python.
+                continue
+            block_map = blockmap.map_of(name, block_size, content.pieces(runs))
+            written = blockmap.write(block_map)
+            yield {
+                "digest": name,
+                "block_size": block_size,
+                "length": block_map.length,
+                "runs": [{"kind": kind, "length": length} for kind, length in runs],
+                "root": block_map.root.hex(),
+                "map_length": len(written),
+                "header": written[:blockmap.HEADER.size].hex(),
+                "trailer": written[-blockmap.TRAILER.size:].hex(),
+                "sha256": hashlib.sha256(written).hexdigest(),
+            }
+
+
 # Files
 
 FILES = {
     "digests.json": make_digests,
     "blockhash.json": make_block_hashes,
     "dirhash.json": make_directory_hashes,
+    "blockmap.json": make_block_maps,
 }
 
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import unittest
 
+import blockmap
 import content
 import dirhash
 import make_vectors
@@ -427,6 +428,48 @@ class DirectoryHashes(unittest.TestCase):
     def test_the_file_is_what_the_reference_computes(self):
         text = (make_vectors.VECTORS / "dirhash.json").read_text(encoding="ascii")
         self.assertEqual(text, make_vectors.to_json(make_vectors.make_directory_hashes()))
+
+
+class BlockMaps(unittest.TestCase):
+    CONTENT = bytes(2 * 4096) + b"data" + bytes(6)
+
+    def test_a_map_that_was_written_is_read(self):
+        written_lengths = {0: 192, 2 * 4096: 192, len(self.CONTENT): 192 + 48 + 512 + 2 * 32}
+        for length, map_length in written_lengths.items():
+            block_map = blockmap.map_of("sha256", 2, [self.CONTENT[:length]])
+            self.assertEqual(block_map.root, block_hash(DIGESTS["sha256"], 2, self.CONTENT[:length]))
+            written = blockmap.write(block_map)
+            self.assertEqual(len(written), map_length)
+            self.assertEqual(blockmap.read(written), block_map)
+
+    def test_no_byte_can_be_changed(self):
+        written = blockmap.write(blockmap.map_of("md5", 2, [self.CONTENT]))
+        for i in range(len(written)):
+            if 100 < i < 550:
+                continue  # The middle of the bitmap is as its ends, and this is slow.
+            changed = written[:i] + bytes([written[i] ^ 1]) + written[i + 1:]
+            self.assertRaises(blockmap.NotAMap, blockmap.read, changed)
+        for bad in (b"", written[:100], written[:-1], written + b"x"):
+            self.assertRaises(blockmap.NotAMap, blockmap.read, bad)
+
+    def test_differences_are_whole_blocks(self):
+        def differ(a, b):
+            return blockmap.differing_ranges(blockmap.map_of("md5", 4, [a]), blockmap.map_of("md5", 4, [b]))
+
+        self.assertEqual(differ(b"abcdefghij", b"abcdefghij"), [])
+        self.assertEqual(differ(b"abcdefghij", b"abcXXfghij"), [(0, 8)])
+        self.assertEqual(differ(b"abcdefghij", b"abcdefghijk"), [(8, 3)])
+        self.assertEqual(differ(b"abcd", b""), [(0, 4)])
+
+    def test_the_file_of_vectors(self):
+        text = (make_vectors.VECTORS / "blockmap.json").read_text(encoding="ascii")
+        stored = json.loads(text)["vectors"]
+        small = [vector for vector in stored if vector["length"] < 10000]
+        self.assertGreater(len(small), 10)
+        for vector in small:
+            runs = [(run["kind"], run["length"]) for run in vector["runs"]]
+            block_map = blockmap.map_of(vector["digest"], vector["block_size"], content.pieces(runs))
+            self.assertEqual(hashlib.sha256(blockmap.write(block_map)).hexdigest(), vector["sha256"])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use common::definition::block_hash;
 use common::fake::Fake;
 use proptest::prelude::*;
+use serde_json::Value;
 use verisum_blockhash::{
     BlockMap, Error, MapComparison, MapWriter, Params, Progress, compare_images, compare_maps, hash_image_to,
     merge_ranges, update_map,
@@ -156,6 +157,67 @@ proptest! {
         let mut longer = bytes.clone();
         longer.resize(bytes.len() + 1 + cut, 0);
         prop_assert!(check(&longer).is_err());
+    }
+}
+
+/// A message of the vectors as an image that claims its zeros.
+struct Runs(Vec<Extent>);
+
+impl Runs {
+    fn new(vector: &Value) -> Runs {
+        let mut start = 0;
+        let runs = vector["runs"].as_array().unwrap().iter().map(|run| {
+            start += run["length"].as_u64().unwrap();
+            let kind = if run["kind"] == "zero" { ExtentKind::Zero } else { ExtentKind::Data };
+            Extent::new(start - run["length"].as_u64().unwrap()..start, kind)
+        });
+        Runs(runs.collect())
+    }
+}
+
+impl Image for Runs {
+    fn length(&self) -> u64 {
+        self.0.last().map_or(0, |extent| extent.range.end)
+    }
+
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+        let found = self.0.iter().find(|extent| extent.range.end > range.start).unwrap();
+        out.push(Extent::new(range.start..found.range.end.min(range.end), found.kind));
+        Ok(())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+        buf.fill(0);
+        let end = offset + buf.len() as u64;
+        for extent in self.0.iter().filter(|extent| extent.kind == ExtentKind::Data) {
+            let (start, end) = (extent.range.start.max(offset), extent.range.end.min(end));
+            if start < end {
+                let data = common::data(start as usize, (end - start) as usize);
+                buf[(start - offset) as usize..(end - offset) as usize].copy_from_slice(&data);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn maps_are_those_of_the_reference() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/blockmap.json");
+    let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let vectors = file["vectors"].as_array().unwrap();
+    assert!(vectors.len() > 30);
+    let sha256 = Digest::find("sha256").unwrap();
+    for vector in vectors {
+        let block_size = vector["block_size"].as_u64().unwrap() as u32;
+        let (bytes, root) =
+            map_of(&Runs::new(vector), &params(vector["digest"].as_str().unwrap(), block_size, 2));
+        assert_eq!(root.to_string(), vector["root"].as_str().unwrap());
+        assert_eq!(bytes.len() as u64, vector["map_length"].as_u64().unwrap(), "{vector}");
+        assert_eq!(sha256.hash(&bytes).unwrap().to_string(), vector["sha256"].as_str().unwrap(), "{vector}");
+        let stored = Stored::new(&bytes);
+        let map = stored.open().unwrap();
+        map.check().unwrap();
+        assert_eq!((map.length(), *map.root()), (vector["length"].as_u64().unwrap(), root));
     }
 }
 
