@@ -39,7 +39,8 @@ Print the block hash of a disk image
   -l, --list-digests   list the digests
   -h, --help           show this
 
-Sizes may end in k, m or g. FILENAME is a raw file, a block device or a pipe;
+Sizes may end in k, m or g. FILENAME is a raw or qcow2 file, a block device,
+a pipe or an NBD address (nbd://HOST/EXPORT, nbd+unix:///EXPORT?socket=FILE);
 without it, or with -, standard input is read.
 ";
 

@@ -1,6 +1,5 @@
 //! Everything that can go wrong, as one line for the user and one exit code.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,8 +30,6 @@ pub(crate) enum Failure {
     Image(Arc<verisum_image::Error>),
     /// A pipe brings an image of a format that must be read in another order than its bytes come.
     Format { name: PathBuf, format: &'static str },
-    /// The name is an address on a network.
-    Network { name: OsString },
     /// Hashing failed for a reason other than the image.
     Hash { name: PathBuf, error: verisum_blockhash::Error },
     /// A block map cannot be read, written or compared.
@@ -86,9 +83,6 @@ impl Failure {
             Failure::Format { name, format } => {
                 let name = names::quoted(name.as_os_str());
                 format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
-            }
-            Failure::Network { name } => {
-                format!("{}: open: NBD is not supported yet", names::quoted(name))
             }
             Failure::Hash { name, error } => {
                 format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))

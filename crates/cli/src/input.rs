@@ -9,7 +9,9 @@ use verisum_blockhash::{
     DigestSink, Error, MAX_THREADS, Params, Progress, hash_image, hash_image_to, hash_stream, hash_stream_to,
 };
 use verisum_digest::Output;
-use verisum_image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operation, START_LEN, Stream};
+use verisum_image::{
+    Detect, Follow, Format, Image, NbdImage, OpenOptions, Opened, Operation, START_LEN, Stream, is_nbd_uri,
+};
 
 use crate::closed;
 use crate::failure::Failure;
@@ -23,7 +25,7 @@ const ONE_THREAD_BYTES: u64 = 1 << 20;
 pub(crate) enum Input {
     /// Standard input.
     Stdin,
-    /// A file, block device or pipe by its name.
+    /// A file, block device or pipe by its name, or an export of an NBD server by its address.
     Named(OsString),
 }
 
@@ -111,13 +113,14 @@ pub(crate) fn sum_opened(
 
 /// Opens an input, and says what its user should know of it. What comes from a pipe is raw, and ends with a whole sector where that is wanted.
 pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
+    let options = how.options(input);
     let mut opened = match input {
         Input::Stdin if closed::standard_input() => {
             return Err(verisum_image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
         }
-        Input::Stdin => verisum_image::open_stdin(&how.options(input))?,
-        Input::Named(name) if is_nbd(name) => return Err(Failure::Network { name: name.clone() }),
-        Input::Named(name) => verisum_image::open(Path::new(name), &how.options(input))?,
+        Input::Stdin => verisum_image::open_stdin(&options)?,
+        Input::Named(name) if is_nbd_uri(name) => Opened::Image(Box::new(NbdImage::open(name, &options)?)),
+        Input::Named(name) => verisum_image::open(Path::new(name), &options)?,
     };
     if let Opened::Stream(stream) = &mut opened {
         refuse_formats(input, stream, how)?;
@@ -219,24 +222,5 @@ pub(crate) fn failed(input: &Input, error: Error) -> Failure {
         Error::Image(error) => Failure::Image(error),
         Error::Map(error) => Failure::Map(error),
         error => Failure::Hash { name: input.path(), error },
-    }
-}
-
-/// Whether a name is an address of a network block device.
-fn is_nbd(name: &OsStr) -> bool {
-    const SCHEMES: [&str; 6] = ["nbd", "nbds", "nbd+unix", "nbds+unix", "nbd+vsock", "nbds+vsock"];
-    let scheme = name.to_str().and_then(|name| name.split_once("://"));
-    scheme.is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_not_files() {
-        let is_nbd = |name: &str| is_nbd(OsStr::new(name));
-        assert!(is_nbd("nbd://localhost") && is_nbd("nbd+unix:///?socket=/s") && is_nbd("nbds://h:1/e"));
-        assert!(!is_nbd("./nbd://localhost") && !is_nbd("nbd") && !is_nbd("disk.nbd") && !is_nbd("nbdx://"));
     }
 }
