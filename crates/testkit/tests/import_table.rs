@@ -33,7 +33,11 @@ enum Unsafe {
 const TABLE: &[Row] = &[
     Row { name: "kernels", may_import: &[], unsafe_code: Unsafe::Anywhere },
     Row { name: "digest", may_import: &["kernels"], unsafe_code: Unsafe::In(&["provider/openssl"]) },
-    Row { name: "image", may_import: &[], unsafe_code: Unsafe::In(&["direct.rs"]) },
+    Row {
+        name: "image",
+        may_import: &[],
+        unsafe_code: Unsafe::In(&["direct.rs", "nbd/libnbd.rs", "nbd/connection.rs", "qemu/child.rs"]),
+    },
     Row {
         name: "blockhash",
         may_import: &["digest", "image"],

@@ -1,15 +1,17 @@
 //! One connection to a server, shared by any number of threads.
 //!
-//! A thread sends its requests, which go straight into its own buffer, and waits for them. One of those
-//! that wait has the turn at the socket: it lets the library move bytes, for all of them, until its own
-//! requests have ended, and then passes the turn on. A connection used by one thread costs no more than
-//! that thread's own waiting.
+//! A thread sends its requests, whose answers go straight into its own buffer, and waits for them. One of
+//! those that wait has the turn at the socket: it lets the library move bytes, for all of them, until its
+//! own requests have ended, and then passes the turn on. As servers answer about in order, most threads
+//! receive what they asked for themselves. A connection used by one thread costs no more than that
+//! thread's own waiting.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
@@ -50,16 +52,17 @@ pub(super) struct Connection {
     minimum: u64,
     /// Length in bytes of each request of a large read.
     piece: u64,
-    turn: Mutex<Turn>,
-    passed: Condvar,
+    state: Mutex<State>,
     /// Ends the wait of the thread that has the turn.
     wake: OwnedFd,
 }
 
-/// Who is at the socket.
 #[derive(Default)]
-struct Turn {
+struct State {
+    /// Whether a thread has the turn.
     taken: bool,
+    /// The requests that have not ended.
+    requests: Vec<Request>,
     /// Why the connection was lost.
     loss: Option<Failure>,
 }
@@ -68,6 +71,16 @@ struct Turn {
 struct Request {
     cookie: Cookie,
     offset: u64,
+    caller: Arc<Caller>,
+}
+
+/// A thread that waits for its requests. Its fields change only while the state is locked.
+#[derive(Default)]
+struct Caller {
+    left: AtomicUsize,
+    failed: Mutex<Option<Failed>>,
+    /// Its requests have ended, or it is to take the turn.
+    called: Condvar,
 }
 
 impl Connection {
@@ -109,8 +122,7 @@ impl Connection {
             handle,
             minimum,
             piece: REQUEST.min(maximum - maximum % minimum),
-            turn: Mutex::default(),
-            passed: Condvar::new(),
+            state: Mutex::default(),
             wake,
         })
     }
@@ -147,96 +159,79 @@ impl Connection {
     /// Fills `buf`, which begins and ends where a request may.
     #[allow(unsafe_code)]
     fn read_whole(&self, buf: &mut [u8], offset: u64) -> Result<(), Failed> {
-        let mut requests = Vec::with_capacity(buf.len().div_ceil(self.piece as usize));
-        let mut unsent = None;
+        let caller = Arc::default();
+        let mut state = self.lock();
+        state.requests.reserve(buf.len().div_ceil(self.piece as usize));
         let mut at = offset;
         for piece in buf.chunks_mut(self.piece as usize) {
             let start: *mut MaybeUninit<u8> = piece.as_mut_ptr().cast();
             // SAFETY: `finish` below returns when the last of the requests has ended, and nothing between
             // here and there panics or looks at the buffer, which is borrowed for longer than that.
-            match unsafe { self.handle.start_read(start, piece.len(), at) } {
-                Ok(cookie) => requests.push(Request { cookie, offset: at }),
-                Err(failure) => {
-                    unsent = Some(Failed { offset: at, failure });
-                    break;
-                }
+            let sent = unsafe { self.handle.start_read(start, piece.len(), at) };
+            if !state.sent(&caller, at, sent) {
+                break;
             }
             at += piece.len() as u64;
         }
-        self.finish(requests, unsent)
+        self.finish(state, &caller)
     }
 
     /// Asks which parts of a range read as zeros. The first begins where the range does.
     pub(super) fn block_status(&self, offset: u64, length: u64) -> Result<Vec<Status>, Failed> {
+        let caller = Arc::default();
         let answer = Statuses::default();
-        match self.handle.start_block_status(offset, length, &answer) {
-            Ok(cookie) => self.finish(vec![Request { cookie, offset }], None)?,
-            Err(failure) => self.finish(Vec::new(), Some(Failed { offset, failure }))?,
-        }
-        Ok(std::mem::take(&mut *answer.lock().unwrap_or_else(PoisonError::into_inner)))
+        let mut state = self.lock();
+        state.sent(&caller, offset, self.handle.start_block_status(offset, length, &answer));
+        self.finish(state, &caller)?;
+        Ok(std::mem::take(&mut *lock(&answer)))
     }
 
-    /// Waits until each of the requests has ended. Gives the failure at the lowest offset.
-    fn finish(&self, mut requests: Vec<Request>, mut failed: Option<Failed>) -> Result<(), Failed> {
-        let mut turn = self.lock();
-        if turn.taken {
-            // Who has the turn may wait for less than what is to be moved now; and sending may have moved
-            // something of its own.
-            self.end_wait();
-        }
-        loop {
-            requests.retain(|request| match self.handle.completed(request.cookie) {
-                None => true,
-                Some(Ok(())) => false,
-                Some(Err(failure)) => {
-                    if failed.as_ref().is_none_or(|other| request.offset < other.offset) {
-                        failed = Some(Failed { offset: request.offset, failure });
-                    }
-                    false
-                }
-            });
-            if requests.is_empty() || self.handle.has_completed() {
-                self.passed.notify_all();
+    /// Waits until all requests of the caller have ended. Gives the failure at the lowest offset.
+    fn finish<'a>(&'a self, mut state: MutexGuard<'a, State>, caller: &Arc<Caller>) -> Result<(), Failed> {
+        let ended = loop {
+            let ended = state.retire(&self.handle, caller);
+            if caller.left.load(Ordering::Relaxed) == 0 {
+                break ended;
             }
-            if requests.is_empty() {
-                return match failed {
-                    Some(failed) => Err(self.explained(failed, &turn)),
-                    None => Ok(()),
-                };
-            }
-            if turn.taken {
-                turn = self.passed.wait(turn).unwrap_or_else(PoisonError::into_inner);
+            if !state.taken {
+                state.taken = true;
+                drop(state);
+                let moved = self.handle.turn(self.wake.as_fd(), -1);
+                state = self.lock();
+                state.taken = false;
+                state.note(moved, &self.handle);
                 continue;
             }
-            turn.taken = true;
-            drop(turn);
-            let moved = self.handle.turn(self.wake.as_fd(), -1);
-            turn = self.lock();
-            turn.taken = false;
-            if let Err(failure) = moved {
-                turn.loss.get_or_insert(failure);
+            // Who has the turn waits for something to read. It must hear of what it does not expect: that
+            // more is to be written, and that sending brought the end of its own requests.
+            if ended || self.handle.wants_to_write() {
+                self.end_wait();
             }
+            state = caller.called.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        match state.requests.first() {
+            _ if state.taken && ended => self.end_wait(),
+            Some(request) if !state.taken => request.caller.called.notify_one(),
+            _ => {}
+        }
+        let failed = lock(&caller.failed).take();
+        match failed {
+            None => Ok(()),
+            // Requests in flight on a connection that is lost fail with no more than that.
+            Some(failed) if self.handle.is_lost() => Err(Failed { failure: lost(&state), ..failed }),
+            Some(failed) => Err(failed),
         }
     }
 
     /// Fails where the server has gone though nothing was asked of it since.
     pub(super) fn check_alive(&self) -> Result<(), Failure> {
-        let mut turn = self.lock();
-        if turn.taken {
+        let mut state = self.lock();
+        if state.taken {
             return Ok(());
         }
-        if let Err(failure) = self.handle.turn(self.wake.as_fd(), 0) {
-            turn.loss.get_or_insert(failure);
-        }
-        if self.handle.is_lost() { Err(lost(&turn)) } else { Ok(()) }
-    }
-
-    /// Requests in flight on a connection that is lost fail with no more than that.
-    fn explained(&self, failed: Failed, turn: &Turn) -> Failed {
-        match self.handle.is_lost() {
-            true => Failed { failure: lost(turn), ..failed },
-            false => failed,
-        }
+        let moved = self.handle.turn(self.wake.as_fd(), 0);
+        state.note(moved, &self.handle);
+        if self.handle.is_lost() { Err(lost(&state)) } else { Ok(()) }
     }
 
     fn end_wait(&self) {
@@ -244,15 +239,78 @@ impl Connection {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
+}
+
+impl State {
+    /// Keeps a request that was sent, or why it was not; whether it was.
+    fn sent(&mut self, caller: &Arc<Caller>, offset: u64, sent: Result<Cookie, Failure>) -> bool {
+        match sent {
+            Ok(cookie) => {
+                caller.left.fetch_add(1, Ordering::Relaxed);
+                self.requests.push(Request { cookie, offset, caller: caller.clone() });
+                true
+            }
+            Err(failure) => {
+                caller.fail(offset, failure);
+                false
+            }
+        }
+    }
+
+    /// Keeps why the connection was lost, if it was.
+    fn note(&mut self, moved: Result<(), Failure>, handle: &Handle) {
+        if let Err(failure) = moved
+            && handle.is_lost()
+        {
+            self.loss.get_or_insert(failure);
+        }
+    }
+
+    /// Takes the requests that have ended, and calls the threads of which it was the last, but not
+    /// `caller`. Whether a request of another thread ended.
+    fn retire(&mut self, handle: &Handle, caller: &Arc<Caller>) -> bool {
+        let mut others = false;
+        while let Some((cookie, result)) = handle.take_completed() {
+            let Some(place) = self.requests.iter().position(|request| request.cookie == cookie) else {
+                continue;
+            };
+            let request = self.requests.remove(place);
+            if let Err(failure) = result {
+                request.caller.fail(request.offset, failure);
+            }
+            let was_last = request.caller.left.fetch_sub(1, Ordering::Relaxed) == 1;
+            if !Arc::ptr_eq(&request.caller, caller) {
+                others = true;
+                if was_last {
+                    request.caller.called.notify_one();
+                }
+            }
+        }
+        others
+    }
+}
+
+impl Caller {
+    /// Keeps a failure if it is the one at the lowest offset.
+    fn fail(&self, offset: u64, failure: Failure) {
+        let mut failed = lock(&self.failed);
+        if failed.as_ref().is_none_or(|other| offset < other.offset) {
+            *failed = Some(Failed { offset, failure });
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const CLOSED: &str = "the server closed the connection";
 
-fn lost(turn: &Turn) -> Failure {
-    let text = match &turn.loss {
+fn lost(state: &State) -> Failure {
+    let text = match &state.loss {
         Some(loss) => format!("the connection was lost: {}", loss.text),
         None => CLOSED.to_string(),
     };

@@ -213,11 +213,11 @@ impl Handle {
         // SAFETY: takes nothing.
         let raw = unsafe { (library.create)() };
         let handle = Handle { library, raw: NonNull::new(raw).ok_or_else(|| library.failure())? };
-        // SAFETY (all three): the handle is valid, the text ends with NUL.
+        // SAFETY: the handle is valid, the text ends with NUL.
         library.check(unsafe { (library.add_meta_context)(handle.raw(), BASE_ALLOCATION.as_ptr()) })?;
-        // SAFETY: as above. The buffers here are initialised already.
+        // SAFETY: the handle is valid. The buffers here are initialised already.
         library.check(unsafe { (library.set_pread_initialize)(handle.raw(), false) })?;
-        // SAFETY: as above. Certificates and keys are files; the address comes from the user.
+        // SAFETY: the handle is valid. Certificates and keys are files; the address comes from the user.
         library.check(unsafe { (library.set_uri_allow_local_file)(handle.raw(), true) })?;
         Ok(handle)
     }
@@ -255,7 +255,9 @@ impl Handle {
     /// Whether the connection has ended.
     pub(super) fn is_lost(&self) -> bool {
         // SAFETY: the handle is valid.
-        unsafe { (self.library.aio_is_dead)(self.raw()) != 0 || (self.library.aio_is_closed)(self.raw()) != 0 }
+        unsafe {
+            (self.library.aio_is_dead)(self.raw()) != 0 || (self.library.aio_is_closed)(self.raw()) != 0
+        }
     }
 
     /// Length in bytes of the export.
@@ -295,8 +297,8 @@ impl Handle {
     /// Sends a request to fill `length` bytes at `buffer` from `offset` of the export.
     ///
     /// # Safety
-    /// The memory is valid for writing, and nobody else touches it, until [`Handle::completed`] says
-    /// that the command ended, or the handle is dropped.
+    /// The memory is valid for writing, and nobody else touches it, until
+    /// [`Handle::take_completed`] gives the command, or the handle is dropped.
     #[allow(unsafe_code)]
     pub(super) unsafe fn start_read(
         &self,
@@ -305,9 +307,8 @@ impl Handle {
         offset: u64,
     ) -> Result<Cookie, Failure> {
         // SAFETY: the handle is valid; the memory is, by this function's own contract.
-        let cookie = unsafe {
-            (self.library.aio_pread)(self.raw(), buffer.cast(), length, offset, NO_COMPLETION, 0)
-        };
+        let cookie =
+            unsafe { (self.library.aio_pread)(self.raw(), buffer.cast(), length, offset, NO_COMPLETION, 0) };
         u64::try_from(cookie).map(Cookie).map_err(|_| self.library.failure())
     }
 
@@ -357,20 +358,19 @@ impl Handle {
         u64::try_from(cookie).map(Cookie).map_err(|_| self.library.failure())
     }
 
-    /// Whether a command has ended, and if so how. To be asked once more after `Some` is a mistake.
-    pub(super) fn completed(&self, cookie: Cookie) -> Option<Result<(), Failure>> {
+    /// Takes a command that has ended, and how it ended; `None` where none has.
+    pub(super) fn take_completed(&self) -> Option<(Cookie, Result<(), Failure>)> {
         // SAFETY: the handle is valid.
-        match unsafe { (self.library.aio_command_completed)(self.raw(), cookie.0) } {
-            0 => None,
-            -1 => Some(Err(self.library.failure())),
-            _ => Some(Ok(())),
-        }
+        let cookie = unsafe { (self.library.aio_peek_command_completed)(self.raw()) };
+        let cookie = u64::try_from(cookie).ok().filter(|&cookie| cookie > 0)?;
+        // SAFETY: as above.
+        let result = self.library.check(unsafe { (self.library.aio_command_completed)(self.raw(), cookie) });
+        Some((Cookie(cookie), result.map(|_| ())))
     }
 
-    /// Whether some command has ended that nobody asked for yet.
-    pub(super) fn has_completed(&self) -> bool {
-        // SAFETY: the handle is valid.
-        unsafe { (self.library.aio_peek_command_completed)(self.raw()) > 0 }
+    /// Whether something waits to be written.
+    pub(super) fn wants_to_write(&self) -> bool {
+        self.direction().write
     }
 
     /// Waits until the socket is ready for what the library wants to do with it, or the eventfd
@@ -379,7 +379,8 @@ impl Handle {
     /// Only one thread at a time may call this. Signals end the wait early.
     pub(super) fn turn(&self, wake: BorrowedFd<'_>, milliseconds: i32) -> Result<(), Failure> {
         let wanted = self.direction();
-        let events = if wanted.read { libc::POLLIN } else { 0 } | if wanted.write { libc::POLLOUT } else { 0 };
+        let events =
+            if wanted.read { libc::POLLIN } else { 0 } | if wanted.write { libc::POLLOUT } else { 0 };
         // SAFETY: the handle is valid. A lost connection has no descriptor, -1, which poll passes over.
         let socket: RawFd = unsafe { (self.library.aio_get_fd)(self.raw()) };
         let mut polled = [

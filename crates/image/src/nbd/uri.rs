@@ -57,7 +57,13 @@ mod tests {
 
     #[test]
     fn passwords_are_refused_and_not_shown() {
-        for good in ["nbd://host:10809/a:b@c", "nbds://alice@host", "nbd://[::1]:10809/", "nbd://", "nbd+unix:///?socket=/a:b@c"] {
+        for good in [
+            "nbd://host:10809/a:b@c",
+            "nbds://alice@host",
+            "nbd://[::1]:10809/",
+            "nbd://",
+            "nbd+unix:///?socket=/a:b@c",
+        ] {
             assert_eq!(checked(OsStr::new(good)).unwrap().as_bytes(), good.as_bytes());
         }
         let error = checked(OsStr::new("nbds://alice:se@cret@host:1/export")).unwrap_err().to_string();

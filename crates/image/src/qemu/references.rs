@@ -1,0 +1,383 @@
+//! Which other files an image makes QEMU open, found before QEMU sees the image.
+//!
+//! What is found is at least what QEMU finds, whose parsers take much that is malformed: where this one is
+//! not sure, it takes a name for a reference. What QEMU would read wrongly without a word, an image that
+//! needs a parent of which QEMU knows nothing, is refused.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Follow, Format, Operation, START_LEN};
+
+/// The most files that one image may consist of.
+const MOST_FILES: usize = 4096;
+
+/// The longest name in bytes.
+const LONGEST_NAME: usize = 4095;
+
+/// A file that another names.
+#[derive(Debug, PartialEq, Eq)]
+struct Reference {
+    /// What it is to the other.
+    role: &'static str,
+    /// As it is stored.
+    name: Vec<u8>,
+    kind: Kind,
+}
+
+/// What QEMU takes another file for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Bytes that are only read.
+    Bytes,
+    /// A part of a VMDK image, which may have parts of its own.
+    Part,
+    /// An image of this format if it looks like one, else of whatever it looks like.
+    Image(Format),
+}
+
+/// Checks that an image makes QEMU open no file but those that may be followed.
+///
+/// # Errors
+/// [`Error::Reference`] for one that may not, [`Error::Refused`] for an image that QEMU misreads,
+/// [`Error::Io`] where a file cannot be read.
+pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    let mut found = vec![(path.to_path_buf(), format)];
+    while let Some((path, format)) = found.pop() {
+        let file = File::open(&path).map_err(|error| Error::io(&path, Operation::Open, error))?;
+        let bytes = Bytes { path: &path, file: &file };
+        if let Some(what) = misread(&bytes, format)? {
+            return Err(Error::Refused { path, what: what.to_string() });
+        }
+        if follow == Follow::Any {
+            continue;
+        }
+        for reference in references(&bytes, format)? {
+            let refused = |why: &str| Error::Reference {
+                path: path.clone(),
+                role: reference.role,
+                reference: OsString::from_vec(reference.name.clone()),
+                why: why.to_string(),
+            };
+            if follow == Follow::None {
+                return Err(refused("other files are not followed (--follow none)"));
+            }
+            let (target, inside) = located(&path, &reference.name).map_err(|error| match error {
+                Some(error) => refused(&error.to_string()),
+                None => refused("a name of a protocol is not followed (but with --follow any)"),
+            })?;
+            if !inside {
+                return Err(refused("is outside the image's folder (--follow any follows it)"));
+            }
+            if !seen.insert(target.clone()) {
+                continue;
+            }
+            if seen.len() > MOST_FILES {
+                return Err(refused("too many files"));
+            }
+            match reference.kind {
+                Kind::Bytes => {}
+                Kind::Part => found.push((target, Format::Vmdk)),
+                Kind::Image(format) if looks_like(&target, format)? => found.push((target, format)),
+                Kind::Image(_) => {
+                    return Err(refused(
+                        "its format is not recorded, and is not guessed (but with --follow any)",
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a name in the file `path` leads, joined as QEMU joins it, and whether that is a regular file in
+/// the file's folder or below. An error of `None`: the name is no path.
+fn located(path: &Path, name: &[u8]) -> Result<(PathBuf, bool), Option<io::Error>> {
+    if name.iter().find(|byte| b":/".contains(byte)) == Some(&b':') {
+        return Err(None);
+    }
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let target = folder.join(OsStr::from_bytes(name));
+    let resolved = target.canonicalize().map_err(Some)?;
+    let inside = resolved.starts_with(folder.canonicalize().map_err(Some)?) && resolved.is_file();
+    Ok((target, inside))
+}
+
+fn looks_like(path: &Path, format: Format) -> Result<bool, Error> {
+    let file = File::open(path).map_err(|error| Error::io(path, Operation::Open, error))?;
+    let start = Bytes { path, file: &file }.at(0, START_LEN)?;
+    Ok(Format::probe_start(&start) == format)
+}
+
+/// What QEMU would get wrong without a word.
+fn misread(bytes: &Bytes<'_>, format: Format) -> Result<Option<&'static str>, Error> {
+    const DIFFERENCING: &str = "is a differencing image, which needs a parent that QEMU does not read";
+    let needs_parent = match format {
+        Format::Vpc => vhd_needs_parent(bytes)?,
+        Format::Vhdx => vhdx_needs_parent(bytes)?,
+        _ => false,
+    };
+    Ok(needs_parent.then_some(DIFFERENCING))
+}
+
+/// The files that a file of this format names.
+fn references(bytes: &Bytes<'_>, format: Format) -> Result<Vec<Reference>, Error> {
+    match format {
+        Format::Vmdk => vmdk(bytes),
+        Format::Qed => qed(bytes),
+        Format::Qcow => qcow(bytes),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// VMDK: the file is a description in words, or sparse data with a description inside.
+fn vmdk(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
+    /// Where and how long QEMU looks for the parent's name in sparse data.
+    const PARENT_AT: u64 = 0x200;
+    const PARENT_LEN: usize = 20 * 512;
+    /// How much of a description QEMU reads.
+    const DESCRIPTION_LEN: usize = 1 << 20;
+    let start = bytes.at(0, 64)?;
+    let mut found = Vec::new();
+    if start.starts_with(b"KDMV") || start.starts_with(b"COWD") {
+        parents(&bytes.at(PARENT_AT, PARENT_LEN)?, &mut found);
+        let capacity = little(&start, 12, 8);
+        // Sparse data of no capacity is a description somewhere else.
+        if start.starts_with(b"KDMV") && capacity == 0 {
+            let description = bytes.at(little(&start, 28, 8).saturating_mul(512), DESCRIPTION_LEN)?;
+            parents(&description, &mut found);
+            parts(&description, &mut found);
+        }
+    } else {
+        let description = bytes.at(0, DESCRIPTION_LEN)?;
+        parents(&description, &mut found);
+        parts(&description, &mut found);
+    }
+    Ok(found)
+}
+
+/// The parents that a description of VMDK names: `parentFileNameHint="NAME"`.
+fn parents(description: &[u8], found: &mut Vec<Reference>) {
+    const KEY: &[u8] = b"parentFileNameHint";
+    for place in places(description, KEY) {
+        // QEMU takes whatever the two bytes after the key are for `="`.
+        let Some(rest) = description.get(place + KEY.len() + 2..) else { continue };
+        if let Some(end) = rest.iter().position(|&byte| byte == b'"') {
+            let name = rest[..end.min(LONGEST_NAME)].to_vec();
+            found.push(Reference { role: "backing file", name, kind: Kind::Image(Format::Vmdk) });
+        }
+    }
+}
+
+/// The parts that a description of VMDK names: `RW 63 SPARSE "NAME"`, however it is broken into lines.
+fn parts(description: &[u8], found: &mut Vec<Reference>) {
+    /// The longest name that QEMU reads; it cuts others.
+    const LONGEST: usize = 511;
+    for place in places(description, b"\"") {
+        let before = &description[..place];
+        let word = before.trim_ascii_end();
+        let kind = match word {
+            _ if word.len() == before.len() => continue,
+            _ if word.ends_with(b"FLAT") || word.ends_with(b"VMFS") => Kind::Bytes,
+            _ if word.ends_with(b"SPARSE") => Kind::Part,
+            _ => continue,
+        };
+        let rest = &description[place + 1..];
+        let end = rest.iter().position(|byte| b"\"\r\n\0".contains(byte)).unwrap_or(rest.len());
+        found.push(Reference { role: "extent", name: rest[..end.min(LONGEST)].to_vec(), kind });
+    }
+}
+
+/// QED: the header has the place of the backing file's name.
+fn qed(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
+    const HAS_BACKING: u64 = 1;
+    const BACKING_IS_RAW: u64 = 4;
+    let header = bytes.at(0, 64)?;
+    let features = little(&header, 16, 8);
+    if header.len() < 64 || features & HAS_BACKING == 0 {
+        return Ok(Vec::new());
+    }
+    let name = bytes.at(little(&header, 56, 4), (little(&header, 60, 4) as usize).min(LONGEST_NAME))?;
+    let kind = if features & BACKING_IS_RAW != 0 { Kind::Bytes } else { Kind::Image(Format::Qed) };
+    Ok(vec![Reference { role: "backing file", name, kind }])
+}
+
+/// The first version of qcow: the same.
+fn qcow(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
+    let header = bytes.at(0, 20)?;
+    let place = big(&header, 8, 8);
+    if place == 0 {
+        return Ok(Vec::new());
+    }
+    let name = bytes.at(place, (big(&header, 16, 4) as usize).min(LONGEST_NAME))?;
+    Ok(vec![Reference { role: "backing file", name, kind: Kind::Image(Format::Qcow) }])
+}
+
+/// Whether a VHD is one of differences: the type in its footer, which sparse ones have at the start too.
+fn vhd_needs_parent(bytes: &Bytes<'_>) -> Result<bool, Error> {
+    const DIFFERENCING: u64 = 4;
+    let length = bytes.length()?;
+    for place in [0, length.saturating_sub(512), length.saturating_sub(511)] {
+        let footer = bytes.at(place, 64)?;
+        if footer.starts_with(b"conectix") && big(&footer, 60, 4) == DIFFERENCING {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a VHDX is one of differences: a flag among its metadata, which the table of regions leads to.
+fn vhdx_needs_parent(bytes: &Bytes<'_>) -> Result<bool, Error> {
+    const REGIONS_AT: u64 = 192 << 10;
+    const METADATA: [u8; 16] = *b"\x06\xa2\x7c\x8b\x90\x47\x9a\x4b\xb8\xfe\x57\x5f\x05\x0f\x88\x6e";
+    const FILE_PARAMETERS: [u8; 16] = *b"\x37\x67\xa1\xca\x36\xfa\x43\x4d\xb3\xb6\x33\xf0\xaa\x44\xe7\x6b";
+    const HAS_PARENT: u64 = 2;
+    /// Both tables are this long.
+    const TABLE_LEN: usize = 64 << 10;
+    let entry = |table: &[u8], header: usize, id: &[u8]| -> Option<[u64; 2]> {
+        let found = table.get(header..)?.chunks_exact(32).find(|entry| entry.starts_with(id))?;
+        Some([little(found, 16, 8), little(found, 16, 4)])
+    };
+    let regions = bytes.at(REGIONS_AT, TABLE_LEN)?;
+    let Some([metadata, _]) = entry(&regions, 16, &METADATA) else { return Ok(false) };
+    let items = bytes.at(metadata, TABLE_LEN)?;
+    let Some([_, item]) = entry(&items, 32, &FILE_PARAMETERS) else { return Ok(false) };
+    let parameters = bytes.at(metadata.saturating_add(item), 8)?;
+    Ok(little(&parameters, 4, 4) & HAS_PARENT != 0)
+}
+
+/// A file of which some bytes are looked at.
+struct Bytes<'a> {
+    path: &'a Path,
+    file: &'a File,
+}
+
+impl Bytes<'_> {
+    /// Up to `length` bytes at `offset`; fewer at the end of the file.
+    fn at(&self, offset: u64, length: usize) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; length];
+        let mut done = 0;
+        while done < length {
+            // No file reaches so far.
+            let Some(place) = offset.checked_add(done as u64).filter(|&place| place < i64::MAX as u64) else {
+                break;
+            };
+            match self.file.read_at(&mut bytes[done..], place) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io_at(self.path, Operation::Read, place, error)),
+            }
+        }
+        bytes.truncate(done);
+        Ok(bytes)
+    }
+
+    fn length(&self) -> Result<u64, Error> {
+        let end = rustix::fs::seek(self.file, rustix::fs::SeekFrom::End(0));
+        end.map_err(|error| Error::io(self.path, Operation::Stat, error.into()))
+    }
+}
+
+/// Every place where `what` begins.
+fn places<'a>(text: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    text.windows(what.len()).enumerate().filter(move |(_, window)| *window == what).map(|(place, _)| place)
+}
+
+/// The little-endian number of `length` bytes at `place`, 0 where there is none.
+fn little(bytes: &[u8], place: usize, length: usize) -> u64 {
+    let bytes = bytes.get(place..place + length).unwrap_or(&[]);
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// The big-endian number of `length` bytes at `place`, 0 where there is none.
+fn big(bytes: &[u8], place: usize, length: usize) -> u64 {
+    let bytes = bytes.get(place..place + length).unwrap_or(&[]);
+    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        parents(text.as_bytes(), &mut found);
+        parts(text.as_bytes(), &mut found);
+        found.into_iter().map(|reference| String::from_utf8(reference.name).unwrap()).collect()
+    }
+
+    #[test]
+    fn descriptions_are_read_no_less_freely_than_by_qemu() {
+        assert_eq!(
+            names("CID=1\ncreateType=\"monolithicFlat\"\nRW 63 FLAT \"a-flat.vmdk\" 0\n"),
+            ["a-flat.vmdk"]
+        );
+        assert_eq!(names("RW\n63\n SPARSE\t\"a\rb"), ["a"]);
+        // A quotation mark before hides nothing.
+        assert_eq!(names("x=\"\nRW 63 FLAT \"/etc/passwd\" 0"), ["/etc/passwd"]);
+        assert_eq!(names("RW 63FLAT \"a\" 0\nRW 4 VMFSSPARSE \"b\"\nRW 4 SESPARSE \"c\"\n"), ["a", "b", "c"]);
+        assert_eq!(names("parentFileNameHint=\"/p\"\nparentFileNameHint  q\""), ["/p", "q"]);
+        assert_eq!(
+            names("RW 63 ZERO\nddb.uuid = \"60 00\"\nadapterType=\"ide\"\nname=\"x FLAT\"\n"),
+            [""; 0]
+        );
+        assert_eq!(names(&format!("RW 1 FLAT \"{}", "n".repeat(600))), ["n".repeat(511)]);
+        assert_eq!(names("parentFileNameHint"), [""; 0]);
+    }
+
+    #[test]
+    fn names_are_located_from_the_file_that_has_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        for file in [folder.path().join("outside"), inner.join("image"), inner.join("part")] {
+            std::fs::write(file, b"").unwrap();
+        }
+        std::os::unix::fs::symlink("../outside", inner.join("link")).unwrap();
+        let image = inner.join("image");
+        let located = |name: &str| located(&image, name.as_bytes());
+        assert!(located("part").unwrap().1);
+        assert!(located("../inner/part").unwrap().1);
+        assert!(located(inner.join("part").to_str().unwrap()).unwrap().1);
+        for outside in ["../outside", "link", "/dev/null", "."] {
+            assert!(!located(outside).unwrap().1, "{outside}");
+        }
+        for protocol in ["nbd:localhost:1", "json:{}", "nbd://h/"] {
+            assert!(matches!(located(protocol), Err(None)), "{protocol}");
+        }
+        assert!(matches!(located("absent"), Err(Some(_))));
+    }
+
+    #[test]
+    fn hostile_numbers_are_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        for (format, start) in [
+            (Format::Vmdk, &b"KDMV"[..]),
+            (Format::Qed, b"QED\0"),
+            (Format::Qcow, b"QFI\xfb\0\0\0\x01"),
+            (Format::Vpc, b"conectix"),
+            (Format::Vhdx, b"vhdxfile"),
+        ] {
+            for fill in [0, 0xff] {
+                for length in [0, 1, 8, 63, 64, 512, 200 << 10] {
+                    let mut bytes = vec![fill; length];
+                    let count = start.len().min(length);
+                    bytes[..count].copy_from_slice(&start[..count]);
+                    std::fs::write(&path, &bytes).unwrap();
+                    let _ = check(&path, format, Follow::SameDir);
+                }
+            }
+        }
+    }
+}
