@@ -57,7 +57,9 @@ fn unreadable_files_are_not_read() {
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     for (program, arguments, code) in [(VERISUM, &["image", "sum"][..], 3), (BLKSUM, &[], 1)] {
         let copy = folder.path().join(program.rsplit('/').next().unwrap());
-        fs::copy(program, &copy).unwrap();
+        // By another process: a program cannot be started while a file of it is open for writing, and other
+        // tests start children that would inherit one from here.
+        assert!(command("cp").arg(program).arg(&copy).status().unwrap().success());
         let mut command = command(setpriv.to_str().unwrap());
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
         let ended = Ended::of(command.args(arguments).arg(name).output().unwrap());
@@ -81,7 +83,7 @@ fn a_read_error_in_the_middle_leaves_no_value() {
 }
 
 #[test]
-fn containers_that_are_not_decoded_are_refused_rather_than_hashed_as_raw() {
+fn containers_that_cannot_be_decoded_are_errors_and_not_raw() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
     let name = path.to_str().unwrap();
@@ -89,8 +91,12 @@ fn containers_that_are_not_decoded_are_refused_rather_than_hashed_as_raw() {
     for (magic, format) in formats {
         fs::write(&path, [magic, &[1; 2000]].concat()).unwrap();
         let hint = "(--format raw hashes the bytes of the file itself)";
-        let message = format!("open: {format} images are not supported yet");
-        image_sum([name]).failed(3, &format!("verisum: {name}: {message} {hint}"));
+        if require_tool("qemu-nbd").is_some() {
+            let ended = image_sum([name]);
+            // Why is for QEMU to say.
+            assert!(ended.stderr.starts_with(&format!("verisum: {name}: open: ")), "{ended:?}");
+            assert_eq!((ended.code, ended.out(), ended.stderr.lines().count()), (Some(3), "", 1));
+        }
         let piped = with_pipe(command(VERISUM).args(["image", "sum"]), &fs::read(&path).unwrap());
         let pipe =
             format!("verisum: standard input: open: {format} images cannot be read from a pipe {hint}");
@@ -104,9 +110,19 @@ fn containers_that_are_not_decoded_are_refused_rather_than_hashed_as_raw() {
     let message = format!("{name}: open at 20: cluster size of 2^16843009 bytes");
     image_sum([name]).failed(3, &format!("verisum: {message}"));
     blksum([name]).failed(1, &format!("blksum: {message}"));
-    blksum(["nbd://localhost/x"]).failed(1, "blksum: nbd://localhost/x: open: NBD is not supported yet");
-    let address = "nbd+unix:///?socket=/s";
-    image_sum([address]).failed(3, &format!("verisum: {address}: open: NBD is not supported yet"));
+}
+
+#[test]
+fn addresses_without_a_server_are_errors() {
+    let address = "nbd+unix:///?socket=/nonexistent";
+    let message = format!("{address}: open: connect: No such file or directory");
+    blksum([address]).failed(1, &format!("blksum: {message}"));
+    image_sum([address]).failed(3, &format!("verisum: {message}"));
+    let message = "nbd://alice:...@localhost/: open: an NBD address has no password (keys are in a file: \
+                   tls-psk-file=FILE)";
+    image_sum(["nbd://alice:secret@localhost/"]).failed(3, &format!("verisum: {message}"));
+    let message = format!("{address}: open: what an NBD server exports is raw, without snapshots");
+    image_sum(["--format=vdi", address]).failed(3, &format!("verisum: {message}"));
 }
 
 #[test]

@@ -117,7 +117,11 @@ fn decoded(
             Err(Error::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })
         }
         (Format::Qcow2, _) => qcow2::open(bytes, path, named, options),
-        (format, _) => qemu::open(path, format, options),
+        (format, _) if named => qemu::open(path, format, options),
+        (format, _) => {
+            let what = format!("{format} images on standard input are not read: give the name of the file");
+            Err(Error::Refused { path: path.to_path_buf(), what })
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod libnbd;
 mod pool;
 mod uri;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::io;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
@@ -72,26 +72,26 @@ impl NbdImage {
         let first = Connection::open(library, Address::Uri(&address), PATIENCE)
             .map_err(|failure| failed(path, Operation::Open, None, failure))?;
         let size = first.size();
-        let connect = move |_| another(library, Address::Uri(&address), size);
+        let connect = move || another(library, &address, size);
         let limit = if first.handle().can_multi_conn() { MOST } else { 1 };
-        let pool = Pool::new(first, limit, Vec::new(), Box::new(connect));
+        let pool = Pool::new(vec![first], limit, Box::new(connect));
         Ok(NbdImage::new(path, pool, size, options.sector_padding))
     }
 
-    /// Speaks with a server over sockets that are connected to it, one for each connection that there may
-    /// be. Errors call the server `path`.
-    pub(crate) fn over(mut sockets: Vec<UnixStream>, path: &Path) -> Result<NbdImage, Error> {
+    /// Speaks with a server over sockets that are connected to it: all at once, as servers do not wait long
+    /// for those who connected to say what they want. Errors call the server `path`.
+    pub(crate) fn over(sockets: Vec<UnixStream>, path: &Path) -> Result<NbdImage, Error> {
         let library = load(path)?;
+        let no_more = || Failure { errno: libc::ENOTCONN, text: "there are no more sockets".to_string() };
+        let connections: Result<Vec<_>, _> = sockets
+            .into_iter()
+            .map(|socket| Connection::open(library, Address::Socket(socket), PATIENCE))
+            .collect();
         let fail = |failure| failed(path, Operation::Open, None, failure);
-        let no_socket = || Failure { errno: libc::ENOTCONN, text: String::new() };
-        let limit = sockets.len();
-        let first = sockets.pop().ok_or_else(no_socket).map_err(fail)?;
-        let first = Connection::open(library, Address::Socket(first), PATIENCE).map_err(fail)?;
-        let size = first.size();
-        let connect = move |socket: Option<UnixStream>| {
-            another(library, Address::Socket(socket.ok_or_else(no_socket)?), size)
-        };
-        let pool = Pool::new(first, limit, sockets, Box::new(connect));
+        let connections = connections.map_err(fail)?;
+        let size = connections.first().ok_or_else(|| fail(no_more()))?.size();
+        let limit = connections.len();
+        let pool = Pool::new(connections, limit, Box::new(move || Err(no_more())));
         Ok(NbdImage::new(path, pool, size, false))
     }
 
@@ -216,8 +216,8 @@ fn load(path: &Path) -> Result<&'static LibNbd, Error> {
 }
 
 /// Opens one more connection to the server of an export of `size` bytes.
-fn another(library: &'static LibNbd, address: Address<'_>, size: u64) -> Result<Connection, Failure> {
-    let connection = Connection::open(library, address, LITTLE_PATIENCE)?;
+fn another(library: &'static LibNbd, uri: &CStr, size: u64) -> Result<Connection, Failure> {
+    let connection = Connection::open(library, Address::Uri(uri), LITTLE_PATIENCE)?;
     if connection.size() != size {
         return Err(Failure { errno: 0, text: "another size than before".to_string() });
     }

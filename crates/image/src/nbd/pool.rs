@@ -1,7 +1,6 @@
 //! The connections of one image: one for each thread that reads at the same time, if the server allows.
 
 use std::ops::Deref;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::connection::Connection;
@@ -11,7 +10,7 @@ use super::libnbd::Failure;
 pub(super) const MOST: usize = 16;
 
 /// Opens one more connection.
-pub(super) type Connect = Box<dyn Fn(Option<UnixStream>) -> Result<Connection, Failure> + Send + Sync>;
+pub(super) type Connect = Box<dyn Fn() -> Result<Connection, Failure> + Send + Sync>;
 
 pub(super) struct Pool {
     connect: Connect,
@@ -20,8 +19,6 @@ pub(super) struct Pool {
 
 struct State {
     connections: Vec<Member>,
-    /// Sockets that are connected already, for connections to come.
-    sockets: Vec<UnixStream>,
     /// How many connections there may be; falls where opening another fails.
     limit: usize,
     /// Threads that are opening one.
@@ -43,10 +40,10 @@ pub(super) struct Lease<'a> {
 }
 
 impl Pool {
-    /// Keeps `first`, and up to `limit` connections in all.
-    pub(super) fn new(first: Connection, limit: usize, sockets: Vec<UnixStream>, connect: Connect) -> Pool {
-        let connections = vec![Member { connection: Arc::new(first), users: 0 }];
-        let state = State { connections, sockets, limit, opening: 0, next: 0 };
+    /// Keeps the connections that there are, at least one, and opens more up to `limit`.
+    pub(super) fn new(connections: Vec<Connection>, limit: usize, connect: Connect) -> Pool {
+        let members = connections.into_iter().map(|one| Member { connection: Arc::new(one), users: 0 });
+        let state = State { connections: members.collect(), limit, opening: 0, next: 0 };
         Pool { connect, state: Mutex::new(state) }
     }
 
@@ -62,9 +59,8 @@ impl Pool {
             return self.lease(&mut state, least);
         }
         state.opening += 1;
-        let socket = state.sockets.pop();
         drop(state);
-        let opened = (self.connect)(socket);
+        let opened = (self.connect)();
         let mut state = self.lock();
         state.opening -= 1;
         match opened {

@@ -39,6 +39,10 @@ struct QemuImage {
 ///
 /// Its files are read through the page cache.
 pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result<Box<dyn Image>, Error> {
+    // What these refer to is not known here.
+    if matches!(format, Format::Raw | Format::Qcow2) {
+        return Err(Error::Unsupported { path: path.to_path_buf(), format });
+    }
     if options.snapshot.is_some() {
         let what = format!("snapshots inside {format} images are not read");
         return Err(Error::Refused { path: path.to_path_buf(), what });

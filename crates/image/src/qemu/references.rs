@@ -73,7 +73,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
                 None => refused("a name of a protocol is not followed (but with --follow any)"),
             })?;
             if !inside {
-                return Err(refused("is outside the image's folder (--follow any follows it)"));
+                return Err(refused("is no file in the image's folder (--follow any follows it)"));
             }
             if !seen.insert(target.clone()) {
                 continue;
