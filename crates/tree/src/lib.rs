@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod check;
 mod control;
 mod engine;
 mod error;

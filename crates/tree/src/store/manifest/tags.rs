@@ -41,7 +41,7 @@ static KEYWORDS: &[(&str, &str)] = &[
 static COLUMNS: &[&str] = &["md5", "sha1", "sha256", "whirlpool"];
 
 /// How a digest is called in a tagged line.
-pub(super) fn tag(id: &str) -> Cow<'static, str> {
+pub fn tag(id: &str) -> Cow<'static, str> {
     match TAGS.iter().find(|(known, _)| *known == id) {
         Some((_, tag)) => Cow::Borrowed(tag),
         // `openssl:NAME` is nobody else's name, and is written as verisum takes it.
@@ -75,11 +75,6 @@ pub(super) fn from_keyword(keyword: &[u8]) -> Option<&'static str> {
 /// Whether hashdeep has a column for a digest.
 pub(super) fn is_column(id: &str) -> bool {
     COLUMNS.contains(&id)
-}
-
-/// The end of the name of a bag's manifest.
-pub(super) fn from_bag(name: &str) -> Option<&'static str> {
-    Algorithm::find(name).filter(|algorithm| algorithm.bits > 0).map(|algorithm| algorithm.id)
 }
 
 #[cfg(test)]

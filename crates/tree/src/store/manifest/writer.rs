@@ -149,7 +149,8 @@ impl Writer {
             Format::Gnu => self.gnu(out, item),
             Format::Bsd => self.bsd(out, item),
             Format::Sfv => {
-                if item.name.starts_with(b";") {
+                // Else it would be a comment.
+                if item.name.starts_with(b";") || item.name.starts_with(b"#") {
                     out.extend_from_slice(b"./");
                 }
                 out.extend_from_slice(item.name);

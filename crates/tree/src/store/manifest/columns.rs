@@ -1,0 +1,145 @@
+//! SFV (`NAME CRC`), RHash's `NAME  HEX  HEX`, and hashdeep's rows.
+
+use std::borrow::Cow;
+
+use super::coreutils::is_blank;
+use super::guess::Guess;
+use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::tags;
+
+/// `NAME CRC`, or a name and several numbers two blanks apart, as RHash prints them.
+pub(super) fn sfv(line: &[u8], guess: &Guess) -> Result<Listed, Bad> {
+    let mut rest = trim_end(line);
+    let mut claims = Vec::new();
+    loop {
+        let Some(blank) = rest.iter().rposition(|byte| is_blank(*byte)) else { break };
+        // One blank is part of a name as soon as there is a number.
+        if !claims.is_empty() && (blank == 0 || !is_blank(rest[blank - 1])) {
+            break;
+        }
+        let claim = (|| {
+            let digest = hexadecimal(&rest[blank + 1..])?;
+            let (algorithm, assumed) = guess.of(rest.len() - blank - 1)?;
+            Some(Claim { algorithm, digest, assumed })
+        })();
+        let Some(claim) = claim else { break };
+        claims.insert(0, claim);
+        rest = trim_end(&rest[..blank]);
+    }
+    if claims.is_empty() || rest.is_empty() || rest.contains(&0) {
+        return Err(Bad::Malformed);
+    }
+    Ok(Listed { name: rest.to_vec(), claims, ..Listed::default() })
+}
+
+fn trim_end(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().rev().take_while(|byte| is_blank(**byte)).count();
+    &text[..text.len() - blanks]
+}
+
+/// The columns of a hashdeep file.
+#[derive(Clone, Debug)]
+pub(super) struct Hashdeep {
+    columns: Vec<Column>,
+}
+
+#[derive(Clone, Debug)]
+enum Column {
+    Size,
+    Digest(Cow<'static, str>),
+    /// A digest that nobody here knows.
+    Other,
+}
+
+/// The line that every hashdeep file begins with.
+pub(super) const HASHDEEP: &[u8] = b"%%%% HASHDEEP-1.0";
+
+impl Hashdeep {
+    /// From the line `%%%% size,md5,sha256,filename`; none if it is not one.
+    pub(super) fn from_header(line: &[u8]) -> Option<Hashdeep> {
+        let text = std::str::from_utf8(line.strip_prefix(b"%%%%")?).ok()?;
+        let mut names: Vec<&str> = text.trim().split(',').map(str::trim).collect();
+        if names.pop()? != "filename" {
+            return None;
+        }
+        let column = |name: &str| match (name, tags::from_tag(name)) {
+            ("size", _) => Column::Size,
+            (_, Some(id)) => Column::Digest(id),
+            _ => Column::Other,
+        };
+        Some(Hashdeep { columns: names.into_iter().map(column).collect() })
+    }
+
+    /// A row.
+    pub(super) fn parse(&self, line: &[u8]) -> Result<Listed, Bad> {
+        let mut listed = Listed::default();
+        let mut rest = line;
+        for column in &self.columns {
+            let comma = rest.iter().position(|byte| *byte == b',').ok_or(Bad::Malformed)?;
+            let value = &rest[..comma];
+            rest = &rest[comma + 1..];
+            match column {
+                Column::Size => listed.size = Some(decimal(value).ok_or(Bad::Malformed)?),
+                Column::Digest(id) => {
+                    let digest = hexadecimal(value).ok_or(Bad::Malformed)?;
+                    if super::guess::digits(id) != Some(value.len()) {
+                        return Err(Bad::Malformed);
+                    }
+                    listed.claims.push(Claim { algorithm: id.clone(), digest, assumed: false });
+                }
+                Column::Other => {}
+            }
+        }
+        if rest.is_empty() || rest.contains(&0) {
+            return Err(Bad::Malformed);
+        }
+        if listed.claims.is_empty() {
+            return Err(Bad::UnknownDigest);
+        }
+        listed.name = rest.to_vec();
+        Ok(listed)
+    }
+}
+
+/// A number in decimal digits and nothing else.
+pub(super) fn decimal(text: &[u8]) -> Option<u64> {
+    if !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
+
+    #[test]
+    fn names_come_first_in_sfv() {
+        let parse = |line: &str| sfv(line.as_bytes(), &Guess::default());
+        let crc = parse("a 12345678 352441C2").unwrap();
+        assert_eq!(crc.name, b"a 12345678");
+        assert_eq!(crc.claims[0].algorithm, "crc32");
+        assert_eq!(crc.claims[0].digest.to_string(), "352441c2");
+        let both = parse(&format!("a b  {MD5}  352441c2")).unwrap();
+        assert_eq!(both.name, b"a b");
+        assert_eq!(both.claims.len(), 2);
+        assert_eq!(both.claims[0].algorithm, "md5");
+        for line in ["", "a", "352441c2", " 352441c2", "a 352441c", "a g52441c2"] {
+            assert_eq!(parse(line), Err(Bad::Malformed), "{line}");
+        }
+    }
+
+    #[test]
+    fn names_of_hashdeep_hold_commas() {
+        let rows = Hashdeep::from_header(b"%%%% size,md5,tiger,filename").unwrap();
+        let row = rows.parse(format!("3,{MD5},00,a,b").as_bytes()).unwrap();
+        assert_eq!((row.name.as_slice(), row.size), (&b"a,b"[..], Some(3)));
+        assert_eq!(row.claims.len(), 1);
+        for line in ["", "3", "3,", "x,00,00,a", &format!("3,{MD5},00,"), &format!("3,{MD5}00,00,a")] {
+            assert_eq!(rows.parse(line.as_bytes()), Err(Bad::Malformed), "{line}");
+        }
+        assert!(Hashdeep::from_header(b"%%%% HASHDEEP-1.0").is_none());
+    }
+}

@@ -1,0 +1,263 @@
+//! Lines of `HEX  NAME` and `TAG (NAME) = HEX`, as the programs of the coreutils take them, and the
+//! dialects of OpenSSL, xxhsum and b3sum.
+
+use std::borrow::Cow;
+
+use super::escape;
+use super::guess::Guess;
+use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::tags;
+
+/// What a line may be.
+#[derive(Clone, Debug)]
+pub(super) enum Accept {
+    /// Any digest; bare numbers by guess.
+    Any(Guess),
+    /// What `md5sum -c` and its likes take: one digest by the one tag, or bare.
+    Only {
+        /// The digest's id.
+        id: Cow<'static, str>,
+        /// The tag before `(NAME)`.
+        tag: Cow<'static, str>,
+        /// Hexadecimal digits of a bare number.
+        digits: usize,
+    },
+    /// What `cksum -c` takes without `-a`: any digest, with its tag.
+    Tagged,
+}
+
+/// Takes lines apart. It remembers whether bare numbers stand before one blank or before two characters:
+/// the coreutils let a list have one of them only, so that nobody renames a file by a blank.
+#[derive(Clone, Debug)]
+pub(super) struct Lines {
+    accept: Accept,
+    one_blank: Option<bool>,
+    /// Names are as they are, even after a backslash.
+    raw: bool,
+}
+
+impl Lines {
+    pub(super) fn new(accept: Accept, raw: bool) -> Lines {
+        Lines { accept, one_blank: None, raw }
+    }
+
+    /// The line without its end.
+    pub(super) fn parse(&mut self, line: &[u8]) -> Result<Listed, Bad> {
+        let blanks = line.iter().take_while(|byte| is_blank(**byte)).count();
+        let mut rest = &line[blanks..];
+        let escaped = !self.raw && rest.first() == Some(&b'\\');
+        if escaped {
+            rest = &rest[1..];
+        }
+        match self.tagged(rest, escaped) {
+            Some(result) => result,
+            None if matches!(self.accept, Accept::Tagged) => Err(Bad::Malformed),
+            None => self.bare(rest, escaped),
+        }
+    }
+
+    /// `TAG (NAME) = HEX`; none if it does not begin so.
+    fn tagged(&self, line: &[u8], escaped: bool) -> Option<Result<Listed, Bad>> {
+        let (id, reversed, rest) = match &self.accept {
+            Accept::Only { id, tag, .. } => {
+                let rest = line.strip_prefix(tag.as_bytes())?;
+                // Whatever follows, the line is none of bare numbers.
+                let Some(rest) = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(") else {
+                    return Some(Err(Bad::Malformed));
+                };
+                (id.clone(), false, rest)
+            }
+            Accept::Any(_) | Accept::Tagged => {
+                let open = line.iter().position(|byte| *byte == b'(')?;
+                let tag = line[..open].strip_suffix(b" ").unwrap_or(&line[..open]);
+                let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-/_:.".contains(byte);
+                if tag.is_empty() || !tag.iter().all(allowed) {
+                    return None;
+                }
+                let tag = std::str::from_utf8(tag).ok()?;
+                let (plain, reversed) = match tag.strip_suffix("_LE") {
+                    Some(plain) => (plain, true),
+                    None => (tag, false),
+                };
+                let Some(id) = tags::from_tag(plain) else { return Some(Err(Bad::UnknownDigest)) };
+                (id, reversed, &line[open + 1..])
+            }
+        };
+        Some(self.after_tag(id, reversed, rest, escaped).ok_or(Bad::Malformed))
+    }
+
+    fn after_tag(&self, id: Cow<'static, str>, reversed: bool, rest: &[u8], escaped: bool) -> Option<Listed> {
+        let close = rest.iter().rposition(|byte| *byte == b')')?;
+        let name = self.name(&rest[..close], escaped)?;
+        let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
+        let mut digest = hexadecimal(self.text(skip_blanks(value)))?;
+        let length = match &self.accept {
+            Accept::Only { digits, .. } => Some(*digits),
+            _ => super::guess::digits(&id),
+        };
+        if length? != digest.as_bytes().len() * 2 {
+            return None;
+        }
+        if reversed {
+            digest.as_mut_bytes().reverse();
+        }
+        Some(listed(name, Claim { algorithm: id, digest, assumed: false }))
+    }
+
+    /// `HEX  NAME`, `HEX *NAME`, or, from start to end of a list, `HEX NAME`.
+    fn bare(&mut self, line: &[u8], escaped: bool) -> Result<Listed, Bad> {
+        let (line, xxh3) = match (&self.accept, line.strip_prefix(b"XXH3_")) {
+            (Accept::Any(_), Some(rest)) => (rest, true),
+            _ => (line, false),
+        };
+        let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let (hex, rest) = line.split_at(length);
+        let digest = hexadecimal(hex).ok_or(Bad::Malformed)?;
+        let [blank, rest @ ..] = rest else { return Err(Bad::Malformed) };
+        if !is_blank(*blank) || rest.is_empty() {
+            return Err(Bad::Malformed);
+        }
+        let (algorithm, assumed) = match &self.accept {
+            Accept::Only { id, digits, .. } if *digits == length => (id.clone(), false),
+            Accept::Any(_) if xxh3 && length == 16 => ("xxh3-64".into(), false),
+            Accept::Any(guess) if !xxh3 => guess.of(length).ok_or(Bad::Malformed)?,
+            _ => return Err(Bad::Malformed),
+        };
+        let one_blank = rest.len() == 1 || !matches!(rest[0], b' ' | b'*');
+        let name = match (one_blank, self.one_blank) {
+            (true, Some(false)) => return Err(Bad::Malformed),
+            (true, _) => {
+                self.one_blank = Some(true);
+                rest
+            }
+            (false, Some(true)) => rest,
+            (false, _) => {
+                self.one_blank = Some(false);
+                &rest[1..]
+            }
+        };
+        let name = self.name(name, escaped).ok_or(Bad::Malformed)?;
+        Ok(listed(name, Claim { algorithm, digest, assumed }))
+    }
+
+    fn name(&self, name: &[u8], escaped: bool) -> Option<Vec<u8>> {
+        match escaped {
+            true => escape::without_backslashes(name),
+            false => Some(self.text(name)).filter(|name| !name.contains(&0)).map(<[u8]>::to_vec),
+        }
+    }
+
+    /// To the programs of the coreutils a text ends at the first NUL.
+    fn text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        match self.accept {
+            Accept::Any(_) => bytes,
+            _ => bytes.split(|byte| *byte == 0).next().unwrap_or_default(),
+        }
+    }
+}
+
+fn listed(name: Vec<u8>, claim: Claim) -> Listed {
+    Listed { name, claims: vec![claim], ..Listed::default() }
+}
+
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn skip_blanks(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|byte| is_blank(**byte)).count()..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
+
+    fn parse(line: &str) -> Result<(String, String), Bad> {
+        let listed = Lines::new(Accept::Any(Guess::default()), false).parse(line.as_bytes())?;
+        let name = listed.name.escape_ascii().to_string();
+        Ok((listed.claims[0].algorithm.to_string(), name))
+    }
+
+    fn is(line: &str, algorithm: &str, name: &str) {
+        assert_eq!(parse(line), Ok((algorithm.to_string(), name.to_string())), "{line}");
+    }
+
+    #[test]
+    fn bare_numbers() {
+        is(&format!("{MD5}  a b "), "md5", "a b ");
+        is(&format!("{MD5} *a"), "md5", "a");
+        is(&format!("{MD5} a"), "md5", "a");
+        is(&format!("{MD5}   a"), "md5", " a");
+        is(&format!(" \t{MD5}\t a"), "md5", "a");
+        is(&format!("\\{MD5}  a\\nb\\\\"), "md5", "a\\nb\\\\");
+        is(&format!("{}  a", MD5.to_uppercase()), "md5", "a");
+        is(&format!("{MD5}  a\\nb"), "md5", "a\\\\nb");
+        is("XXH3_7045c205f5ef6a66  f", "xxh3-64", "f");
+        is("7045c205f5ef6a66  f", "xxh64", "f");
+        for line in [
+            "",
+            MD5,
+            &format!("{MD5} "),
+            &format!("{MD5}0  a"),
+            &format!("{MD5}00  a"),
+            &format!("{MD5}a"),
+            &format!("g{MD5}  a"),
+            &format!("\\{MD5}  a\\t"),
+            &format!("\\{MD5}  a\\"),
+            &format!("XXH3_{MD5}  a"),
+        ] {
+            assert_eq!(parse(line), Err(Bad::Malformed), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_one_kind_of_blanks() {
+        let mut lines = Lines::new(Accept::Any(Guess::default()), false);
+        assert_eq!(lines.parse(format!("{MD5}  a").as_bytes()).unwrap().name, b"a");
+        assert_eq!(lines.parse(format!("{MD5} a").as_bytes()), Err(Bad::Malformed));
+        let mut lines = Lines::new(Accept::Any(Guess::default()), false);
+        assert_eq!(lines.parse(format!("{MD5} a").as_bytes()).unwrap().name, b"a");
+        assert_eq!(lines.parse(format!("{MD5}  a").as_bytes()).unwrap().name, b" a");
+    }
+
+    #[test]
+    fn tagged_lines() {
+        is(&format!("MD5 (a (b) = c) = {MD5}"), "md5", "a (b) = c");
+        is(&format!("MD5(a)= {MD5}"), "md5", "a");
+        is(&format!("md5 (a) ={MD5}"), "md5", "a");
+        is(&format!("\\MD5 (a\\nb) = {MD5}"), "md5", "a\\nb");
+        is("XXH3 (f) = 7045c205f5ef6a66", "xxh3-64", "f");
+        is(&format!("BLAKE2s (f) = {}", "0".repeat(64)), "blake2s256", "f");
+        is(&format!("SHA2-512/256(f)= {}", "0".repeat(64)), "sha512-256", "f");
+        assert_eq!(parse(&format!("GOST (f) = {MD5}")), Err(Bad::UnknownDigest));
+        for line in [
+            &format!("MD5 (a = {MD5}"),
+            &format!("MD5 (a) {MD5}"),
+            &format!("MD5 (a) = {MD5}00"),
+            "MD5 (a) = ",
+            &format!("SHA256 (a) = {MD5}"),
+        ] {
+            assert_eq!(parse(line), Err(Bad::Malformed), "{line}");
+        }
+    }
+
+    #[test]
+    fn little_endian_numbers_are_turned_round() {
+        let mut lines = Lines::new(Accept::Any(Guess::default()), false);
+        let listed = lines.parse(b"XXH32_LE (f) = 01020304").unwrap();
+        assert_eq!(listed.claims[0].digest.to_string(), "04030201");
+    }
+
+    #[test]
+    fn a_program_takes_its_own_digest_only() {
+        let accept = Accept::Only { id: "md5".into(), tag: "MD5".into(), digits: 32 };
+        let mut lines = Lines::new(accept, false);
+        assert!(lines.parse(format!("{MD5}  a").as_bytes()).is_ok());
+        assert!(lines.parse(format!("MD5 (a) = {MD5}").as_bytes()).is_ok());
+        for line in [format!("md5 (a) = {MD5}"), format!("{MD5}00000000  a"), format!("SHA1 (a) = {MD5}")] {
+            assert_eq!(lines.parse(line.as_bytes()), Err(Bad::Malformed));
+        }
+    }
+}

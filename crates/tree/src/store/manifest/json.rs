@@ -1,0 +1,81 @@
+//! Our own lines of JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::{guess, mtree, tags};
+
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    #[serde(borrow)]
+    path_bytes_hex: Option<Cow<'a, str>>,
+    size: Option<u64>,
+    #[serde(borrow)]
+    modified: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    digests: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+/// A line.
+pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
+    let record: Record = serde_json::from_slice(line).map_err(|_| Bad::Malformed)?;
+    let name = match &record.path_bytes_hex {
+        Some(hex) => bytes(hex).ok_or(Bad::Malformed)?,
+        None => record.path.as_bytes().to_vec(),
+    };
+    if name.is_empty() || name.contains(&0) {
+        return Err(Bad::Malformed);
+    }
+    let mut claims = Vec::with_capacity(record.digests.len());
+    for (algorithm, value) in &record.digests {
+        let Some(id) = tags::from_tag(algorithm) else { continue };
+        let digest = hexadecimal(value.as_bytes()).ok_or(Bad::Malformed)?;
+        if guess::digits(&id) != Some(value.len()) {
+            return Err(Bad::Malformed);
+        }
+        claims.push(Claim { algorithm: id, digest, assumed: false });
+    }
+    if claims.is_empty() {
+        return Err(if record.digests.is_empty() { Bad::Malformed } else { Bad::UnknownDigest });
+    }
+    let modified = record.modified.and_then(|text| mtree::time(text.as_bytes()));
+    Ok(Listed { name, claims, size: record.size, modified, ..Listed::default() })
+}
+
+/// Bytes of a name in hexadecimal.
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(hex.len() / 2);
+    for pair in hex.as_bytes().chunks(2) {
+        out.extend_from_slice(hexadecimal(pair)?.as_bytes());
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_text_are_whole() {
+        let line = br#"{"path":"a\ufffd","path_bytes_hex":"61ff","size":3,"modified":"5.000000001","digests":{"crc32":"352441c2","new":"00"},"more":[1]}"#;
+        let listed = parse(line).unwrap();
+        assert_eq!((listed.name.as_slice(), listed.size, listed.claims.len()), (&b"a\xff"[..], Some(3), 1));
+        for bad in [
+            &br#"{"path":"","digests":{"crc32":"352441c2"}}"#[..],
+            br#"{"path":"a","digests":{}}"#,
+            br#"{"path":"a","digests":{"crc32":"35"}}"#,
+            br#"{"path":"a\u0000","digests":{"crc32":"352441c2"}}"#,
+            br#"{"path":"a","path_bytes_hex":"6","digests":{"crc32":"352441c2"}}"#,
+            b"{}",
+            b"[",
+        ] {
+            assert_eq!(parse(bad), Err(Bad::Malformed));
+        }
+        assert_eq!(parse(br#"{"path":"a","digests":{"new":"35"}}"#), Err(Bad::UnknownDigest));
+    }
+}

@@ -1,0 +1,223 @@
+//! Specifications for mtree(8), as the mtree of FreeBSD and NetBSD and libarchive write them.
+
+use super::columns::decimal;
+use super::guess;
+use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::unvis::unvis;
+use super::{MAX_LINE, tags};
+use crate::{Kind, Timestamp};
+
+/// Reads entries, and remembers in which directory it is and what `/set` said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mtree {
+    /// The directory, each component with a slash after it.
+    directory: Vec<u8>,
+    /// The lengths of the directories above.
+    above: Vec<usize>,
+    defaults: Listed,
+}
+
+/// Whether a line that stands in no other format looks like one of a specification.
+pub(super) fn is_entry(line: &[u8]) -> bool {
+    let mut words = words(line);
+    match words.next() {
+        Some(b"/set" | b"/unset") => true,
+        Some(_) => {
+            let mut any = false;
+            words.all(|word| {
+                let keyword = word.split(|byte| *byte == b'=').next().unwrap_or_default();
+                let known = KEYWORDS.iter().any(|known| known.as_bytes() == keyword);
+                any |= word.contains(&b'=');
+                known || tags::from_keyword(keyword).is_some() || word == b"\\"
+            }) && any
+        }
+        None => false,
+    }
+}
+
+/// Keywords that are no digests.
+static KEYWORDS: &[&str] = &[
+    "type",
+    "size",
+    "time",
+    "mode",
+    "uid",
+    "gid",
+    "uname",
+    "gname",
+    "nlink",
+    "link",
+    "flags",
+    "cksum",
+    "device",
+    "inode",
+    "optional",
+    "nochange",
+    "ignore",
+    "tags",
+    "contents",
+    "resdevice",
+];
+
+impl Mtree {
+    /// Reads a line, its continuations joined to it; none if it lists nothing.
+    pub(super) fn parse(&mut self, line: &[u8]) -> Result<Option<Listed>, Bad> {
+        let mut words = words(line);
+        match words.next() {
+            None => Ok(None),
+            Some(b"/set") => {
+                let mut defaults = std::mem::take(&mut self.defaults);
+                let result = words.try_for_each(|word| keyword(&mut defaults, word));
+                self.defaults = defaults;
+                result.map(|()| None)
+            }
+            Some(b"/unset") => {
+                words.for_each(|word| self.unset(word));
+                Ok(None)
+            }
+            Some(b"..") => {
+                let length = self.above.pop().ok_or(Bad::Malformed)?;
+                self.directory.truncate(length);
+                Ok(None)
+            }
+            Some(name) => self.entry(name, words).map(Some),
+        }
+    }
+
+    fn entry<'a>(&mut self, text: &[u8], mut words: impl Iterator<Item = &'a [u8]>) -> Result<Listed, Bad> {
+        let mut listed = self.defaults.clone();
+        words.try_for_each(|word| keyword(&mut listed, word))?;
+        let name = unvis(text).filter(|name| !name.is_empty()).ok_or(Bad::Malformed)?;
+        // A name with a slash begins at the root of the tree, and leads into no directory.
+        if name.contains(&b'/') {
+            listed.name = name;
+            return Ok(listed);
+        }
+        if self.directory.len() + name.len() > MAX_LINE {
+            return Err(Bad::TooLong);
+        }
+        listed.name = [&self.directory[..], &name].concat();
+        if listed.kind == Some(Kind::Directory) {
+            self.above.push(self.directory.len());
+            if name != b"." {
+                self.directory.extend_from_slice(&name);
+                self.directory.push(b'/');
+            }
+        }
+        Ok(listed)
+    }
+
+    fn unset(&mut self, word: &[u8]) {
+        match word {
+            b"all" => self.defaults = Listed::default(),
+            b"type" => self.defaults.kind = None,
+            b"size" => self.defaults.size = None,
+            b"time" => self.defaults.modified = None,
+            _ => {
+                let id = tags::from_keyword(word);
+                self.defaults.claims.retain(|claim| Some(&*claim.algorithm) != id);
+            }
+        }
+    }
+}
+
+/// The words of a line, up to a comment.
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+    words.take_while(|word| word[0] != b'#')
+}
+
+fn keyword(listed: &mut Listed, word: &[u8]) -> Result<(), Bad> {
+    let equals = word.iter().position(|byte| *byte == b'=');
+    let (keyword, value) = match equals {
+        Some(place) => (&word[..place], &word[place + 1..]),
+        None => (word, &b""[..]),
+    };
+    match keyword {
+        b"type" => {
+            listed.kind = Some(match value {
+                b"file" => Kind::File,
+                b"dir" => Kind::Directory,
+                b"link" => Kind::Link,
+                b"block" | b"char" | b"fifo" | b"socket" => Kind::Special,
+                _ => return Err(Bad::Malformed),
+            })
+        }
+        b"size" => listed.size = Some(decimal(value).ok_or(Bad::Malformed)?),
+        // Nothing depends on it, and it has been written in several ways.
+        b"time" => listed.modified = time(value),
+        _ => {
+            if let Some(id) = tags::from_keyword(keyword) {
+                let digest = hexadecimal(value).ok_or(Bad::Malformed)?;
+                if guess::digits(id) != Some(value.len()) {
+                    return Err(Bad::Malformed);
+                }
+                listed.claims.retain(|claim| claim.algorithm != id);
+                listed.claims.push(Claim { algorithm: id.into(), digest, assumed: false });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `SECONDS.NANOSECONDS`, the latter a whole number rather than a fraction.
+pub(super) fn time(text: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (seconds, nanoseconds) = text.split_once('.').unwrap_or((text, "0"));
+    let nanoseconds: u32 = nanoseconds.parse().ok().filter(|nanoseconds| *nanoseconds < 1_000_000_000)?;
+    Some(Timestamp { seconds: seconds.parse().ok()?, nanoseconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
+
+    #[test]
+    fn directories_nest_and_defaults_hold() {
+        let mut mtree = Mtree::default();
+        let mut names = Vec::new();
+        for line in [
+            "# .",
+            "/set type=file size=1",
+            ".  type=dir",
+            &format!("    a\\sb  md5={MD5} time=5.7"),
+            "sub type=dir",
+            "x size=2",
+            "..",
+            "/unset size",
+            "y mode=644 # a comment",
+            "..",
+            "./full/path type=dir",
+            "z",
+        ] {
+            if let Some(listed) = mtree.parse(line.as_bytes()).unwrap() {
+                names.push((String::from_utf8(listed.name).unwrap(), listed.size, listed.claims.len()));
+            }
+        }
+        let expected = [
+            (".", Some(1), 0),
+            ("a b", Some(1), 1),
+            ("sub", Some(1), 0),
+            ("sub/x", Some(2), 0),
+            ("y", None, 0),
+            ("./full/path", None, 0),
+            ("z", None, 0),
+        ];
+        assert_eq!(names, expected.map(|(name, size, claims)| (name.to_string(), size, claims)));
+        for line in ["..", "a type=what", "a size=x", "a md5=00", "\\q size=1"] {
+            assert_eq!(mtree.parse(line.as_bytes()), Err(Bad::Malformed), "{line}");
+        }
+    }
+
+    #[test]
+    fn specifications_are_told_from_other_lists() {
+        assert!(is_entry(b"./a type=file size=1 sha256digest=00"));
+        assert!(is_entry(b"/set type=file"));
+        assert!(is_entry(b"a size=1 \\"));
+        for line in [&b"a"[..], b"", b"MD5 (a) = 00", b"00  type=file x", b"a 00112233", b"a b=c"] {
+            assert!(!is_entry(line), "{}", line.escape_ascii());
+        }
+    }
+}
