@@ -53,6 +53,16 @@ pub(crate) enum Command {
     },
     #[command(flatten)]
     Tags(TagsCommand),
+    /// Check files against lists of checksums
+    #[command(
+        long_about = "Check files against lists of checksums.\n\n\
+            The lists are those of sha256sum and its likes, with and without tags, of OpenSSL, b3sum, xxhsum, \
+            RHash (SFV), hashdeep, mtree, BagIt and `verisum sum --json`; each tells by itself what it is. \
+            Without LIST, or where it is -, standard input is read; a directory is a BagIt bag.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Check(crate::commands::check::CheckArgs),
     /// List the digests, and who computes each on this machine
     #[command(
         long_about = "List the digests, and who computes each on this machine.\n\n\

@@ -46,6 +46,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     match command {
         Command::Image { command } => commands::image::run(command, output),
         Command::Tags(command) => commands::tags::run(command, output),
+        Command::Check(arguments) => commands::check::run(arguments, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),
@@ -70,10 +71,9 @@ fn no_arguments(error: &clap::Error, output: &mut Output) -> Result<Exit, Failur
 /// What to say to those who expect something that other tools have; clap would name what looks alike.
 fn hint(error: &clap::Error) -> Option<String> {
     match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(option)) if option == "-c" || option == "--check" => Some(format!(
-            "{option}: checking a list is not supported yet; print a new list and compare the two, for \
-             instance with diff"
-        )),
+        Some(ContextValue::String(option)) if option == "-c" || option == "--check" => {
+            Some(format!("{option}: lists are checked by `verisum check`"))
+        }
         _ => {
             let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else {
                 return None;

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use verisum_digest::{Digest, Output};
 
@@ -86,9 +86,9 @@ pub enum Outcome {
     /// nothing here computes.
     Mismatch(Vec<Option<Output>>),
     /// There is no such file.
-    Missing(Error),
+    Missing(Arc<Error>),
     /// It could not be opened, read or hashed.
-    Failed(Error),
+    Failed(Arc<Error>),
     /// It is listed without a digest.
     NoDigest,
 }
@@ -122,7 +122,7 @@ pub fn check(
         let sets = feed.sets.iter().map(|set| feed.digests(set)).collect();
         let plan = Plan { sets, ..plan.clone() };
         let names = feed.sets.clone();
-        let done = |hashed: Hashed<Box<Group>>| {
+        let done = |hashed: Hashed<Group>| {
             if matches!(hashed.result, Err(Error::Stopped { .. })) {
                 return ControlFlow::Break(());
             }
@@ -205,7 +205,7 @@ struct Member {
 impl Group {
     /// What a read of the file means for each line. `sets` has the names of the digests.
     fn outcomes(
-        self: Box<Group>,
+        self,
         sets: &[Vec<Cow<'static, str>>],
         result: Result<crate::Content, Error>,
     ) -> Vec<(u64, Event)> {
@@ -214,7 +214,7 @@ impl Group {
                 let set = self.set;
                 self.compared(&sets[set], &content.digests)
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.failed(error),
         }
     }
 
@@ -231,9 +231,10 @@ impl Group {
         self.members.into_iter().map(event).collect()
     }
 
-    fn failed(self, error: &Error) -> Vec<(u64, Event)> {
+    fn failed(self, error: Error) -> Vec<(u64, Event)> {
+        let error = Arc::new(error);
         let event = |member: Member| {
-            let error = again(error);
+            let error = error.clone();
             member.event(match is_missing(&error) {
                 true => Outcome::Missing(error),
                 false => Outcome::Failed(error),
@@ -262,7 +263,7 @@ struct Feed<'a> {
     source: Option<Source>,
     /// How many manifests were begun.
     manifest: usize,
-    groups: VecDeque<Box<Group>>,
+    groups: VecDeque<Group>,
     /// Every digest that was asked for, or why there is none.
     computed: HashMap<Cow<'static, str>, Result<Digest, verisum_digest::Error>>,
     /// Names of digests, computed in one read each.
@@ -274,7 +275,7 @@ struct Feed<'a> {
 }
 
 impl Iterator for Feed<'_> {
-    type Item = Job<Box<Group>>;
+    type Item = Job<Group>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -298,7 +299,7 @@ impl Iterator for Feed<'_> {
                     self.stream(group, &path, opened)
                 }
                 Some(Ok(entry)) => return Some(Job { entry, set: group.set, token: group }),
-                Some(Err(error)) => group.failed(&error),
+                Some(Err(error)) => group.failed(error),
                 None => self.stream(group, Path::new("-"), Ok(io::stdin().lock())),
             };
             if lock(self.answers).give(answers).is_break() {
@@ -325,7 +326,12 @@ impl Feed<'_> {
             };
             if let Some(bad) = self.unavailable(&listed) {
                 let error = Error::Digest { path: path_of(&listed.name).into(), source: bad };
-                self.tell(Event::File { manifest, number, listed, outcome: Outcome::Failed(error) });
+                self.tell(Event::File {
+                    manifest,
+                    number,
+                    listed,
+                    outcome: Outcome::Failed(Arc::new(error)),
+                });
                 continue;
             }
             if listed.claims.is_empty() {
@@ -345,7 +351,7 @@ impl Feed<'_> {
         }
         for mut group in groups {
             group.set = self.set(&group.members);
-            self.groups.push_back(Box::new(group));
+            self.groups.push_back(group);
         }
     }
 
@@ -458,11 +464,11 @@ impl Feed<'_> {
     }
 
     /// Hashes what can only be read from its beginning to its end.
-    fn stream(&self, group: Box<Group>, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
+    fn stream(&self, group: Group, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
         let set = &self.sets[group.set];
         match input.and_then(|input| hash_stream(&self.digests(set), path, input)) {
             Ok(outputs) => group.compared(set, &outputs),
-            Err(error) => group.failed(&error),
+            Err(error) => group.failed(error),
         }
     }
 }
@@ -530,21 +536,4 @@ fn hash_stream(digests: &[Digest], path: &Path, mut input: impl Read) -> Result<
         stream.finish(output.as_mut_bytes()).map(|()| output)
     };
     digests.iter().zip(streams).map(finish).collect::<Result<_, _>>().map_err(failed)
-}
-
-/// The same error for another line about the same file.
-fn again(error: &Error) -> Error {
-    match error {
-        Error::Io { path, operation, source } => {
-            let source = match source.raw_os_error() {
-                Some(number) => io::Error::from_raw_os_error(number),
-                None => io::Error::new(source.kind(), source.to_string()),
-            };
-            Error::Io { path: path.clone(), operation: *operation, source }
-        }
-        Error::Digest { path, source } => Error::Digest { path: path.clone(), source: source.clone() },
-        Error::NotAFile { path } => Error::NotAFile { path: path.clone() },
-        Error::Loop { path } => Error::Loop { path: path.clone() },
-        Error::Stopped { path } => Error::Stopped { path: path.clone() },
-    }
 }

@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digests;

@@ -3,6 +3,7 @@
 pub(crate) mod names;
 mod output;
 pub(crate) mod progress;
+pub(crate) mod shell;
 
 use std::io::Write;
 

@@ -8,12 +8,28 @@ use std::os::unix::ffi::OsStrExt;
 /// return is escaped, and the line then begins with a backslash. All other bytes are as they are.
 pub(crate) fn sum_line(line: &mut Vec<u8>, digest: &str, name: &OsStr) {
     let name = name.as_bytes();
-    let escape = name.iter().any(|byte| matches!(byte, b'\\' | b'\n' | b'\r'));
-    if escape {
+    if name.iter().any(|byte| matches!(byte, b'\\' | b'\n' | b'\r')) {
         line.push(b'\\');
     }
     line.extend_from_slice(digest.as_bytes());
     line.extend_from_slice(b"  ");
+    push_escaped(line, name);
+    line.push(b'\n');
+}
+
+/// Appends a name as the coreutils print it before `: OK`. Only a newline in it makes them escape it there.
+pub(crate) fn result_name(line: &mut Vec<u8>, name: &OsStr) {
+    let name = name.as_bytes();
+    match name.contains(&b'\n') {
+        true => {
+            line.push(b'\\');
+            push_escaped(line, name);
+        }
+        false => line.extend_from_slice(name),
+    }
+}
+
+fn push_escaped(line: &mut Vec<u8>, name: &[u8]) {
     for byte in name {
         match byte {
             b'\\' => line.extend_from_slice(b"\\\\"),
@@ -22,7 +38,6 @@ pub(crate) fn sum_line(line: &mut Vec<u8>, digest: &str, name: &OsStr) {
             other => line.push(*other),
         }
     }
-    line.push(b'\n');
 }
 
 /// A name for a message of one line: as it is if it can be printed, else as a shell takes it, `$'a\nb'`.

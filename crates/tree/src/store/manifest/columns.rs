@@ -11,8 +11,7 @@ use super::tags;
 pub(super) fn sfv(line: &[u8], guess: &Guess) -> Result<Listed, Bad> {
     let mut rest = trim_end(line);
     let mut claims = Vec::new();
-    loop {
-        let Some(blank) = rest.iter().rposition(|byte| is_blank(*byte)) else { break };
+    while let Some(blank) = rest.iter().rposition(|byte| is_blank(*byte)) {
         // One blank is part of a name as soon as there is a number.
         if !claims.is_empty() && (blank == 0 || !is_blank(rest[blank - 1])) {
             break;

@@ -60,7 +60,7 @@ pub enum Bad {
 
 /// The bytes of a hexadecimal digest in either case; none if it is something else, or longer than any.
 pub(super) fn hexadecimal(text: &[u8]) -> Option<Output> {
-    if text.is_empty() || text.len() % 2 != 0 || text.len() / 2 > verisum_digest::MAX_DIGEST_LEN {
+    if text.is_empty() || !text.len().is_multiple_of(2) || text.len() / 2 > verisum_digest::MAX_DIGEST_LEN {
         return None;
     }
     let mut output = Output::zeroed(text.len() / 2);

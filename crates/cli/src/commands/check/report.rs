@@ -1,0 +1,386 @@
+//! What is said of each file, each list, and at the end.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::Serialize;
+use verisum_tree::Error;
+use verisum_tree::check::{Event, Outcome};
+use verisum_tree::store::manifest::{self, Bad, Listed, ReadError};
+
+use super::Options;
+use crate::exit::Exit;
+use crate::failure::{Failure, cause};
+use crate::render::{self, Output, names, shell};
+
+/// Prints results as they come, and counts them.
+pub(super) struct Report<'a> {
+    options: &'a Options,
+    names: Vec<OsString>,
+    output: &'a mut Output,
+    /// What was found in the list at hand.
+    list: Counts,
+    /// What was found in all.
+    total: Counts,
+    /// Whether each result is shown at once.
+    at_once: bool,
+    exit: Exit,
+}
+
+/// How many there were of each kind.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Counts {
+    verified: u64,
+    failed: u64,
+    missing: u64,
+    unreadable: u64,
+    bad_lines: u64,
+    extra: u64,
+    /// Among those that failed, files whose digest's kind was but assumed; not shown.
+    #[serde(skip)]
+    assumed: u64,
+    /// Lines that list a digest; not shown.
+    #[serde(skip)]
+    formatted: u64,
+    /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
+    #[serde(skip)]
+    taken: Option<(usize, &'static str)>,
+}
+
+impl<'a> Report<'a> {
+    /// Of lists with these names.
+    pub(super) fn new(options: &'a Options, names: Vec<OsString>, output: &'a mut Output) -> Report<'a> {
+        Report {
+            options,
+            names,
+            output,
+            list: Counts::default(),
+            total: Counts::default(),
+            at_once: rustix::termios::isatty(rustix::stdio::stdout()),
+            exit: Exit::Clean,
+        }
+    }
+
+    /// Says what was found.
+    pub(super) fn event(&mut self, event: Event) -> Result<(), Failure> {
+        match event {
+            Event::File { manifest, number, listed, outcome } => {
+                self.file(manifest, number, &listed, &outcome)?;
+            }
+            Event::Bad { manifest, number, bad } => self.bad(manifest, number, &bad)?,
+            Event::End { manifest, error } => self.list_ended(manifest, error.as_ref())?,
+        }
+        match self.at_once {
+            true => self.output.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Says that a file is in no list.
+    pub(super) fn extra(&mut self, path: &Path) -> Result<(), Failure> {
+        self.total.extra += 1;
+        self.worse(Exit::Mismatch);
+        let name = path.as_os_str().as_bytes();
+        match self.options.json {
+            true => self.output.json(&Record::new(None, name, "extra")),
+            false => self.result(name, "EXTRA"),
+        }
+    }
+
+    /// Says that something could not be looked at for extra files.
+    pub(super) fn unseen(&mut self, error: &Error) -> Result<(), Failure> {
+        self.total.unreadable += 1;
+        self.worse(Exit::Unchecked);
+        let name = error.path().as_os_str().as_bytes().to_vec();
+        self.say_of_file(&name, error)
+    }
+
+    /// Says how it was as a whole, and gives the exit code.
+    pub(super) fn end(mut self) -> Result<Exit, Failure> {
+        if self.options.json {
+            #[derive(Serialize)]
+            struct Summary {
+                summary: Counts,
+            }
+            self.output.json(&Summary { summary: self.total })?;
+            self.output.flush()?;
+        } else if !self.options.coreutils && !self.options.quiet && !self.options.status {
+            if self.total.extra > 0 {
+                self.count(self.total.extra, "file is not listed", "files are not listed")?;
+            }
+            let Counts { verified, failed, missing, unreadable, .. } = self.total;
+            let mut line = format!("{verified} verified");
+            for (count, what) in [
+                (failed, "failed"),
+                (missing, "missing"),
+                (unreadable, "unreadable"),
+                (self.total.extra, "not listed"),
+            ] {
+                if count > 0 {
+                    let _ = write!(line, ", {count} {what}");
+                }
+            }
+            self.say(&line)?;
+        }
+        Ok(self.exit)
+    }
+
+    fn file(
+        &mut self,
+        manifest: usize,
+        number: u64,
+        listed: &Listed,
+        outcome: &Outcome,
+    ) -> Result<(), Failure> {
+        if matches!(outcome, Outcome::NoDigest) {
+            return Ok(());
+        }
+        self.list.formatted += 1;
+        let status = match outcome {
+            Outcome::Match | Outcome::NoDigest => {
+                self.list.verified += 1;
+                "ok"
+            }
+            Outcome::Mismatch(_) => {
+                self.list.failed += 1;
+                if let Some(claim) = listed.claims.iter().find(|claim| claim.assumed) {
+                    self.list.assumed += 1;
+                    let digits = claim.digest.as_bytes().len() * 2;
+                    let id = verisum_digest::Algorithm::find(&claim.algorithm).map_or("", |row| row.id);
+                    self.list.taken = Some((digits, id));
+                }
+                "failed"
+            }
+            Outcome::Missing(_) if self.options.ignore_missing => return Ok(()),
+            Outcome::Missing(error) => {
+                self.list.missing += 1;
+                self.say_of_file(&listed.name, error)?;
+                "missing"
+            }
+            Outcome::Failed(error) => {
+                self.list.unreadable += 1;
+                self.say_of_file(&listed.name, error)?;
+                "unreadable"
+            }
+        };
+        if self.options.json {
+            let mut record =
+                Record::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
+            record.line = Some(number);
+            record.digests = Some(digests(listed, outcome));
+            record.error = match outcome {
+                Outcome::Missing(error) | Outcome::Failed(error) => Some(why(error)),
+                _ => None,
+            };
+            return self.output.json(&record);
+        }
+        match status {
+            "ok" if self.options.quiet => Ok(()),
+            "ok" => self.result(&listed.name, "OK"),
+            "failed" => self.result(&listed.name, "FAILED"),
+            _ => self.result(&listed.name, "FAILED open or read"),
+        }
+    }
+
+    fn bad(&mut self, manifest: usize, number: u64, bad: &Bad) -> Result<(), Failure> {
+        self.list.bad_lines += 1;
+        let too_long = *bad == Bad::TooLong && !self.options.coreutils;
+        if !self.options.warn && !too_long {
+            return Ok(());
+        }
+        let tag = self.options.algorithm.as_deref().map(|id| format!("{} ", manifest::tag(id)));
+        let what = match bad {
+            Bad::TooLong if too_long => format!("line is {bad}"),
+            Bad::UnknownDigest if !self.options.coreutils => "unknown digest".to_string(),
+            _ => format!("improperly formatted {}checksum line", tag.unwrap_or_default()),
+        };
+        self.say(&format!("{}: {number}: {what}", self.shown(manifest)))
+    }
+
+    /// Says what the coreutils say at the end of a list.
+    fn list_ended(&mut self, manifest: usize, error: Option<&ReadError>) -> Result<(), Failure> {
+        let list = std::mem::take(&mut self.list);
+        self.total.verified += list.verified;
+        self.total.failed += list.failed;
+        self.total.missing += list.missing;
+        self.total.unreadable += list.unreadable;
+        self.total.bad_lines += list.bad_lines;
+        let unread = list.missing + list.unreadable;
+        if list.failed > 0 {
+            self.worse(Exit::Mismatch);
+        }
+        if unread > 0 {
+            self.worse(Exit::Unchecked);
+        }
+        if let Some(error) = error {
+            self.worse(Exit::Unchecked);
+            return self.unreadable_list(manifest, error);
+        }
+        if list.formatted == 0 {
+            self.worse(Exit::Mismatch);
+            let message = format!("{}: no properly formatted checksum lines found", self.shown(manifest));
+            return self.say(&message);
+        }
+        if self.options.strict && list.bad_lines > 0 {
+            self.worse(Exit::Mismatch);
+        }
+        if list.verified == 0 && unread == 0 {
+            self.worse(Exit::Mismatch);
+        }
+        if self.options.status {
+            return Ok(());
+        }
+        if list.bad_lines > 0 {
+            self.count(list.bad_lines, "line is improperly formatted", "lines are improperly formatted")?;
+        }
+        if unread > 0 {
+            self.count(unread, "listed file could not be read", "listed files could not be read")?;
+        }
+        if list.failed > 0 {
+            self.count(list.failed, "computed checksum did NOT match", "computed checksums did NOT match")?;
+        }
+        if self.options.ignore_missing && list.verified == 0 {
+            self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
+        }
+        if !self.options.coreutils && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
+            let (digits, id) = list.taken.unwrap_or_default();
+            self.say(&format!(
+                "{}: nothing matched: {digits} digits were taken for {id} (-a names another digest)",
+                self.shown(manifest)
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn unreadable_list(&mut self, manifest: usize, error: &ReadError) -> Result<(), Failure> {
+        let name = self.shown(manifest);
+        let message = match error {
+            // A directory opens, and cannot be read.
+            ReadError::Io(error) if self.options.coreutils && is_read(error) => {
+                format!("{name}: read error")
+            }
+            ReadError::Io(error) => format!("{name}: {}", cause(error)),
+            other => format!("{name}: {other}"),
+        };
+        self.say(&message)
+    }
+
+    /// The name of a list in messages.
+    fn shown(&self, manifest: usize) -> String {
+        let name = self.names.get(manifest).map_or(OsStr::new(""), OsString::as_os_str);
+        shell::quoted(if name == "-" { OsStr::new("standard input") } else { name })
+    }
+
+    fn count(&mut self, count: u64, one: &str, several: &str) -> Result<(), Failure> {
+        let what = if count == 1 { one } else { several };
+        self.say(&format!("WARNING: {count} {what}"))
+    }
+
+    fn say_of_file(&mut self, name: &[u8], error: &Error) -> Result<(), Failure> {
+        let name = shell::quoted(OsStr::from_bytes(name));
+        self.say(&format!("{name}: {}", why(error)))
+    }
+
+    /// `NAME: RESULT`, with a name that cannot end the line.
+    fn result(&mut self, name: &[u8], result: &str) -> Result<(), Failure> {
+        if self.options.status {
+            return Ok(());
+        }
+        let mut line = Vec::with_capacity(name.len() + result.len() + 3);
+        names::result_name(&mut line, OsStr::from_bytes(name));
+        line.extend_from_slice(b": ");
+        line.extend_from_slice(result.as_bytes());
+        line.push(b'\n');
+        self.output.bytes(&line)
+    }
+
+    /// A message, after all results that were before it.
+    fn say(&mut self, message: &str) -> Result<(), Failure> {
+        self.output.flush()?;
+        render::say(&self.options.program, message);
+        Ok(())
+    }
+
+    fn worse(&mut self, exit: Exit) {
+        self.exit = self.exit.max(exit);
+    }
+}
+
+/// Whether an error came from reading rather than from opening.
+fn is_read(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::IsADirectory) || error.raw_os_error() == Some(5)
+}
+
+/// The cause of a file's error, without its name.
+fn why(error: &Error) -> String {
+    match error {
+        Error::Io { source, .. } => cause(source),
+        Error::Digest { source, .. } => names::plain(&source.to_string()),
+        other => {
+            let text = other.to_string();
+            let name = format!("{}: ", other.path().display());
+            names::plain(text.strip_prefix(&name).unwrap_or(&text))
+        }
+    }
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// Where it is not UTF-8, with U+FFFD for what is not.
+    path: String,
+    /// All bytes of the name, where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digests: Option<Vec<Compared<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// A digest that is listed, and the file's.
+#[derive(Serialize)]
+struct Compared<'a> {
+    algorithm: &'a str,
+    listed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<String>,
+}
+
+impl<'a> Record<'a> {
+    fn new(list: Option<&OsStr>, name: &[u8], status: &'a str) -> Record<'a> {
+        let hexadecimal =
+            |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        Record {
+            list: list.map(|list| list.to_string_lossy().into_owned()),
+            line: None,
+            path: String::from_utf8_lossy(name).into_owned(),
+            path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
+            status,
+            digests: None,
+            error: None,
+        }
+    }
+}
+
+fn digests<'a>(listed: &'a Listed, outcome: &Outcome) -> Vec<Compared<'a>> {
+    let found = |place: usize| match outcome {
+        Outcome::Match => Some(listed.claims[place].digest.to_string()),
+        Outcome::Mismatch(found) => found[place].map(|digest| digest.to_string()),
+        _ => None,
+    };
+    let compared = listed.claims.iter().enumerate().map(|(place, claim)| Compared {
+        algorithm: &claim.algorithm,
+        listed: claim.digest.to_string(),
+        found: found(place),
+    });
+    compared.collect()
+}

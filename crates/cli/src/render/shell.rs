@@ -1,0 +1,154 @@
+//! Names as the messages of the coreutils show them: as they are, or quoted for a shell.
+//!
+//! The rules are those of a locale with UTF-8, whatever the locale is.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// A name before a colon in a message.
+pub(crate) fn quoted(name: &OsStr) -> String {
+    let pieces = pieces(name.as_bytes());
+    let plain = !pieces.is_empty()
+        && pieces.iter().enumerate().all(|(place, piece)| match piece {
+            Piece::Escaped(_) => false,
+            Piece::Text(c) => !is_special(*c, place, pieces.len()),
+        });
+    if plain {
+        return text(&pieces);
+    }
+    let has_quote = pieces.contains(&Piece::Text('\''));
+    let mut numbered = pieces.iter().enumerate();
+    let fits_double_quotes =
+        numbered.all(|(place, piece)| matches!(piece, Piece::Text(c) if !is_for_single(*c, place)));
+    if has_quote && fits_double_quotes {
+        return format!("\"{}\"", text(&pieces));
+    }
+    single(&pieces)
+}
+
+/// A character, or a byte that must not be printed.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text(char),
+    Escaped(u8),
+}
+
+fn pieces(name: &[u8]) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match is_printable(c) {
+                true => pieces.push(Piece::Text(c)),
+                false => {
+                    pieces.extend(c.encode_utf8(&mut [0; 4]).bytes().map(Piece::Escaped));
+                }
+            }
+        }
+        pieces.extend(chunk.invalid().iter().copied().map(Piece::Escaped));
+    }
+    pieces
+}
+
+fn text(pieces: &[Piece]) -> String {
+    let character = |piece: &Piece| match piece {
+        Piece::Text(c) => *c,
+        Piece::Escaped(byte) => char::from(*byte),
+    };
+    pieces.iter().map(character).collect()
+}
+
+/// Whether a shell, or a reader of the message, would not take a character for one of a name.
+fn is_special(c: char, place: usize, length: usize) -> bool {
+    match c {
+        '#' | '~' => place == 0,
+        '{' | '}' => length == 1,
+        _ => " !\"$&'()*:;<=>?[^`|\\".contains(c),
+    }
+}
+
+/// What is not put in double quotes.
+fn is_for_single(c: char, place: usize) -> bool {
+    match c {
+        '#' | '~' => place != 0,
+        _ => "!\"$&()*;<=>?[^`|\\{}".contains(c),
+    }
+}
+
+fn is_printable(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// In single quotes, with `$'…'` for what cannot be printed.
+fn single(pieces: &[Piece]) -> String {
+    let mut out = String::from("'");
+    let mut escaping = false;
+    for piece in pieces {
+        match piece {
+            Piece::Escaped(byte) => {
+                if !escaping {
+                    out.push_str("'$'");
+                    escaping = true;
+                }
+                match byte {
+                    0x07 => out.push_str("\\a"),
+                    0x08 => out.push_str("\\b"),
+                    b'\t' => out.push_str("\\t"),
+                    b'\n' => out.push_str("\\n"),
+                    0x0b => out.push_str("\\v"),
+                    0x0c => out.push_str("\\f"),
+                    b'\r' => out.push_str("\\r"),
+                    other => out.push_str(&format!("\\{other:03o}")),
+                }
+            }
+            Piece::Text(c) => {
+                if escaping && *c != '\'' {
+                    out.push_str("''");
+                }
+                match c {
+                    '\'' => out.push_str("'\\''"),
+                    c => out.push(*c),
+                }
+                escaping = false;
+            }
+        }
+    }
+    out.push('\'');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_as_in_coreutils_9() {
+        for (name, expected) in [
+            (&b""[..], "''"),
+            (b"a", "a"),
+            (b"a b", "'a b'"),
+            (b"it's", "\"it's\""),
+            (b"it's a:b", "\"it's a:b\""),
+            (b"a:b", "'a:b'"),
+            (b"a\\b", "'a\\b'"),
+            (b"#a", "'#a'"),
+            (b"a#", "a#"),
+            (b"'#'", "''\\''#'\\'''"),
+            (b"#'", "\"#'\""),
+            (b"{", "'{'"),
+            (b"{}", "{}"),
+            (b"'{}", "''\\''{}'"),
+            (b"a\nb", "'a'$'\\n''b'"),
+            (b"a\n'b", "'a'$'\\n'\\''b'"),
+            (b"a'\nb", "'a'\\'''$'\\n''b'"),
+            (b"\xff", "''$'\\377'"),
+            (b"a\xffb\xfec", "'a'$'\\377''b'$'\\376''c'"),
+            (b"a=b", "'a=b'"),
+            (b"\t", "''$'\\t'"),
+            (b"\xc3\xbc'", "\"\u{fc}'\""),
+            (b"\x1b[0m", "''$'\\033''[0m'"),
+            (b"a]b", "a]b"),
+        ] {
+            assert_eq!(quoted(OsStr::from_bytes(name)), expected, "{}", name.escape_ascii());
+        }
+    }
+}
