@@ -455,7 +455,7 @@ impl Feed<'_> {
         let Place::File { path, otherwise, inside } = &group.place else { return None };
         let named = |path: &Path| match inside {
             Some(directory) if !is_inside(path, directory) => Err(outside(path)),
-            _ => followed(path),
+            _ => Entry::followed(path),
         };
         Some(match (named(path), otherwise) {
             (Err(error), Some(otherwise)) if is_missing(&error) => named(otherwise).map_err(|_| error),
@@ -504,18 +504,6 @@ fn is_inside(path: &Path, directory: &Path) -> bool {
 
 fn outside(path: &Path) -> Error {
     Error::io(path, Operation::Open, io::Error::other("the name leads out of its directory"))
-}
-
-/// The file that a name leads to.
-fn followed(path: &Path) -> Result<Entry, Error> {
-    let entry = Entry::named(path)?;
-    match entry.kind() {
-        Kind::Link => {
-            let target = path.canonicalize().map_err(|e| Error::io(path, Operation::Open, e))?;
-            Entry::named(&target)
-        }
-        _ => Ok(entry),
-    }
 }
 
 fn hash_stream(digests: &[Digest], path: &Path, mut input: impl Read) -> Result<Vec<Output>, Error> {

@@ -319,6 +319,7 @@ fn why(error: &Error) -> String {
     match error {
         Error::Io { source, .. } => cause(source),
         Error::Digest { source, .. } => names::plain(&source.to_string()),
+        Error::NotAFile { path } if path.is_dir() => cause(&rustix::io::Errno::ISDIR.into()),
         other => {
             let text = other.to_string();
             let name = format!("{}: ", other.path().display());
