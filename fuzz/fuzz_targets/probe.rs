@@ -1,0 +1,23 @@
+//! Whatever the bytes of a file, telling its format ends well, and opening it as what it looks like too.
+
+#![no_main]
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use libfuzzer_sys::fuzz_target;
+use verisum_image::{Detect, Follow, Format, OpenOptions, RawImage, START_LEN};
+
+fuzz_target!(|data: &[u8]| {
+    let path = PathBuf::from(format!("/dev/shm/verisum-fuzz-probe-{}", std::process::id()));
+    File::create(&path).and_then(|mut file| file.write_all(data)).expect("a scratch file");
+    let options =
+        OpenOptions { cache: true, detect: Detect::Qcow2, follow: Follow::None, ..OpenOptions::default() };
+    let raw = RawImage::open(&path, &options).expect("every file is a raw image");
+    let format = Format::probe(&raw).expect("every file can be read");
+    let by_start = Format::probe_start(&data[..data.len().min(START_LEN)]);
+    assert!(by_start == Format::Raw || by_start == format);
+    assert_eq!(Format::find(format.name()), Some(format));
+    let _ = verisum_image::open(&path, &options);
+});
