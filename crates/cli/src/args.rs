@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::image::ImageCommand;
+use crate::commands::scrub::ScrubCommand;
 use crate::commands::tags::TagsCommand;
 use crate::kernel;
 
@@ -63,6 +64,8 @@ pub(crate) enum Command {
         after_long_help = with_environment()
     )]
     Check(crate::commands::check::CheckArgs),
+    #[command(flatten)]
+    Scrub(ScrubCommand),
     /// List the digests, and who computes each on this machine
     #[command(
         long_about = "List the digests, and who computes each on this machine.\n\n\

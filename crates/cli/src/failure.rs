@@ -34,6 +34,10 @@ pub(crate) enum Failure {
     Hash { name: PathBuf, error: verisum_blockhash::Error },
     /// A block map cannot be read, written or compared.
     Map(MapError),
+    /// A catalogue cannot be used.
+    Catalog(verisum_tree::store::catalog::Error),
+    /// A directory cannot be scrubbed.
+    Scrub(verisum_tree::scrub::Error),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -88,6 +92,13 @@ impl Failure {
                 format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))
             }
             Failure::Map(error) => map_message(error),
+            Failure::Catalog(error) => names::plain(&error.to_string()),
+            Failure::Scrub(verisum_tree::scrub::Error::Tree(verisum_tree::Error::Io {
+                path,
+                operation,
+                source,
+            })) => format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source)),
+            Failure::Scrub(error) => names::plain(&error.to_string()),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
             }
@@ -96,6 +107,18 @@ impl Failure {
             }
             Failure::Output(error) => format!("standard output: write: {}", cause(error)),
         }
+    }
+}
+
+impl From<verisum_tree::store::catalog::Error> for Failure {
+    fn from(error: verisum_tree::store::catalog::Error) -> Failure {
+        Failure::Catalog(error)
+    }
+}
+
+impl From<verisum_tree::scrub::Error> for Failure {
+    fn from(error: verisum_tree::scrub::Error) -> Failure {
+        Failure::Scrub(error)
     }
 }
 

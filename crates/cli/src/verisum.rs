@@ -47,6 +47,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Image { command } => commands::image::run(command, output),
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(arguments) => commands::check::run(arguments, output),
+        Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),

@@ -13,6 +13,7 @@ mod error;
 mod exclude;
 mod record;
 mod reread;
+pub mod scrub;
 mod stat;
 pub mod store;
 mod system;

@@ -6,4 +6,5 @@ pub(crate) mod demo;
 pub(crate) mod digests;
 pub(crate) mod image;
 pub(crate) mod man;
+pub(crate) mod scrub;
 pub(crate) mod tags;

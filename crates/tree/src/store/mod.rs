@@ -1,4 +1,5 @@
 //! Where digests of files are kept.
 
+pub mod catalog;
 pub mod manifest;
 pub mod xattr;

@@ -1,0 +1,95 @@
+//! `verisum accept`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use serde_json::json;
+use verisum_tree::scrub::{self, Accepted};
+
+use super::place::{CatalogArgs, Name, absolute_name};
+use super::report::{differences, state};
+use super::values;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output, names};
+use crate::verisum::PROGRAM;
+
+/// What `verisum accept` takes.
+#[derive(Args, Debug)]
+pub(crate) struct AcceptArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// Only show what would be accepted
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Print a line of JSON for each file
+    #[arg(long)]
+    json: bool,
+
+    /// Files, and directories for all files in trouble below them
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+}
+
+/// Accepts files.
+pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let (_lock, catalog) = arguments.catalog.open_existing()?;
+    let mut worst = Exit::Clean;
+    for path in &arguments.paths {
+        let path = absolute_name(path)?;
+        let mut printed = Ok(());
+        let mut refused = false;
+        let found = scrub::accept(&catalog, &path, arguments.dry_run, values::now(), &mut |accepted| {
+            refused |= accepted.error.is_some();
+            if printed.is_ok() {
+                printed = print(&accepted, arguments, output);
+            }
+        });
+        printed?;
+        let says = |message: &str| {
+            render::say(PROGRAM, &format!("{}: accept: {message}", names::quoted(path.as_os_str())));
+        };
+        match found {
+            Ok(0) => {
+                says("no file here is in trouble");
+                worst = worst.max(Exit::Unchecked);
+            }
+            Ok(_) if refused => worst = worst.max(Exit::Unchecked),
+            Ok(_) => {}
+            Err(error) => {
+                let failure = Failure::from(error);
+                render::say(PROGRAM, &failure.message());
+                worst = worst.max(failure.exit());
+            }
+        }
+    }
+    Ok(worst)
+}
+
+fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Result<(), Failure> {
+    if let Some(error) = &accepted.error {
+        let path = names::quoted(accepted.path.as_os_str());
+        render::say(PROGRAM, &format!("{path}: {}", names::plain(error)));
+        return Ok(());
+    }
+    if arguments.json {
+        let name = serde_json::to_value(Name::new(&accepted.path)).unwrap_or_default();
+        return output.json(&json!({
+            "name": name,
+            "was": accepted.state.name(),
+            "algorithm": accepted.algorithm,
+            "recorded": state(&accepted.old),
+            "now": accepted.new.as_ref().map(state),
+            "written": !arguments.dry_run,
+        }));
+    }
+    let done = if arguments.dry_run { "would accept" } else { "accepted" };
+    let path = names::quoted(accepted.path.as_os_str());
+    let what = match &accepted.new {
+        Some(new) => differences(&accepted.old, new, &accepted.algorithm).join("; "),
+        None => format!("{} {} recorded, gone now: forgotten", accepted.algorithm, accepted.old.digest),
+    };
+    output.line(&format!("{done}  {path}  (was {}; {what})", accepted.state.name()))
+}

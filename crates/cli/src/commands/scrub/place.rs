@@ -1,0 +1,115 @@
+//! Where the catalogue is, and what paths in it look like.
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use verisum_tree::store::catalog::{Catalog, Lock};
+
+use crate::failure::Failure;
+
+/// The file in the user's state directory.
+const NAME: &str = "verisum/catalog.db";
+
+/// Which catalogue.
+#[derive(Args, Debug)]
+pub(crate) struct CatalogArgs {
+    /// The catalogue; without it, verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) catalog: Option<PathBuf>,
+}
+
+impl CatalogArgs {
+    /// Its absolute path.
+    pub(super) fn path(&self) -> Result<PathBuf, Failure> {
+        match &self.catalog {
+            Some(path) => absolute(path),
+            None => default_path(),
+        }
+    }
+
+    /// Opens it to write, or makes it, with the folder that it is in by default.
+    pub(super) fn open(&self) -> Result<(Lock, Catalog), Failure> {
+        let path = self.path()?;
+        if self.catalog.is_none()
+            && let Some(folder) = path.parent()
+        {
+            std::fs::create_dir_all(folder).map_err(|error| failed(folder, "create", error))?;
+        }
+        let lock = Lock::take(&path)?;
+        Ok((lock, Catalog::open(&path)?))
+    }
+
+    /// Opens it to write if it is there.
+    pub(super) fn open_existing(&self) -> Result<(Lock, Catalog), Failure> {
+        let path = self.path()?;
+        // Before the lock, which would be a file beside nothing.
+        std::fs::metadata(&path).map_err(|error| failed(&path, "open", error))?;
+        let lock = Lock::take(&path)?;
+        Ok((lock, Catalog::open_existing(&path)?))
+    }
+
+    /// Opens it to read while others may write.
+    pub(super) fn open_shared(&self) -> Result<Catalog, Failure> {
+        Ok(Catalog::open_existing(&self.path()?)?)
+    }
+}
+
+fn default_path() -> Result<PathBuf, Failure> {
+    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    state.map(|state| state.join(NAME)).ok_or_else(|| {
+        Failure::Usage("--catalog: neither HOME nor XDG_STATE_HOME says where the catalogue is".to_string())
+    })
+}
+
+/// A path from the root of the file system, without `.` and `..`, links resolved where they are there.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    if let Ok(path) = path.canonicalize() {
+        return Ok(path);
+    }
+    // What is missing has a name in a folder that may be there.
+    let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok(absolute(folder)?.join(name)),
+        _ => Ok(plain(&path)),
+    }
+}
+
+/// The path of a file that may itself be a link.
+pub(super) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
+    let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
+    match (path.parent(), path.components().next_back()) {
+        (Some(folder), Some(Component::Normal(name))) => Ok(absolute(folder)?.join(name)),
+        _ => absolute(&path),
+    }
+}
+
+fn plain(path: &Path) -> PathBuf {
+    path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
+}
+
+fn failed(path: &Path, operation: &'static str, error: std::io::Error) -> Failure {
+    Failure::File { name: path.to_path_buf(), operation, error }
+}
+
+/// A name in JSON: as text, and whole in hexadecimal where it is not UTF-8.
+#[derive(serde::Serialize)]
+pub(super) struct Name {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+}
+
+impl Name {
+    pub(super) fn new(path: &Path) -> Name {
+        let path_bytes_hex = path.to_str().is_none().then(|| hexadecimal(path.as_os_str()));
+        Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
+    }
+}
+
+fn hexadecimal(name: &OsStr) -> String {
+    name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,300 @@
+//! What a scrub prints: a line for each file that is not as it was, and a summary.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use verisum_tree::scrub::{Report, Summary};
+use verisum_tree::store::catalog::Seen;
+use verisum_tree::{Class, Verdict};
+
+use super::place::Name;
+use super::values;
+use crate::failure::Failure;
+use crate::render::{self, Output, names};
+use crate::sizes::human;
+use crate::verisum::PROGRAM;
+
+/// How much is printed, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// What is wrong.
+    Quiet,
+    /// What is wrong, missing or moved, and a summary.
+    Usual,
+    /// Every file that is not as it was, and a summary.
+    Verbose,
+    /// Lines of JSON.
+    Json,
+    /// Nothing: something else is printed instead.
+    Nothing,
+}
+
+/// Prints, and keeps the first failure to do so.
+pub(super) struct Reporter<'a> {
+    output: &'a mut Output,
+    style: Style,
+    archive: bool,
+    result: Result<(), Failure>,
+}
+
+impl<'a> Reporter<'a> {
+    pub(super) fn new(output: &'a mut Output, style: Style, archive: bool) -> Reporter<'a> {
+        Reporter { output, style, archive, result: Ok(()) }
+    }
+
+    /// Prints a file.
+    pub(super) fn file(&mut self, report: &Report) {
+        let is_wrong = report.verdict.class() >= Class::Unchecked
+            || report.held
+            || self.archive && matches!(report.verdict, Verdict::Modified | Verdict::Missing);
+        let is_wanted = match self.style {
+            Style::Quiet => is_wrong,
+            Style::Usual => {
+                is_wrong || matches!(report.verdict, Verdict::Missing | Verdict::Moved | Verdict::Ok)
+            }
+            Style::Verbose | Style::Json => true,
+            Style::Nothing => false,
+        };
+        if is_wanted && self.result.is_ok() {
+            self.result = match self.style {
+                Style::Json => self.output.json(&line(report)),
+                _ => self.output.line(&text(report)),
+            };
+            // Bad news is seen at once, and not when thousands of lines have gathered.
+            if is_wrong && self.result.is_ok() {
+                self.result = self.output.flush();
+            }
+        }
+    }
+
+    /// Prints what a run over one directory came to.
+    pub(super) fn summary(&mut self, summary: &Summary) {
+        let printed = match self.style {
+            Style::Usual | Style::Verbose => self.output.text(&summary_text(summary)),
+            Style::Json => self.output.json(&summary_line(summary)),
+            Style::Quiet | Style::Nothing => Ok(()),
+        };
+        if self.result.is_ok() {
+            self.result = printed;
+        }
+        if self.style != Style::Nothing {
+            for remark in remarks(summary) {
+                render::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
+            }
+        }
+    }
+
+    /// The first failure to print, if there was one.
+    pub(super) fn end(self) -> Result<(), Failure> {
+        self.result
+    }
+}
+
+/// What the user has to know beyond the counts.
+fn remarks(summary: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some((changed, known)) = summary.alarm {
+        remarks.push(format!(
+            "ALARM: {changed} of {known} files changed or went in one run: the records stay as they were \
+             (`verisum accept` takes the files as they are)"
+        ));
+    } else if summary.held > 0 {
+        remarks.push(format!("{} changed files wait for `verisum accept` since an alarm", summary.held));
+    }
+    if summary.given_up > 0 {
+        remarks.push(format!("{} files were not read: the device fails too often", summary.given_up));
+    }
+    if summary.clock_went_back {
+        remarks.push("the clock shows an earlier time than at the last run".to_string());
+    }
+    remarks
+}
+
+fn text(report: &Report) -> String {
+    let path = names::quoted(report.path.as_os_str());
+    let mut line = format!("{:<12}  {path}", report.verdict.name());
+    let mut evidence = Vec::new();
+    if let Some(from) = &report.from {
+        evidence.push(format!("from {}", names::quoted(from.as_os_str())));
+    }
+    if let (Some(old), Some(new)) = (&report.recorded, &report.found) {
+        evidence.extend(differences(old, new, &report.algorithm));
+    }
+    if let Some((same, bypass)) = report.second {
+        let how = match bypass.name() {
+            "cached" => "second read (the page cache could not be bypassed)",
+            _ => "second read past the page cache",
+        };
+        evidence.push(format!("{how}: {}", if same { "the same" } else { "different" }));
+    }
+    if report.held {
+        evidence.push("held since an alarm".to_string());
+    }
+    evidence.extend(report.error.as_ref().map(|error| names::plain(error)));
+    if report.verdict == Verdict::Ok {
+        evidence = vec!["as recorded again".to_string()];
+    }
+    if !evidence.is_empty() {
+        let _ = write!(line, "  ({})", evidence.join("; "));
+    }
+    line
+}
+
+/// What tells a file from its record, each in a few words.
+pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if old.digest != new.digest {
+        found.push(format!("{algorithm} {} recorded, {} read", old.digest, new.digest));
+    }
+    if old.size != new.size {
+        found.push(format!("size {} recorded, {} now", old.size, new.size));
+    }
+    let time = values::written_to_nanoseconds;
+    match (old.mtime == new.mtime, old.ctime == new.ctime) {
+        (false, _) => found.push(format!("mtime {} recorded, {} now", time(old.mtime), time(new.mtime))),
+        (true, false) => {
+            found.push(format!(
+                "mtime as recorded, ctime {} recorded, {} now",
+                time(old.ctime),
+                time(new.ctime)
+            ));
+        }
+        (true, true) => found.push("mtime and ctime as recorded".to_string()),
+    }
+    if old.inode != new.inode {
+        found.push("inode differs".to_string());
+    }
+    found
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    name: Name,
+    verdict: &'static str,
+    held: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    algorithm: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second_read: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+fn line(report: &Report) -> Line<'_> {
+    Line {
+        r#type: "file",
+        name: Name::new(&report.path),
+        verdict: report.verdict.name(),
+        held: report.held,
+        algorithm: &report.algorithm,
+        recorded: report.recorded.as_ref().map(state),
+        found: report.found.as_ref().map(state),
+        second_read: report.second.map(|(same, bypass)| json!({ "same": same, "how": bypass.name() })),
+        from: report.from.as_deref().map(Name::new),
+        error: report.error.as_deref(),
+    }
+}
+
+/// A file's state in JSON.
+pub(super) fn state(seen: &Seen) -> Value {
+    json!({
+        "digest": seen.digest.to_string(),
+        "size": seen.size,
+        "mtime_ns": seen.mtime,
+        "ctime_ns": seen.ctime,
+        "inode": seen.inode,
+    })
+}
+
+fn summary_line(summary: &Summary) -> Value {
+    let counts: serde_json::Map<_, _> = Verdict::ALL
+        .iter()
+        .map(|verdict| (verdict.name().to_string(), summary.count(*verdict).into()))
+        .collect();
+    let mut line = json!({
+        "type": "summary",
+        "counts": counts,
+        "files": summary.files,
+        "bytes": summary.bytes,
+        "read_files": summary.read_files,
+        "read_bytes": summary.read_bytes,
+        "seconds": summary.time.as_secs_f64(),
+        "complete": summary.complete,
+        "waiting": summary.waiting,
+        "given_up": summary.given_up,
+        "unlisted": summary.unlisted,
+        "still_missing": summary.still_missing,
+        "held": summary.held,
+        "alarm": summary.alarm.is_some(),
+        "forecast": summary.forecast.map(|forecast| json!({
+            "seconds": forecast.time.as_secs_f64(),
+            "needed": forecast.needed,
+            "assumed_daily": forecast.assumed_daily,
+        })),
+    });
+    if let (Value::Object(line), Ok(Value::Object(name))) =
+        (&mut line, serde_json::to_value(Name::new(&summary.root)))
+    {
+        line.extend(name);
+    }
+    line
+}
+
+fn summary_text(summary: &Summary) -> String {
+    let mut text = format!(
+        "{}: {} files, {}; read {} ({}) in {}\n",
+        names::quoted(summary.root.as_os_str()),
+        summary.files,
+        human(summary.bytes),
+        summary.read_files,
+        human(summary.read_bytes),
+        values::rough(summary.time),
+    );
+    let counts: Vec<String> = Verdict::ALL
+        .iter()
+        .filter(|verdict| summary.count(**verdict) > 0)
+        .map(|verdict| format!("{} {}", verdict.name(), summary.count(*verdict)))
+        .collect();
+    if !counts.is_empty() {
+        let _ = writeln!(text, "  {}", counts.join(", "));
+    }
+    let mut rest = Vec::new();
+    if summary.still_missing > 0 {
+        rest.push(format!("missing since earlier {}", summary.still_missing));
+    }
+    if summary.waiting > 0 {
+        rest.push(format!("new or changed and not read yet {}", summary.waiting));
+    }
+    if summary.unlisted > 0 {
+        rest.push(format!("not looked at {}", summary.unlisted));
+    }
+    if !summary.complete {
+        rest.push("not everything due was verified".to_string());
+    }
+    if !rest.is_empty() {
+        let _ = writeln!(text, "  {}", rest.join(", "));
+    }
+    if let Some(forecast) = summary.forecast {
+        let rhythm = if forecast.assumed_daily { " and a run a day" } else { "" };
+        let _ = write!(
+            text,
+            "  at this budget{rhythm} everything is verified in {}",
+            values::rough(forecast.time)
+        );
+        let _ = match forecast.needed {
+            Some(needed) if needed > 1.0 => writeln!(text, ": {needed:.1} x more is needed for --max-age"),
+            Some(_) => writeln!(text, ": --max-age is kept"),
+            None => writeln!(text),
+        };
+    }
+    text
+}

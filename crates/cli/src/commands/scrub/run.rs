@@ -1,0 +1,196 @@
+//! `verisum scrub`.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use clap::{Args, ValueHint};
+use verisum_tree::Class;
+use verisum_tree::Verdict;
+use verisum_tree::scrub::{self, Alarm, Options, Report, Summary};
+
+use super::metrics;
+use super::place::{CatalogArgs, absolute};
+use super::report::Reporter;
+use super::values;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output};
+use crate::verisum::PROGRAM;
+use crate::{digests, kernel, sizes};
+
+/// Fewer changed files than these are no alarm unless `--alarm-changed` is given.
+const ALARM_AT_LEAST: u64 = 100;
+
+/// What `verisum scrub` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ScrubArgs {
+    #[command(flatten)]
+    pub(super) catalog: CatalogArgs,
+
+    /// The digest of new files; `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
+    algorithm: String,
+
+    /// Workers, 1 to 128; without it, as many as this process may use cores
+    #[arg(short, long, value_name = "N")]
+    threads: Option<String>,
+
+    /// Let no file's last verification be longer ago than this
+    #[arg(long, value_name = "DURATION")]
+    max_age: Option<String>,
+
+    /// Begin no more files after this time
+    #[arg(long = "for", value_name = "DURATION")]
+    budget: Option<String>,
+
+    /// Verify a random share of what is due
+    #[arg(long, value_name = "SHARE")]
+    sample: Option<String>,
+
+    /// Verify in random order among about equally stale files
+    #[arg(long)]
+    shuffle: bool,
+
+    /// Verify what was not verified since then: a date, @SECONDS, or a time ago
+    #[arg(long, value_name = "WHEN", conflicts_with = "max_age")]
+    since: Option<String>,
+
+    /// Enter other file systems that are mounted below
+    #[arg(long)]
+    cross_file_systems: bool,
+
+    /// Read no more from a device after N errors of its storage; 0 goes on for ever
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    stop_after: u64,
+
+    /// Alarm, and take nothing over, if more than this share of the files changed or went; without it,
+    /// half of them and at least 100
+    #[arg(long, value_name = "SHARE")]
+    alarm_changed: Option<String>,
+
+    /// Nothing in these directories is meant to change: modified and missing files are failures too
+    #[arg(long)]
+    archive: bool,
+
+    /// The directory is the recorded tree, though its file system and files are others
+    #[arg(long)]
+    replaced_root: bool,
+
+    /// Also print new, modified and touched files
+    #[arg(short, long, conflicts_with_all = ["quiet", "json", "nagios"])]
+    verbose: bool,
+
+    /// Print nothing if nothing is wrong
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print a line of JSON for each file that is not as recorded, and one for each directory
+    #[arg(long, conflicts_with = "nagios")]
+    json: bool,
+
+    /// Print one line for Nagios
+    #[arg(long)]
+    nagios: bool,
+
+    /// Write the figures to a file for Prometheus's textfile collector
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    prometheus: Option<PathBuf>,
+
+    /// The directories
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directories: Vec<PathBuf>,
+}
+
+/// Scrubs each directory. One that cannot be scrubbed does not keep the others from it.
+pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let options = options(arguments)?;
+    let (_lock, mut catalog) = match arguments.directories.is_empty() {
+        true => arguments.catalog.open_existing()?,
+        false => arguments.catalog.open()?,
+    };
+    let directories = match arguments.directories.is_empty() {
+        true => catalog.roots()?.into_iter().map(|root| root.path).collect(),
+        false => arguments.directories.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?,
+    };
+    let style = match arguments {
+        ScrubArgs { json: true, .. } => super::report::Style::Json,
+        ScrubArgs { nagios: true, .. } => super::report::Style::Nothing,
+        ScrubArgs { quiet: true, .. } => super::report::Style::Quiet,
+        ScrubArgs { verbose: true, .. } => super::report::Style::Verbose,
+        _ => super::report::Style::Usual,
+    };
+    let mut worst = Exit::Clean;
+    let mut summaries = Vec::new();
+    let reporter = Mutex::new(Reporter::new(output, style, arguments.archive));
+    for directory in &directories {
+        // What cannot be printed any more is an error at the end; the run is of use without it.
+        let mut report = |report: Report| reporter.lock().unwrap_or_else(|e| e.into_inner()).file(&report);
+        match scrub::scrub(&mut catalog, directory, &options, &mut report) {
+            Ok(summary) => {
+                worst = worst.max(exit(&summary, arguments.archive));
+                reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
+                summaries.push((directory.clone(), Some(summary)));
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                worst = worst.max(failure.exit());
+                render::say(PROGRAM, &failure.message());
+                summaries.push((directory.clone(), None));
+            }
+        }
+    }
+    reporter.into_inner().unwrap_or_else(|e| e.into_inner()).end()?;
+    if arguments.nagios {
+        output.line(&metrics::nagios(&summaries, worst))?;
+    }
+    if let Some(path) = &arguments.prometheus {
+        metrics::write(path, &metrics::prometheus(&summaries, options.now))?;
+    }
+    Ok(worst)
+}
+
+fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
+    let policy = kernel::policy()?;
+    let now = values::now();
+    let threads = match &arguments.threads {
+        Some(text) => sizes::threads(text)?,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let alarm = match &arguments.alarm_changed {
+        Some(text) => Alarm { share: values::share("--alarm-changed", text)?, at_least: 1 },
+        None => Alarm { share: 0.5, at_least: ALARM_AT_LEAST },
+    };
+    let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
+    Ok(Options {
+        digest: digests::find(&arguments.algorithm, &policy)?,
+        policy,
+        threads,
+        max_age: arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?,
+        budget: arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?,
+        sample: sample.unwrap_or(1.0),
+        shuffle: arguments.shuffle,
+        since: arguments.since.as_deref().map(|text| values::moment("--since", text, now)).transpose()?,
+        one_file_system: !arguments.cross_file_systems,
+        stop_after: (arguments.stop_after > 0).then_some(arguments.stop_after),
+        alarm,
+        replaced_root: arguments.replaced_root,
+        now,
+    })
+}
+
+/// How a run over one directory ends.
+fn exit(summary: &Summary, archive: bool) -> Exit {
+    let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && summary.count(*v) > 0);
+    let archived = [Verdict::Modified, Verdict::Missing].iter().any(|v| summary.count(*v) > 0);
+    if has(Class::Corrupt)
+        || summary.alarm.is_some()
+        || summary.held > 0
+        || archive && (archived || summary.still_missing > 0)
+    {
+        Exit::Mismatch
+    } else if has(Class::Unchecked) || summary.unlisted > 0 || summary.given_up > 0 {
+        Exit::Unchecked
+    } else {
+        Exit::Clean
+    }
+}

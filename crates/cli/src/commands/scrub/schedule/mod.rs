@@ -1,0 +1,208 @@
+//! `verisum schedule`.
+
+mod quote;
+mod rhythm;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+
+use super::place::{CatalogArgs, absolute};
+use super::values;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{Output, names};
+use rhythm::Rhythm;
+
+/// What `verisum schedule` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ScheduleArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// The rhythm: a systemd calendar event, or five fields of cron
+    #[arg(long, value_name = "RHYTHM", default_value = "weekly")]
+    on: String,
+
+    /// Print a line for crontab instead of systemd units
+    #[arg(long)]
+    cron: bool,
+
+    /// Write the units to where systemd looks for them
+    #[arg(long, conflicts_with = "cron")]
+    install: bool,
+
+    /// For the user's own systemd instead of the system's
+    #[arg(long)]
+    user: bool,
+
+    /// With --install, below this directory, for packages and images
+    #[arg(long, value_name = "DIR", requires = "install", value_hint = ValueHint::DirPath)]
+    root: Option<PathBuf>,
+
+    /// What the units are called
+    #[arg(long, value_name = "NAME", default_value = "verisum-scrub")]
+    name: String,
+
+    /// As in `verisum scrub`
+    #[arg(long, value_name = "DURATION")]
+    max_age: Option<String>,
+
+    /// As in `verisum scrub`
+    #[arg(long = "for", value_name = "DURATION")]
+    budget: Option<String>,
+
+    /// As in `verisum scrub`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    prometheus: Option<PathBuf>,
+
+    /// As in `verisum scrub`
+    #[arg(long)]
+    archive: bool,
+
+    /// The directories
+    #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
+    directories: Vec<PathBuf>,
+}
+
+/// Prints or installs.
+pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let rhythm = Rhythm::parse(&arguments.on)?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if arguments.name.is_empty() || arguments.name.starts_with('.') || !arguments.name.chars().all(is_part) {
+        let must = "must be letters, digits, -, _ and .".to_string();
+        return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
+    }
+    let command = command(arguments)?;
+    if arguments.cron {
+        let mut line = rhythm.cron()?.into_bytes();
+        for argument in &command {
+            line.push(b' ');
+            line.extend(quote::cron(argument).ok_or_else(|| {
+                Failure::Usage(format!("--cron: {}: no cron line can hold it", names::quoted(argument)))
+            })?);
+        }
+        line.push(b'\n');
+        output.bytes(&line)?;
+        return Ok(Exit::Clean);
+    }
+    let name = &arguments.name;
+    let units = [(format!("{name}.service"), service(&command)), (format!("{name}.timer"), timer(&rhythm))];
+    if !arguments.install {
+        for (file, text) in &units {
+            output.text(&format!("# {file}\n{text}\n"))?;
+        }
+        return Ok(Exit::Clean);
+    }
+    let folder = folder(arguments)?;
+    fs::create_dir_all(&folder).map_err(failed(&folder, "create"))?;
+    for (file, text) in &units {
+        install(&folder.join(file), text)?;
+        output.line(&format!("wrote {}", names::quoted(folder.join(file).as_os_str())))?;
+    }
+    let user = if arguments.user { " --user" } else { "" };
+    output.line(&format!(
+        "start it with: systemctl{user} daemon-reload && systemctl{user} enable --now {name}.timer"
+    ))?;
+    Ok(Exit::Clean)
+}
+
+/// The command that is scheduled. All that depends on who runs it is spelled out.
+fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
+    let program = env::current_exe().map_err(failed(Path::new("verisum"), "find"))?;
+    let mut command: Vec<OsString> =
+        vec![program.into(), "scrub".into(), "--quiet".into(), "--catalog".into()];
+    command.push(arguments.catalog.path()?.into());
+    if let Some(age) = &arguments.max_age {
+        values::duration("--max-age", age)?;
+        command.extend(["--max-age".into(), age.into()]);
+    }
+    if let Some(budget) = &arguments.budget {
+        values::duration("--for", budget)?;
+        command.extend(["--for".into(), budget.into()]);
+    }
+    if let Some(path) = &arguments.prometheus {
+        command.extend(["--prometheus".into(), absolute(path)?.into()]);
+    }
+    if arguments.archive {
+        command.push("--archive".into());
+    }
+    command.push("--".into());
+    for directory in &arguments.directories {
+        command.push(absolute(directory)?.into());
+    }
+    Ok(command)
+}
+
+fn service(command: &[OsString]) -> String {
+    let command: Vec<String> = command.iter().map(|argument| quote::systemd(argument)).collect();
+    format!(
+        "[Unit]\n\
+         Description=Verify recorded checksums\n\
+         Documentation=man:verisum-scrub(1)\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         ExecStart={}\n\
+         Nice=19\n\
+         IOSchedulingClass=idle\n",
+        command.join(" ")
+    )
+}
+
+fn timer(rhythm: &Rhythm) -> String {
+    let events: String = rhythm.calendar().iter().map(|event| format!("OnCalendar={event}\n")).collect();
+    format!(
+        "[Unit]\n\
+         Description=Verify recorded checksums in a rhythm\n\
+         \n\
+         [Timer]\n\
+         {events}\
+         Persistent=true\n\
+         \n\
+         [Install]\n\
+         WantedBy=timers.target\n"
+    )
+}
+
+/// Where systemd looks for units.
+fn folder(arguments: &ScheduleArgs) -> Result<PathBuf, Failure> {
+    let system = match (arguments.user, &arguments.root) {
+        (false, _) => PathBuf::from("/etc/systemd/system"),
+        // Of all users of an image: nobody's home is known there.
+        (true, Some(_)) => PathBuf::from("/etc/systemd/user"),
+        (true, None) => {
+            let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+            let config =
+                folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+            let config = config.ok_or_else(|| {
+                Failure::Usage("--user: neither HOME nor XDG_CONFIG_HOME says where units are".to_string())
+            })?;
+            config.join("systemd/user")
+        }
+    };
+    Ok(match &arguments.root {
+        Some(root) => root.join(system.strip_prefix("/").unwrap_or(&system)),
+        None => system,
+    })
+}
+
+/// Writes a unit beside its name and renames it.
+fn install(path: &Path, text: &str) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut partial = tempfile::NamedTempFile::new_in(folder).map_err(failed(path, "write"))?;
+    partial.write_all(text.as_bytes()).map_err(failed(path, "write"))?;
+    let permissions = fs::Permissions::from_mode(0o644);
+    partial.as_file().set_permissions(permissions).map_err(failed(path, "write"))?;
+    partial.persist(path).map(drop).map_err(|error| failed(path, "write")(error.error))
+}
+
+fn failed(path: &Path, operation: &'static str) -> impl Fn(std::io::Error) -> Failure {
+    let name = OsStr::to_os_string(path.as_os_str());
+    move |error| Failure::File { name: PathBuf::from(&name), operation, error }
+}

@@ -1,0 +1,136 @@
+//! Taking a file as it is now, on somebody's word: the only way for bad data to become a record.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use verisum_digest::Digest;
+
+use super::reread::{self, Bypass};
+use super::writer::seen;
+use super::{Error, digest_failed};
+use crate::Entry;
+use crate::store::catalog::{Catalog, Change, Record, Root, Seen, State};
+
+/// How many files in trouble are looked at at once.
+const PAGE: usize = 1024;
+
+/// A file that was accepted, or would be.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Its path.
+    pub path: PathBuf,
+    /// What it was found to be.
+    pub state: State,
+    /// The name of the digest.
+    pub algorithm: String,
+    /// What was recorded.
+    pub old: Seen,
+    /// What is there now; `None` if the file is gone, and its record with it.
+    pub new: Option<Seen>,
+    /// Why it cannot be accepted.
+    pub error: Option<String>,
+}
+
+/// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
+/// record, and records of missing files are removed. With `dry` nothing is written. Returns how many
+/// were found. Whoever calls holds the catalogue's lock.
+pub fn accept(
+    catalog: &Catalog,
+    path: &Path,
+    dry: bool,
+    now: i64,
+    report: &mut dyn FnMut(Accepted),
+) -> Result<u64, Error> {
+    let Some(root) = catalog.root_of(path)? else {
+        return Err(Error::Root {
+            path: path.to_path_buf(),
+            why: "accept: it is in no tree of the catalogue",
+        });
+    };
+    let algorithms = catalog.algorithms()?;
+    let accepting = Accepting { catalog, root: &root, algorithms, dry, now };
+    let mut found = 0;
+    let mut after = (i64::MIN, i64::MIN, Vec::new());
+    loop {
+        let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
+        let Some((directory, name, record)) = page.last() else { return Ok(found) };
+        after = (record.state.code(), *directory, name.clone());
+        for (directory, name, record) in page {
+            let place = root.path.join(catalog.path_in_root(directory)?).join(OsStr::from_bytes(&name));
+            if place.starts_with(path) {
+                found += 1;
+                report(accepting.accept(directory, OsStr::from_bytes(&name).into(), place, record)?);
+            }
+        }
+    }
+}
+
+struct Accepting<'a> {
+    catalog: &'a Catalog,
+    root: &'a Root,
+    algorithms: HashMap<i64, String>,
+    dry: bool,
+    now: i64,
+}
+
+impl Accepting<'_> {
+    fn accept(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Accepted, Error> {
+        let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_default();
+        let mut accepted =
+            Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
+        let digest = Digest::find(&accepted.algorithm).map_err(digest_failed(&accepted.algorithm))?;
+        match read(&accepted.path, &digest) {
+            Ok(new) => accepted.new = new,
+            Err(error) => {
+                accepted.error = Some(error);
+                return Ok(accepted);
+            }
+        }
+        if !self.dry {
+            let root = self.root.id;
+            self.catalog.begin()?;
+            let written = self.catalog.apply(root, directory, &name, &Change::Forget(old)).and_then(|()| {
+                let Some(new) = &accepted.new else { return Ok(()) };
+                let changed = if new.digest == old.digest { old.changed } else { self.now };
+                let record = Record {
+                    size: new.size,
+                    mtime: new.mtime,
+                    ctime: new.ctime,
+                    inode: new.inode,
+                    digest: new.digest,
+                    changed,
+                    verified: self.now,
+                    state: State::Sound,
+                    ..old
+                };
+                self.catalog.apply(root, directory, &name, &Change::Add(record))
+            });
+            match written {
+                Ok(()) => self.catalog.commit()?,
+                Err(error) => {
+                    self.catalog.roll_back();
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(accepted)
+    }
+}
+
+/// What is at a path now; `None` if nothing is.
+fn read(path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
+    let file = match Entry::named(path).and_then(|entry| entry.open()) {
+        Ok(file) => file,
+        Err(crate::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(super::error_text(&error)),
+    };
+    match reread::whole(&file, digest, Bypass::No) {
+        Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
+        Ok(_) => Err("read: it changed while it was read".to_string()),
+        Err(failed) => Err(format!("read: {failed}")),
+    }
+}

@@ -1,0 +1,98 @@
+//! What can be said only at the end: what was moved, what is missing, and whether too much changed.
+
+use super::jobs::Outcome;
+use super::writer::{Names, Writer, seen};
+use super::{Error, Report, Summary};
+use crate::Verdict;
+use crate::store::catalog::Place;
+
+/// How many missing files are looked at at once.
+const PAGE: usize = 1024;
+
+impl Writer<'_> {
+    /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
+    /// final or put back.
+    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<Summary, Error> {
+        self.catalog.begin()?;
+        let finished = self.settle(outcome);
+        match finished {
+            Ok(()) => self.catalog.commit()?,
+            Err(error) => {
+                self.catalog.roll_back();
+                return Err(error);
+            }
+        }
+        if let Some(root) = self.catalog.root(&self.scope.root.path)? {
+            (self.summary.files, self.summary.bytes) = (root.files, root.bytes);
+        }
+        self.summary.held = self.catalog.held(self.scope.root.id)?;
+        self.summary.waiting = outcome.waiting;
+        self.summary.given_up = outcome.given_up;
+        self.summary.unlisted = outcome.unlisted;
+        self.summary.complete = outcome.is_complete;
+        Ok(self.summary)
+    }
+
+    fn settle(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        let root = self.scope.root.id;
+        let names = self.catalog.algorithms()?;
+        self.catalog.index_fresh()?;
+        let newly_missing = self.resolve_missing(&names)?;
+        let mut fresh: Vec<(Place, _)> = Vec::new();
+        // In pages would be better for many; a million take 150 MB.
+        self.catalog.take_fresh(root, &mut |place, record| fresh.push((place, record)))?;
+        for ((directory, name), record) in fresh {
+            self.summary.add(Verdict::New, 1);
+            let mut report = Report::new(self.path(directory, &name)?, Verdict::New);
+            report.found = Some(seen(&record));
+            report.algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+            (self.report)(report);
+        }
+        let changed = self.catalog.replaced(root)? + newly_missing;
+        let alarm = self.options.alarm;
+        if changed >= alarm.at_least.max(1) && changed as f64 > alarm.share * outcome.known as f64 {
+            self.summary.alarm = Some((changed, outcome.known));
+            self.catalog.hold_replacements(root, self.options.now)?;
+        } else {
+            self.catalog.keep_replacements(root)?;
+        }
+        Ok(())
+    }
+
+    /// Gives missing files their heirs, and reports those that have none. Returns how many these are.
+    fn resolve_missing(&mut self, names: &Names) -> Result<u64, Error> {
+        let root = self.scope.root.id;
+        let mut newly_missing = 0;
+        let mut after: Place = (i64::MIN, Vec::new());
+        loop {
+            let page = self.catalog.missing(root, &after, PAGE)?;
+            let Some((directory, name, _)) = page.last() else { return Ok(newly_missing) };
+            after = (*directory, name.clone());
+            for (directory, name, record) in page {
+                let place = (directory, name);
+                let algorithm = || names.get(&record.algorithm).cloned().unwrap_or_default();
+                let is_news = self
+                    .catalog
+                    .finding(place.0, std::os::unix::ffi::OsStrExt::from_bytes(place.1.as_slice()))?
+                    .is_none_or(|finding| finding.since >= self.news_since);
+                if let Some(heir) = self.catalog.inherit(root, &place, &record)? {
+                    self.summary.add(Verdict::Moved, 1);
+                    let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
+                    report.from = Some(self.path(place.0, &place.1)?);
+                    report.recorded = Some(seen(&record));
+                    report.algorithm = algorithm();
+                    (self.report)(report);
+                } else if is_news {
+                    newly_missing += 1;
+                    self.summary.add(Verdict::Missing, 1);
+                    let mut report = Report::new(self.path(place.0, &place.1)?, Verdict::Missing);
+                    report.recorded = Some(seen(&record));
+                    report.algorithm = algorithm();
+                    (self.report)(report);
+                } else {
+                    self.summary.still_missing += 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether the tree is the one that was recorded. A mount point whose file system is not mounted is an
+//! empty directory: everything would be missing.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::{Error, Options, Scope};
+use crate::store::catalog::{Catalog, Identity, Root, stamp};
+use crate::{Entry, Kind};
+
+/// How many recorded files are looked for where a root's numbers are not the recorded ones.
+const PROBES: usize = 64;
+
+/// Finds out what part of which root a directory is, and whether it is what was recorded.
+pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error> {
+    let stat = Entry::named(path)?.stat()?;
+    if stat.kind != Kind::Directory {
+        return Err(Error::Root { path: path.to_path_buf(), why: "open: Not a directory" });
+    }
+    let Some(mut root) = catalog.root_of(path)? else {
+        let root = catalog.add_root(path, Identity::of(&stat))?;
+        return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root });
+    };
+    let top = Identity::of(&Entry::named(&root.path)?.stat()?);
+    if top != root.identity {
+        if !options.replaced_root && root.files > 0 && !is_the_same_tree(catalog, &root)? {
+            let why = "its file system or inode is not the recorded one, and neither are its files: is it \
+                       mounted? (--replaced-root takes it for the same tree)";
+            return Err(Error::Root { path: root.path, why });
+        }
+        catalog.set_identity(root.id, top)?;
+        root.identity = top;
+    }
+    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let mut directory = root.directory;
+    for (depth, name) in below.components().enumerate() {
+        let folder: std::path::PathBuf = below.components().take(depth + 1).collect();
+        directory = match catalog.directory(&root, &folder)? {
+            Some(known) => known,
+            None => {
+                let id = catalog.last_directory()? + 1;
+                catalog.add_directory(id, directory, name.as_os_str(), stat.device)?;
+                id
+            }
+        };
+    }
+    Ok(Scope { root, directory, path: path.to_path_buf() })
+}
+
+/// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
+/// numbered anew when the system starts; the files know better.
+fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
+    let files = catalog.stalest(root.id, &(i64::MIN, 0, Vec::new()), i64::MAX, PROBES)?;
+    let mut same = 0;
+    for (directory, name, record) in &files {
+        let path = root.path.join(catalog.path_in_root(*directory)?).join(OsStr::from_bytes(name));
+        let stat = Entry::named(&path).and_then(|entry| entry.stat());
+        let is_same = |stat: &crate::Stat| {
+            (stat.inode, stat.size, stamp(stat.modified)) == (record.inode, record.size, record.mtime)
+        };
+        same += usize::from(stat.as_ref().is_ok_and(is_same));
+    }
+    Ok(same > 0 && same * 2 >= files.len())
+}

@@ -1,0 +1,254 @@
+//! From a file that was read to a verdict and the change of its record. Runs on the threads that hash.
+
+use std::ffi::OsString;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use rustix::io::Errno;
+use verisum_digest::{Digest, Output};
+
+use super::Tally;
+use super::reread::{self, Bypass, Failed};
+use super::writer::{Judged, Message};
+use crate::store::catalog::{Change, Finding, Record, Seen, State, Trouble};
+use crate::{Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Stat, Verdict};
+
+/// What a job is known by.
+#[derive(Debug)]
+pub(super) struct Token {
+    pub directory: i64,
+    pub device: u64,
+    pub set: usize,
+    pub record: Option<Record>,
+}
+
+/// Judges files.
+pub(super) struct Judge<'a, Clock> {
+    pub sets: &'a [Digest],
+    /// The number of the algorithm of new records.
+    pub algorithm: i64,
+    pub tally: &'a Tally,
+    pub now: Clock,
+}
+
+/// A settled read: one state of the file and its digest.
+struct Settled {
+    stat: Stat,
+    digest: Output,
+}
+
+/// What the look at a file led to.
+struct Look {
+    evidence: Evidence,
+    read: Option<Seen>,
+    second: Option<(bool, Bypass)>,
+    error: Option<String>,
+}
+
+impl Look {
+    fn unreadable(error: &io::Error) -> Look {
+        let evidence = Evidence::Unreadable { storage_failed: is_of_storage(error) };
+        Look { evidence, read: None, second: None, error: Some(text(error)) }
+    }
+}
+
+impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
+    /// Judges one file and tells the writer.
+    pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
+        let Hashed { entry, token, result } = hashed;
+        let message = match self.look(&token, result) {
+            Some(look) => {
+                let judged = self.judged(&token, look, entry.name().to_os_string(), || entry.path());
+                Message::Judged(Box::new(judged))
+            }
+            None => Message::Gone {
+                directory: token.directory,
+                name: entry.name().to_os_string(),
+                state: token.record.map(|record| record.state),
+                at: (self.now)(),
+            },
+        };
+        // The writer ends early only if the catalogue fails.
+        match sender.send(message) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+
+    /// What is to be seen of a file; `None` if it is gone.
+    fn look(&self, token: &Token, result: Result<Content, Error>) -> Option<Look> {
+        let content = match result {
+            Ok(content) => content,
+            Err(Error::Io { source, .. }) => {
+                return match source.raw_os_error().map(Errno::from_raw_os_error) {
+                    // A link in its place is not the file.
+                    Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+                    _ => Some(Look::unreadable(&source)),
+                };
+            }
+            Err(other) => return Some(Look::unreadable(&io::Error::other(other.to_string()))),
+        };
+        if content.after.kind != Kind::File {
+            return Some(Look::unreadable(&io::Error::other("it is no regular file any more")));
+        }
+        self.tally.read_files.fetch_add(1, Ordering::Relaxed);
+        self.tally.read_bytes.fetch_add(content.length, Ordering::Relaxed);
+        Some(self.compare(token, content).unwrap_or_else(|error| match error {
+            Failed::System(error) => Look::unreadable(&error.into()),
+            Failed::Digest(error) => Look::unreadable(&io::Error::other(error.to_string())),
+        }))
+    }
+
+    fn compare(&self, token: &Token, content: Content) -> Result<Look, Failed> {
+        let digest = &self.sets[token.set];
+        let Some(settled) = settle(&content, digest)? else {
+            let evidence = Evidence::Unsettled;
+            return Ok(Look { evidence, read: None, second: None, error: None });
+        };
+        let seen = Seen::new(&settled.stat, settled.digest);
+        let Some(record) = &token.record else {
+            let evidence = Evidence::Unrecorded { moved_here: false };
+            return Ok(Look { evidence, read: Some(seen), second: None, error: None });
+        };
+        let mut comparison = Comparison {
+            same_digest: seen.digest == record.digest,
+            same_size: seen.size == record.size,
+            same_mtime: seen.mtime == record.mtime,
+            same_ctime: Some(seen.ctime == record.ctime),
+            same_inode: Some(seen.inode == record.inode),
+            second: SecondRead::NotMade,
+        };
+        let (mut second, mut error) = (None, None);
+        if comparison.needs_second_read() {
+            match reread::past_the_cache(&content.file, digest) {
+                Ok(again) if !again.after.is_same_state(&settled.stat) => {
+                    let evidence = Evidence::Unsettled;
+                    return Ok(Look { evidence, read: None, second: None, error: None });
+                }
+                Ok(again) => {
+                    let same = again.digest == seen.digest;
+                    comparison.second = if same { SecondRead::Same } else { SecondRead::Different };
+                    second = Some((same, again.bypass));
+                }
+                Err(Failed::System(errno)) if is_of_storage(&errno.into()) => {
+                    comparison.second = SecondRead::Failed;
+                    error = Some(text(&errno.into()));
+                }
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(Look { evidence: Evidence::Compared(comparison), read: Some(seen), second, error })
+    }
+
+    fn judged(&self, token: &Token, look: Look, name: OsString, path: impl Fn() -> PathBuf) -> Judged {
+        let now = (self.now)();
+        let mut verdict = look.evidence.verdict();
+        let mut state = State::Trouble(Trouble::Verdict(verdict));
+        if let (Verdict::Modified, Some(State::Trouble(trouble))) =
+            (verdict, token.record.map(|record| record.state))
+        {
+            // What was bad and now has another time of modification is no better for it.
+            match trouble {
+                Trouble::Held => state = State::Trouble(Trouble::Held),
+                Trouble::Verdict(bad @ (Verdict::Rot | Verdict::Suspicious | Verdict::Flaky)) => {
+                    verdict = bad;
+                    state = State::Trouble(Trouble::Verdict(bad));
+                }
+                Trouble::Verdict(_) => {}
+            }
+        }
+        if verdict == Verdict::IoError {
+            self.tally.failed(token.device);
+        }
+        let held = state == State::Trouble(Trouble::Held);
+        let change = match (&token.record, &look.read) {
+            (record, Some(seen)) if verdict.may_replace_record() && !held => {
+                Some(self.replacement(record.as_ref(), seen, verdict, now))
+            }
+            (Some(_), read) => {
+                let finding = Finding { since: now, seen: now, read: *read, detail: look.error.clone() };
+                Some(Change::Suspect(state, finding))
+            }
+            // There is no record that could be in any state.
+            (None, _) => None,
+        };
+        let was_in_trouble = token.record.is_some_and(|record| record.state != State::Sound);
+        let is_news = verdict != Verdict::Ok || was_in_trouble;
+        Judged {
+            directory: token.directory,
+            name,
+            path: is_news.then(path),
+            verdict,
+            held,
+            recorded: token.record,
+            found: look.read,
+            set: token.set,
+            second: look.second,
+            error: look.error,
+            change,
+        }
+    }
+
+    fn replacement(&self, record: Option<&Record>, seen: &Seen, verdict: Verdict, now: i64) -> Change {
+        let new = Record {
+            size: seen.size,
+            mtime: seen.mtime,
+            ctime: seen.ctime,
+            inode: seen.inode,
+            algorithm: record.map_or(self.algorithm, |record| record.algorithm),
+            digest: seen.digest,
+            first_seen: record.map_or(now, |record| record.first_seen),
+            changed: record.map_or(now, |record| record.changed),
+            verified: now,
+            state: State::Sound,
+        };
+        match record {
+            None => Change::Add(new),
+            Some(old) if verdict == Verdict::Modified => {
+                Change::Replace { old: *old, new: Record { changed: now, ..new } }
+            }
+            Some(_) => Change::Confirm(new),
+        }
+    }
+}
+
+/// The content in one state of the file: as it was read, or, if it was written to meanwhile, of a
+/// second try. `None` if that met another writer.
+fn settle(content: &Content, digest: &Digest) -> Result<Option<Settled>, Failed> {
+    if content.before.is_same_state(&content.after) {
+        return Ok(Some(Settled { stat: content.after, digest: content.digests[0] }));
+    }
+    let again = reread::whole(&content.file, digest, Bypass::No)?;
+    let is_settled = again.before.is_same_state(&again.after);
+    Ok(is_settled.then_some(Settled { stat: again.after, digest: again.digest }))
+}
+
+/// Whether an error says that the storage, or the file system's own checksum of it, failed.
+fn is_of_storage(error: &io::Error) -> bool {
+    let error = error.raw_os_error().map(Errno::from_raw_os_error);
+    // EUCLEAN and EBADMSG are what file systems say whose metadata or checksums are wrong.
+    matches!(
+        error,
+        Some(
+            Errno::IO
+                | Errno::UCLEAN
+                | Errno::BADMSG
+                | Errno::NXIO
+                | Errno::NODEV
+                | Errno::REMOTEIO
+                | Errno::TIMEDOUT
+                | Errno::NOLINK
+                | Errno::ILSEQ
+        )
+    )
+}
+
+/// An error's text without Rust's ` (os error 5)`.
+fn text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_string()
+}

@@ -1,0 +1,301 @@
+//! A scrub: a tree is compared with its catalogue, what is new or changed is recorded, and the rest is
+//! read again, stalest first.
+//!
+//! A run has three stages that feed one engine: the files that were bad the last time; a walk, which
+//! gives the new and the changed ones and finds the missing; and the files whose turn it is. Results go
+//! to one writer, which commits every second: a run that is killed loses no more than that, and the next
+//! one goes on where it was.
+//!
+//! Non-goals: repair, and finding out who did it.
+
+mod accept;
+mod due;
+mod finish;
+mod forecast;
+mod guard;
+mod jobs;
+mod judge;
+mod merge;
+mod reread;
+mod writer;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use verisum_digest::Digest;
+
+use crate::store::catalog::{self, Catalog, Run, Seen};
+use crate::{Plan, Verdict, hash};
+
+pub use accept::{Accepted, accept};
+pub use forecast::Forecast;
+pub use reread::Bypass;
+
+/// How to scrub.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The digest of files that have no record. Others keep the algorithm of their record.
+    pub digest: Digest,
+    /// Which implementations compute the digests of records.
+    pub policy: verisum_digest::Policy,
+    /// Threads that read and hash, at least 1.
+    pub threads: usize,
+    /// No file's last verification is to be longer ago than this.
+    pub max_age: Option<Duration>,
+    /// How long the run may take. A file that was begun is read to its end.
+    pub budget: Option<Duration>,
+    /// The share of the files due that is verified, chosen at random; more than 0 and at most 1.
+    pub sample: f64,
+    /// Verify in random order within each stretch of equally stale files.
+    pub shuffle: bool,
+    /// Verify what was not verified since then, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Do not enter other file systems.
+    pub one_file_system: bool,
+    /// Stop reading from a device after as many errors of its storage.
+    pub stop_after: Option<u64>,
+    /// When so much changed that something must be wrong.
+    pub alarm: Alarm,
+    /// Take the root for the tree that was recorded, though nothing says that it is.
+    pub replaced_root: bool,
+    /// The time of the start, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// How much may change in one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Alarm {
+    /// The share of recorded files, from 0 to 1.
+    pub share: f64,
+    /// Fewer files than these are no alarm, whatever their share.
+    pub at_least: u64,
+}
+
+/// Why a run could not be made, or not be ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The catalogue failed.
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
+    /// The root cannot be looked at.
+    #[error(transparent)]
+    Tree(#[from] crate::Error),
+    /// A digest that records need cannot be computed here.
+    #[error("{name}: {source}")]
+    Digest {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: verisum_digest::Error,
+    },
+    /// What is at the root's path is not what was recorded, or not a directory.
+    #[error("{}: {why}", path.display())]
+    Root {
+        /// The root.
+        path: PathBuf,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+/// One file that is not as it was, for those who report it.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its path, which begins with that of the root.
+    pub path: PathBuf,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Whether the record stays as it was until somebody accepts the file.
+    pub held: bool,
+    /// What was recorded.
+    pub recorded: Option<Seen>,
+    /// What was found, if it could be read.
+    pub found: Option<Seen>,
+    /// The name of the digest.
+    pub algorithm: String,
+    /// The second read, if there was one: whether it gave what the first gave, and how it was made.
+    pub second: Option<(bool, Bypass)>,
+    /// Where a moved file was before.
+    pub from: Option<PathBuf>,
+    /// Why it could not be read.
+    pub error: Option<String>,
+}
+
+/// How a run went.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The root.
+    pub root: PathBuf,
+    /// How many files have each verdict, in the order of [`Verdict::ALL`]. Files that were not read are
+    /// not among them.
+    pub counts: [u64; Verdict::ALL.len()],
+    /// Files whose record was not replaced because too much changed, in this run or an earlier one.
+    pub held: u64,
+    /// Records in this root.
+    pub files: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
+    /// Files that were read to their end.
+    pub read_files: u64,
+    /// Bytes that were read of them.
+    pub read_bytes: u64,
+    /// New and changed files for which there was no time.
+    pub waiting: u64,
+    /// Files that were not read because their device fails.
+    pub given_up: u64,
+    /// Files that are missing since an earlier run.
+    pub still_missing: u64,
+    /// Directories that could not be listed.
+    pub unlisted: u64,
+    /// Whether everything due was verified.
+    pub complete: bool,
+    /// Files that changed and files recorded, if so many changed that nothing was taken over.
+    pub alarm: Option<(u64, u64)>,
+    /// How long the run took.
+    pub time: Duration,
+    /// Whether the clock shows an earlier time than a run before.
+    pub clock_went_back: bool,
+    /// When everything will have been verified, if there is enough to tell.
+    pub forecast: Option<Forecast>,
+}
+
+impl Summary {
+    /// How many files have a verdict.
+    pub fn count(&self, verdict: Verdict) -> u64 {
+        Verdict::ALL.iter().position(|v| *v == verdict).map_or(0, |at| self.counts[at])
+    }
+
+    fn add(&mut self, verdict: Verdict, files: u64) {
+        if let Some(at) = Verdict::ALL.iter().position(|v| *v == verdict) {
+            self.counts[at] += files;
+        }
+    }
+}
+
+/// The part of a root that a run is about.
+pub(crate) struct Scope {
+    root: catalog::Root,
+    /// The number of the directory that the run begins at.
+    directory: i64,
+    /// Its path.
+    path: PathBuf,
+}
+
+/// Counters that all threads add to.
+#[derive(Default)]
+pub(crate) struct Tally {
+    read_files: AtomicU64,
+    read_bytes: AtomicU64,
+    /// Errors of storage, by device.
+    failures: Mutex<HashMap<u64, u64>>,
+}
+
+impl Tally {
+    fn failed(&self, device: u64) {
+        *self.failures.lock().unwrap_or_else(|e| e.into_inner()).entry(device).or_default() += 1;
+    }
+
+    fn failures_of(&self, device: u64) -> u64 {
+        let failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
+        failures.get(&device).copied().unwrap_or_default()
+    }
+}
+
+/// Scrubs one directory: a root of the catalogue, a directory in one, or a new root.
+///
+/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock.
+pub fn scrub(
+    catalog: &mut Catalog,
+    directory: &Path,
+    options: &Options,
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<Summary, Error> {
+    let clock = Instant::now();
+    catalog.require_writable()?;
+    let scope = guard::scope(catalog, directory, options)?;
+    let history = catalog.runs(scope.root.id, forecast::RUNS)?;
+    let algorithm = catalog.algorithm(options.digest.name())?;
+    let (sets, set_of) = digests(catalog, options)?;
+    let names = sets.iter().map(|digest| digest.name().to_string()).collect();
+    let plan = due::Plan::new(options, &history, clock);
+    let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
+    run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
+
+    let (reader, tally) = (catalog.again()?, Tally::default());
+    let (sender, receiver) = mpsc::sync_channel(4096);
+    let mut writer = writer::Writer::new(catalog, &scope, &history, names, options, report);
+    let judge = judge::Judge { sets: &sets, algorithm, tally: &tally, now: plan.clock() };
+    let mut jobs = jobs::Jobs::new(reader, &scope, options, &plan, set_of, &tally, sender.clone())?;
+    let written = std::thread::scope(|threads| {
+        let writing = threads.spawn(move || writer.run(receiver).map(|()| writer));
+        let engine = Plan::new(sets.iter().map(|digest| vec![digest.clone()]).collect(), options.threads);
+        hash(&engine, &mut jobs, &|hashed| judge.judge(hashed, &sender));
+        drop(sender);
+        jobs.close();
+        writing.join()
+    });
+    let outcome = jobs.outcome()?;
+    let writer = match written {
+        Ok(writer) => writer?,
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
+
+    let mut summary = writer.finish(&outcome)?;
+    summary.read_files = tally.read_files.load(Ordering::Relaxed);
+    summary.read_bytes = tally.read_bytes.load(Ordering::Relaxed);
+    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
+    summary.time = clock.elapsed();
+    run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
+    run.complete = summary.complete;
+    run.seconds = summary.time.as_secs_f64();
+    (run.read_files, run.read_bytes) = (summary.read_files, summary.read_bytes);
+    run.counts = counts(&summary);
+    summary.forecast = forecast::forecast(&summary, &run, &history, options);
+    catalog.end_run(&run)?;
+    Ok(summary)
+}
+
+/// The digests that records need and new files get, and the place of each algorithm among them.
+fn digests(catalog: &Catalog, options: &Options) -> Result<(Vec<Digest>, HashMap<i64, usize>), Error> {
+    let mut sets = Vec::new();
+    let mut places = HashMap::new();
+    for (number, name) in catalog.algorithms()? {
+        let digest = match name == options.digest.name() {
+            true => Ok(options.digest.clone()),
+            false => Digest::find_with(&name, &options.policy),
+        };
+        places.insert(number, sets.len());
+        sets.push(digest.map_err(digest_failed(&name))?);
+    }
+    Ok((sets, places))
+}
+
+fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::Error) -> Error {
+    move |source| Error::Digest { name: name.to_string(), source }
+}
+
+/// An error without the path and without Rust's ` (os error 2)`.
+fn error_text(error: &crate::Error) -> String {
+    match error {
+        crate::Error::Io { operation, source, .. } => {
+            let text = source.to_string();
+            let end = text.find(" (os error ").unwrap_or(text.len());
+            format!("{operation}: {}", &text[..end])
+        }
+        other => other.to_string(),
+    }
+}
+
+fn counts(summary: &Summary) -> String {
+    let counts: serde_json::Map<_, _> = Verdict::ALL
+        .iter()
+        .zip(summary.counts)
+        .filter(|(_, count)| *count > 0)
+        .map(|(verdict, count)| (verdict.name().to_string(), count.into()))
+        .collect();
+    serde_json::Value::Object(counts).to_string()
+}

@@ -1,0 +1,222 @@
+//! The one thread that writes to the catalogue. It commits every second, so that a run that is killed
+//! loses no more, and reports what it found once that is kept.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::reread::Bypass;
+use super::{Error, Options, Report, Scope, Summary};
+use crate::Verdict;
+use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, State};
+
+/// How long a result waits to be kept.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many results are kept at once at most. They are sorted first: neighbours share a page.
+const BATCH: usize = 8192;
+
+/// What the writer is told.
+pub(super) enum Message {
+    /// A directory that was not recorded.
+    Directory { id: i64, parent: i64, name: OsString, device: u64 },
+    /// A file that was looked at.
+    Judged(Box<Judged>),
+    /// A file that is not there. `state` is that of its record, if it has one.
+    Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
+    /// Something that could not be looked at.
+    Unlisted { path: PathBuf, error: String },
+}
+
+/// A file that was looked at, and what follows from it.
+pub(super) struct Judged {
+    pub directory: i64,
+    pub name: OsString,
+    /// Its path, if it is to be reported.
+    pub path: Option<PathBuf>,
+    pub verdict: Verdict,
+    pub held: bool,
+    pub recorded: Option<Record>,
+    pub found: Option<Seen>,
+    pub set: usize,
+    pub second: Option<(bool, Bypass)>,
+    pub error: Option<String>,
+    pub change: Option<Change>,
+}
+
+/// Writes, counts and reports.
+pub(super) struct Writer<'a> {
+    pub(super) catalog: &'a mut Catalog,
+    pub(super) scope: &'a Scope,
+    pub(super) options: &'a Options,
+    pub(super) report: &'a mut (dyn FnMut(Report) + Send),
+    pub(super) summary: Summary,
+    /// The names of the digests, by set.
+    names: Vec<String>,
+    /// New files may be moved ones, because there are records already.
+    may_be_moved: bool,
+    /// What is missing since then was not reported yet.
+    pub(super) news_since: i64,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        catalog: &'a mut Catalog,
+        scope: &'a Scope,
+        history: &[Run],
+        names: Vec<String>,
+        options: &'a Options,
+        report: &'a mut (dyn FnMut(Report) + Send),
+    ) -> Writer<'a> {
+        let unfinished = history.iter().take_while(|run| run.finished.is_none());
+        let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
+        let summary = Summary { root: scope.path.clone(), ..Summary::default() };
+        let may_be_moved = scope.root.files > 0;
+        Writer { catalog, scope, options, report, summary, names, may_be_moved, news_since }
+    }
+
+    /// Writes until all senders are gone.
+    pub(super) fn run(&mut self, receiver: Receiver<Message>) -> Result<(), Error> {
+        let mut batch = Vec::new();
+        let mut is_open = true;
+        while is_open {
+            let mut deadline = None;
+            while batch.len() < BATCH {
+                let left =
+                    deadline.map_or(INTERVAL, |at: Instant| at.saturating_duration_since(Instant::now()));
+                match receiver.recv_timeout(left) {
+                    Ok(message) => {
+                        batch.push(message);
+                        deadline.get_or_insert_with(|| Instant::now() + INTERVAL);
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        is_open = false;
+                        break;
+                    }
+                }
+            }
+            if !batch.is_empty() {
+                self.keep(&mut batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a batch, then reports it.
+    fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
+        batch.sort_by(|a, b| place(a).cmp(&place(b)));
+        self.catalog.begin()?;
+        let written = batch.iter().try_for_each(|message| self.write(message));
+        match written {
+            Ok(()) => self.catalog.commit()?,
+            Err(error) => {
+                self.catalog.roll_back();
+                return Err(error.into());
+            }
+        }
+        for message in batch.drain(..) {
+            match message {
+                Message::Judged(judged) => self.tell(*judged),
+                Message::Unlisted { path, error } => self.tell_unlisted(path, error),
+                Message::Directory { .. } | Message::Gone { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, message: &Message) -> Result<(), catalog::Error> {
+        let root = self.scope.root.id;
+        match message {
+            Message::Directory { id, parent, name, device } => {
+                self.catalog.add_directory(*id, *parent, name, *device)
+            }
+            Message::Judged(judged) => {
+                let Some(change) = &judged.change else { return Ok(()) };
+                if let (Change::Add(record), true) = (change, self.may_be_moved) {
+                    self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
+                }
+                self.catalog.apply(root, judged.directory, &judged.name, change)
+            }
+            Message::Gone { directory, name, state: Some(state), at } if *state != State::MISSING => {
+                let finding = Finding { since: *at, seen: *at, read: None, detail: None };
+                self.catalog.lose(*directory, name, &finding)
+            }
+            Message::Gone { .. } | Message::Unlisted { .. } => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, judged: Judged) {
+        if judged.verdict == Verdict::New && self.may_be_moved {
+            // Told at the end, when it is known whether it was moved.
+            return;
+        }
+        self.summary.add(judged.verdict, 1);
+        let Some(path) = judged.path else { return };
+        (self.report)(Report {
+            path,
+            verdict: judged.verdict,
+            held: judged.held,
+            recorded: judged.recorded.as_ref().map(seen),
+            found: judged.found,
+            algorithm: self.names.get(judged.set).cloned().unwrap_or_default(),
+            second: judged.second,
+            from: None,
+            error: judged.error,
+        });
+    }
+
+    fn tell_unlisted(&mut self, path: PathBuf, error: String) {
+        (self.report)(Report { error: Some(error), ..Report::new(path, Verdict::Unverifiable) });
+    }
+
+    /// The path of a recorded file, which begins with that of the root.
+    pub(super) fn path(&self, directory: i64, name: &[u8]) -> Result<PathBuf, catalog::Error> {
+        let folder = self.catalog.path_in_root(directory)?;
+        Ok(self.scope.root.path.join(folder).join(OsStr::from_bytes(name)))
+    }
+}
+
+impl Report {
+    /// A report of nothing but a verdict.
+    pub(super) fn new(path: PathBuf, verdict: Verdict) -> Report {
+        Report {
+            path,
+            verdict,
+            held: false,
+            recorded: None,
+            found: None,
+            algorithm: String::new(),
+            second: None,
+            from: None,
+            error: None,
+        }
+    }
+}
+
+/// What a record says of the file's state.
+pub(super) fn seen(record: &Record) -> Seen {
+    Seen {
+        size: record.size,
+        mtime: record.mtime,
+        ctime: record.ctime,
+        inode: record.inode,
+        digest: record.digest,
+    }
+}
+
+/// Directories first, in the order of their numbers, then files as they lie in the catalogue.
+fn place(message: &Message) -> (bool, i64, &OsStr) {
+    match message {
+        Message::Directory { id, .. } => (false, *id, OsStr::new("")),
+        Message::Judged(judged) => (true, judged.directory, &judged.name),
+        Message::Gone { directory, name, .. } => (true, *directory, name),
+        Message::Unlisted { .. } => (true, i64::MAX, OsStr::new("")),
+    }
+}
+
+/// The names of the algorithms, by their numbers.
+pub(super) type Names = HashMap<i64, String>;

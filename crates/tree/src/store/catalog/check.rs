@@ -1,0 +1,87 @@
+//! Whether a catalogue is sound.
+
+use super::record::{HELD, MISSING};
+use super::{Catalog, Result};
+
+/// The most problems of one kind that are reported.
+const MOST: usize = 20;
+
+/// Something that no sound catalogue has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem(pub String);
+
+/// What SQLite does not know of: a query that finds nothing in a sound catalogue, and what a row means.
+const INVARIANTS: [(&str, &str); 8] = [
+    (
+        "directories without a parent",
+        "SELECT 'directory ' || id FROM directory AS child WHERE parent >= id
+         OR (parent > 0 AND NOT EXISTS (SELECT 1 FROM directory WHERE id = child.parent))
+         OR (parent <= 0 AND NOT EXISTS (SELECT 1 FROM root WHERE id = -child.parent))",
+    ),
+    (
+        "roots without a top",
+        "SELECT 'root ' || id FROM root
+         WHERE NOT EXISTS (SELECT 1 FROM directory WHERE id = root.directory AND parent = -root.id)",
+    ),
+    (
+        "files without a directory",
+        "SELECT 'directory ' || directory FROM (SELECT DISTINCT directory FROM file)
+         WHERE NOT EXISTS (SELECT 1 FROM directory WHERE id = directory)",
+    ),
+    (
+        "files without a root",
+        "SELECT 'root ' || root FROM (SELECT DISTINCT root FROM file)
+         WHERE NOT EXISTS (SELECT 1 FROM root AS known WHERE known.id = root)",
+    ),
+    (
+        "digests of an unknown algorithm",
+        "SELECT 'algorithm ' || algorithm FROM (SELECT DISTINCT algorithm FROM file)
+         WHERE NOT EXISTS (SELECT 1 FROM algorithm AS known WHERE known.id = algorithm)",
+    ),
+    (
+        "sums that do not add up",
+        "SELECT 'root ' || id FROM root WHERE files <> (SELECT count(*) FROM file WHERE root = root.id)
+         OR bytes <> (SELECT coalesce(sum(size), 0) FROM file WHERE root = root.id)",
+    ),
+    (
+        "files in trouble without a finding",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM file WHERE state <> 0
+         AND NOT EXISTS (SELECT 1 FROM finding
+             WHERE finding.directory = file.directory AND finding.name = file.name)",
+    ),
+    (
+        "findings of files that are sound",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM finding
+         WHERE NOT EXISTS (SELECT 1 FROM file
+             WHERE file.directory = finding.directory AND file.name = finding.name AND state <> 0)",
+    ),
+];
+
+impl Catalog {
+    /// Looks for damage: of the database, then of what verisum keeps in it. Reads all of it.
+    pub fn check(&self) -> Result<Vec<Problem>> {
+        let mut problems = self.rows(&format!("PRAGMA integrity_check({MOST})"))?;
+        problems.retain(|line| line != "ok");
+        if problems.is_empty() {
+            for (what, sql) in INVARIANTS {
+                let found = self.rows(&format!("{sql} LIMIT {MOST}"))?;
+                problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
+            }
+            let unknown = format!(
+                "SELECT 'state ' || state FROM (SELECT DISTINCT state FROM file)
+                 WHERE state NOT BETWEEN 0 AND {} LIMIT {MOST}",
+                HELD.max(MISSING)
+            );
+            problems.extend(self.rows(&unknown)?.into_iter().map(|row| format!("unknown states: {row}")));
+        }
+        Ok(problems.into_iter().map(Problem).collect())
+    }
+
+    fn rows(&self, sql: &str) -> Result<Vec<String>> {
+        let rows = self
+            .connection
+            .prepare(sql)
+            .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect());
+        rows.map_err(self.failed("read"))
+    }
+}

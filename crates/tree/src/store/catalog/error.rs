@@ -1,0 +1,104 @@
+//! Why a catalogue cannot be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// What went wrong with a catalogue.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database failed.
+    #[error("{}: {operation}: {}", path.display(), cause(source))]
+    Database {
+        /// The catalogue.
+        path: PathBuf,
+        /// What was being done: `open`, `read`, `write`.
+        operation: &'static str,
+        /// Why it failed.
+        source: rusqlite::Error,
+    },
+    /// A file could not be made, read or written.
+    #[error("{}: {operation}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Another run holds the lock.
+    #[error("{}: lock: another run uses this catalogue", path.display())]
+    InUse {
+        /// The catalogue.
+        path: PathBuf,
+    },
+    /// It is a database of something else.
+    #[error("{}: open: not a catalogue of verisum", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was written by a later version.
+    #[error("{}: open: its version is {found}, and this program knows {known} at most", path.display())]
+    Newer {
+        /// The catalogue.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest that is known here.
+        known: i64,
+    },
+    /// It holds what no catalogue holds.
+    #[error("{}: read: damaged: {what}", path.display())]
+    Damaged {
+        /// The catalogue.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A line of an export cannot be understood.
+    #[error("line {line}: {what}")]
+    Line {
+        /// Its number, from 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Error {
+    /// Wraps an error of the database.
+    pub(crate) fn database(path: &Path, operation: &'static str, source: rusqlite::Error) -> Error {
+        Error::Database { path: path.to_path_buf(), operation, source }
+    }
+
+    /// Wraps an error of the operating system.
+    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> Error {
+        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    }
+
+    /// Whether the database's own structure is broken.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Damaged { .. } => true,
+            Error::Database { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// SQLite's words, or clearer ones for what users meet.
+fn cause(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "no space is left for it".to_string(),
+        Some(ErrorCode::ReadOnly) => "it is read-only".to_string(),
+        Some(ErrorCode::NotADatabase) => "not a catalogue, or its beginning is damaged".to_string(),
+        Some(ErrorCode::DatabaseCorrupt) => "it is damaged (restore a backup of it)".to_string(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,196 @@
+//! The catalogue: one SQLite file that remembers what trees of files were, and when that was last
+//! found to be so.
+//!
+//! One process at a time writes; that is what [`Lock`] is for. Others may read meanwhile. Commits come
+//! every few moments and survive the death of the process at any point; after a loss of power the last
+//! of them may be gone, but never the file.
+//!
+//! Names are bytes. Non-goals: the content of files, and directories without files.
+
+mod check;
+mod error;
+mod fresh;
+mod record;
+mod root;
+mod run;
+mod schema;
+mod transfer;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+pub use check::Problem;
+pub use error::Error;
+pub use fresh::Place;
+pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
+pub use root::{Identity, Root};
+pub use run::Run;
+pub use transfer::Imported;
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// KiB of pages that a connection keeps in memory.
+const CACHE_KIB: i64 = 24 << 10;
+
+/// Pages of the log before it is worked into the file, which waits for the disk.
+const LOG_PAGES: i64 = 8192;
+
+/// An open catalogue.
+pub struct Catalog {
+    path: PathBuf,
+    connection: Connection,
+}
+
+/// The right to write. Only one process has it; it ends with the process, however that ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock beside the catalogue.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] at once if another process has it.
+    pub fn take(catalog: &Path) -> Result<Lock> {
+        let path = beside(catalog, ".lock");
+        let options = File::options().create(true).truncate(false).read(true).write(true).clone();
+        let file = options.open(&path).map_err(|e| Error::io(&path, "open", e))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::InUse { path: catalog.to_path_buf() }),
+            Err(TryLockError::Error(e)) => Err(Error::io(&path, "lock", e)),
+        }
+    }
+}
+
+impl Catalog {
+    /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one
+    /// up to date. Whoever writes holds the [`Lock`].
+    pub fn open(path: &Path) -> Result<Catalog> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Catalog::open_with(path, flags)
+    }
+
+    /// Opens a catalogue that is there.
+    pub fn open_existing(path: &Path) -> Result<Catalog> {
+        if let Err(e) = std::fs::metadata(path) {
+            return Err(Error::io(path, "open", e));
+        }
+        Catalog::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    fn open_with(path: &Path, flags: OpenFlags) -> Result<Catalog> {
+        let failed = |e| Error::database(path, "open", e);
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+        let version = schema::version(&connection).map_err(failed)?;
+        let application: i32 =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(failed)?;
+        if application != schema::APPLICATION && (tables > 0 || version > 0) {
+            return Err(Error::Foreign { path: path.to_path_buf() });
+        }
+        if version > schema::VERSION {
+            let (found, known) = (version, schema::VERSION);
+            return Err(Error::Newer { path: path.to_path_buf(), found, known });
+        }
+        (|| {
+            connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+            connection.set_prepared_statement_cache_capacity(64);
+            if connection.is_readonly("main")? {
+                return Ok(());
+            }
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+            connection.pragma_update(None, "synchronous", "normal")?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+            schema::migrate(&mut connection, version)
+        })()
+        .map_err(failed)?;
+        Ok(Catalog { path: path.to_path_buf(), connection })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A second connection to the same catalogue, for another thread.
+    pub fn again(&self) -> Result<Catalog> {
+        Catalog::open_existing(&self.path)
+    }
+
+    /// Fails if nothing can be written, for those who would otherwise work in vain.
+    pub fn require_writable(&self) -> Result<()> {
+        let tried = self.connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
+        tried.map_err(|e| self.failed("write")(e))
+    }
+
+    /// Begins a transaction; what follows is kept by [`Catalog::commit`].
+    pub fn begin(&self) -> Result<()> {
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(self.failed("write"))
+    }
+
+    /// Keeps what was done since [`Catalog::begin`].
+    pub fn commit(&self) -> Result<()> {
+        self.connection.execute_batch("COMMIT").map_err(self.failed("write"))
+    }
+
+    /// Forgets what was done since [`Catalog::begin`].
+    pub fn roll_back(&self) {
+        let _ = self.connection.execute_batch("ROLLBACK");
+    }
+
+    /// Copies the catalogue as it is at one moment, while others use it. The copy appears whole or not
+    /// at all, and replaces what had its name.
+    pub fn back_up(&self, to: &Path) -> Result<()> {
+        let partial = beside(to, &format!(".{}.partial", std::process::id()));
+        let _ = std::fs::remove_file(&partial);
+        let copied = self.copy_to(&partial).and_then(|()| {
+            let synced = File::open(&partial).and_then(|file| file.sync_all());
+            synced.map_err(|e| Error::io(&partial, "write", e))?;
+            std::fs::rename(&partial, to).map_err(|e| Error::io(to, "rename", e))
+        });
+        if copied.is_err() {
+            let _ = std::fs::remove_file(&partial);
+        }
+        copied
+    }
+
+    fn copy_to(&self, partial: &Path) -> Result<()> {
+        let name = partial.to_str().ok_or_else(|| {
+            let error = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the name is not UTF-8");
+            Error::io(partial, "write", error)
+        })?;
+        let copied = self.connection.execute("VACUUM INTO ?1", [name]);
+        copied.map(drop).map_err(|e| Error::database(partial, "write", e))
+    }
+
+    /// The files that the catalogue consists of, which no scrub should look at.
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.path.clone()];
+        files.extend(["-wal", "-shm", ".lock"].map(|end| beside(&self.path, end)));
+        files
+    }
+
+    fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+        move |source| Error::database(&self.path, operation, source)
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::Damaged { path: self.path.clone(), what: what.into() }
+    }
+}
+
+/// A path with something appended to its last name.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(end);
+    name.into()
+}

@@ -1,0 +1,166 @@
+//! The trees that a catalogue covers, and how it knows them again.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::record::unsigned;
+use super::{Catalog, Result, State};
+use crate::Stat;
+
+/// What a directory was that the root's path led to: a mount point without its file system leads to
+/// another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The device it is on. It may be numbered anew at each start of the system.
+    pub device: u64,
+    /// Its number on that device.
+    pub inode: u64,
+}
+
+impl Identity {
+    /// The identity of a directory.
+    pub fn of(stat: &Stat) -> Identity {
+        Identity { device: stat.device, inode: stat.inode }
+    }
+}
+
+/// A tree that is scrubbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its number in this catalogue.
+    pub id: i64,
+    /// Where it was last scrubbed, absolute.
+    pub path: PathBuf,
+    /// The number of its top directory.
+    pub directory: i64,
+    /// What its top directory was.
+    pub identity: Identity,
+    /// How many files are recorded in it.
+    pub files: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
+}
+
+const ROOT: &str = "id, path, directory, device, inode, files, bytes";
+
+impl Catalog {
+    /// All roots, by path.
+    pub fn roots(&self) -> Result<Vec<Root>> {
+        let sql = format!("SELECT {ROOT} FROM root ORDER BY path");
+        let rows = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_map([], root)?.collect());
+        rows.map_err(self.failed("read"))
+    }
+
+    /// The root of this path.
+    pub fn root(&self, path: &Path) -> Result<Option<Root>> {
+        let sql = format!("SELECT {ROOT} FROM root WHERE path = ?1");
+        let row = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_row([path.as_os_str().as_bytes()], root).optional());
+        row.map_err(self.failed("read"))
+    }
+
+    /// The innermost root that holds a path, which may be the root's own.
+    pub fn root_of(&self, path: &Path) -> Result<Option<Root>> {
+        path.ancestors().find_map(|path| self.root(path).transpose()).transpose()
+    }
+
+    /// Records a root.
+    pub fn add_root(&self, path: &Path, identity: Identity) -> Result<Root> {
+        let directory = self.last_directory()? + 1;
+        let sql = "INSERT INTO root(path, directory, device, inode) VALUES (?1, ?2, ?3, ?4)";
+        let values =
+            params![path.as_os_str().as_bytes(), directory, identity.device as i64, identity.inode as i64];
+        self.connection.execute(sql, values).map_err(self.failed("write"))?;
+        let id = self.connection.last_insert_rowid();
+        self.add_directory(directory, -id, "".as_ref(), identity.device)?;
+        Ok(Root { id, path: path.to_path_buf(), directory, identity, files: 0, bytes: 0 })
+    }
+
+    /// Says what a root's top directory is now.
+    pub fn set_identity(&self, root: i64, identity: Identity) -> Result<()> {
+        let sql = "UPDATE root SET device = ?2, inode = ?3 WHERE id = ?1";
+        let values = params![root, identity.device as i64, identity.inode as i64];
+        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Says that a root is now at another path.
+    pub fn relocate(&self, root: i64, path: &Path) -> Result<()> {
+        let sql = "UPDATE root SET path = ?2 WHERE id = ?1";
+        let values = params![root, path.as_os_str().as_bytes()];
+        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    }
+
+    /// The number of a directory by its path below a root's top, if it is recorded.
+    pub fn directory(&self, root: &Root, below: &Path) -> Result<Option<i64>> {
+        let mut id = root.directory;
+        for name in below.components() {
+            let sql = "SELECT id FROM directory WHERE parent = ?1 AND name = ?2";
+            let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
+                let values = params![id, name.as_os_str().as_bytes()];
+                statement.query_row(values, |row| row.get(0)).optional()
+            });
+            match found.map_err(self.failed("read"))? {
+                Some(found) => id = found,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(id))
+    }
+
+    /// How many files of a root are in each trouble.
+    pub fn troubles(&self, root: i64) -> Result<Vec<(State, u64)>> {
+        let sql = "SELECT state, count(*) FROM file WHERE root = ?1 AND state <> 0 GROUP BY state";
+        let rows: rusqlite::Result<Vec<(i64, u64)>> =
+            self.connection.prepare_cached(sql).and_then(|mut statement| {
+                statement.query_map([root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
+            });
+        let rows = rows.map_err(self.failed("read"))?;
+        Ok(rows.into_iter().filter_map(|(code, count)| Some((State::of_code(code)?, count))).collect())
+    }
+
+    /// When the stalest file of a root was last verified, in milliseconds since 1970.
+    pub fn oldest(&self, root: i64) -> Result<Option<i64>> {
+        let sql = "SELECT min(verified) FROM file WHERE root = ?1";
+        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// The device that a directory was on.
+    pub fn device(&self, directory: i64) -> Result<Option<u64>> {
+        let sql = "SELECT device FROM directory WHERE id = ?1";
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([directory], |row| unsigned(row, 0)).optional());
+        found.map_err(self.failed("read"))
+    }
+
+    /// The parent of a directory, negative for that of a root's top.
+    pub fn parent(&self, directory: i64) -> Result<Option<i64>> {
+        let sql = "SELECT parent FROM directory WHERE id = ?1";
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([directory], |row| row.get(0)).optional());
+        found.map_err(self.failed("read"))
+    }
+}
+
+fn root(row: &Row<'_>) -> rusqlite::Result<Root> {
+    let path: Vec<u8> = row.get(1)?;
+    Ok(Root {
+        id: row.get(0)?,
+        path: OsString::from_vec(path).into(),
+        directory: row.get(2)?,
+        identity: Identity { device: unsigned(row, 3)?, inode: unsigned(row, 4)? },
+        files: unsigned(row, 5)?,
+        bytes: unsigned(row, 6)?,
+    })
+}

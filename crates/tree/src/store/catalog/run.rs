@@ -1,0 +1,91 @@
+//! The history of runs.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::record::unsigned;
+use super::{Catalog, Result};
+
+/// How many runs of a root are remembered.
+const REMEMBERED: i64 = 1000;
+
+/// A run over one root.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Its number.
+    pub id: i64,
+    /// When it started, in milliseconds since 1970.
+    pub started: i64,
+    /// When the cycle of runs began that it goes on with: itself, unless the last one left files due.
+    pub cycle: i64,
+    /// When it ended; none if it was killed.
+    pub finished: Option<i64>,
+    /// Whether nothing was left due.
+    pub complete: bool,
+    /// How many seconds it took.
+    pub seconds: f64,
+    /// How many files it read.
+    pub read_files: u64,
+    /// How many bytes it read.
+    pub read_bytes: u64,
+    /// How many files had each verdict, as JSON.
+    pub counts: String,
+}
+
+impl Catalog {
+    /// The last runs of a root, newest first.
+    pub fn runs(&self, root: i64, most: usize) -> Result<Vec<Run>> {
+        let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts
+                   FROM run WHERE root = ?1 ORDER BY id DESC LIMIT ?2";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let rows = statement.query_map(params![root, most as i64], |row| {
+                Ok(Run {
+                    id: row.get(0)?,
+                    started: row.get(1)?,
+                    cycle: row.get(2)?,
+                    finished: row.get(3)?,
+                    complete: row.get(4)?,
+                    seconds: row.get(5)?,
+                    read_files: unsigned(row, 6)?,
+                    read_bytes: unsigned(row, 7)?,
+                    counts: row.get(8)?,
+                })
+            })?;
+            rows.collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Records that a run begins, and returns its number. Very old runs are forgotten.
+    pub fn begin_run(&self, root: i64, started: i64, cycle: i64) -> Result<i64> {
+        let begun = (|| {
+            let sql = "INSERT INTO run(root, started, cycle) VALUES (?1, ?2, ?3)";
+            self.connection.execute(sql, [root, started, cycle])?;
+            let id = self.connection.last_insert_rowid();
+            let sql = "SELECT id FROM run WHERE root = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2";
+            let oldest: Option<i64> =
+                self.connection.query_row(sql, [root, REMEMBERED], |row| row.get(0)).optional()?;
+            if let Some(oldest) = oldest {
+                let sql = "DELETE FROM run WHERE root = ?1 AND id <= ?2";
+                self.connection.execute(sql, [root, oldest])?;
+            }
+            Ok(id)
+        })();
+        begun.map_err(self.failed("write"))
+    }
+
+    /// Records how a run went.
+    pub fn end_run(&self, run: &Run) -> Result<()> {
+        let sql = "UPDATE run SET finished = ?2, complete = ?3, seconds = ?4, read_files = ?5,
+                   read_bytes = ?6, counts = ?7 WHERE id = ?1";
+        let values = params![
+            run.id,
+            run.finished,
+            run.complete,
+            run.seconds,
+            run.read_files as i64,
+            run.read_bytes as i64,
+            run.counts
+        ];
+        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    }
+}

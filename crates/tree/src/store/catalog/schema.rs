@@ -1,0 +1,81 @@
+//! The tables, and how those of older versions become those of this one.
+//!
+//! A row of `file` is the record of one name: what it was when it was last found good. It is clustered
+//! by directory and name, because a scan compares one directory after the other, and has one more full
+//! index, by the time of verification, so that the stalest files come out in order without a sort.
+
+use rusqlite::Connection;
+
+/// Tells our files from other SQLite databases: `vrsm`.
+pub(super) const APPLICATION: i32 = 0x7672_736d;
+
+/// What makes each version out of the one before; a new catalogue takes all steps. A step that was
+/// released is never edited.
+pub(super) const STEPS: [&str; 2] = [VERSION_1, VERSION_2];
+
+/// The version that this program writes.
+pub(super) const VERSION: i64 = STEPS.len() as i64;
+
+/// Times of files are nanoseconds and all others milliseconds since 1970.
+const VERSION_1: &str = "
+    CREATE TABLE algorithm(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    -- A tree that is scrubbed. `directory` is its top; `files` and `bytes` are sums over its files.
+    CREATE TABLE root(
+        id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, directory INTEGER NOT NULL,
+        device INTEGER NOT NULL, inode INTEGER NOT NULL,
+        files INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0);
+    -- `parent` is minus the root's id for the top, whose name is empty.
+    CREATE TABLE directory(
+        id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, name BLOB NOT NULL, device INTEGER NOT NULL);
+    CREATE UNIQUE INDEX directory_by_name ON directory(parent, name);
+    CREATE TABLE file(
+        directory INTEGER NOT NULL, name BLOB NOT NULL, root INTEGER NOT NULL, state INTEGER NOT NULL,
+        verified INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
+        inode INTEGER NOT NULL, algorithm INTEGER NOT NULL, digest BLOB NOT NULL,
+        first_seen INTEGER NOT NULL, changed INTEGER NOT NULL,
+        PRIMARY KEY(directory, name)) WITHOUT ROWID;
+    CREATE INDEX file_by_age ON file(root, verified);
+    CREATE INDEX file_in_trouble ON file(root, state) WHERE state <> 0;
+    -- What was last seen of a file that is not as recorded. NULL where it could not be read.
+    CREATE TABLE finding(
+        directory INTEGER NOT NULL, name BLOB NOT NULL, since INTEGER NOT NULL, seen INTEGER NOT NULL,
+        size INTEGER, mtime INTEGER, ctime INTEGER, inode INTEGER, digest BLOB, detail TEXT,
+        PRIMARY KEY(directory, name)) WITHOUT ROWID;
+    CREATE TABLE run(
+        id INTEGER PRIMARY KEY, root INTEGER NOT NULL, started INTEGER NOT NULL, cycle INTEGER NOT NULL,
+        finished INTEGER, complete INTEGER NOT NULL DEFAULT 0, seconds REAL NOT NULL DEFAULT 0,
+        read_files INTEGER NOT NULL DEFAULT 0, read_bytes INTEGER NOT NULL DEFAULT 0,
+        counts TEXT NOT NULL DEFAULT '{}');
+";
+
+/// What a run has done, until it ends: the records that it replaced, which an alarm puts back, and the
+/// files that it recorded first, which may have been moved.
+const VERSION_2: &str = "
+    CREATE TABLE replaced(
+        directory INTEGER NOT NULL, name BLOB NOT NULL, root INTEGER NOT NULL,
+        verified INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
+        inode INTEGER NOT NULL, algorithm INTEGER NOT NULL, digest BLOB NOT NULL,
+        first_seen INTEGER NOT NULL, changed INTEGER NOT NULL,
+        PRIMARY KEY(directory, name)) WITHOUT ROWID;
+    CREATE TABLE fresh(root INTEGER NOT NULL, directory INTEGER NOT NULL, name BLOB NOT NULL,
+        digest BLOB NOT NULL);
+";
+
+/// The version of an open database; 0 for one without tables.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Takes the steps that are missing, each in a transaction of its own.
+pub(super) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
+    for (version, step) in (1..).zip(STEPS) {
+        if version > from {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(step)?;
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.pragma_update(None, "user_version", version)?;
+            transaction.commit()?;
+        }
+    }
+    Ok(())
+}

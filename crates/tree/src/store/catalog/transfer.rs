@@ -1,0 +1,292 @@
+//! A catalogue as lines of JSON, for other programs and other machines.
+//!
+//! One line a root, then one line a file. A name that is not UTF-8 is given with U+FFFD in `path`, and
+//! whole in `path_bytes_hex`.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::io::{BufRead, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{digest_of, record};
+use super::{Catalog, Change, Error, Finding, Identity, Record, Result, Root, State};
+
+/// The longest line that is read: a path of 16 MiB in hexadecimal.
+const LONGEST_LINE: u64 = 40 << 20;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line {
+    Root {
+        #[serde(flatten)]
+        path: Name,
+        device: u64,
+        inode: u64,
+    },
+    File(FileLine),
+}
+
+#[derive(Serialize, Deserialize)]
+struct FileLine {
+    /// Below the root of the last line that was one.
+    #[serde(flatten)]
+    path: Name,
+    size: u64,
+    mtime_ns: i64,
+    ctime_ns: i64,
+    inode: u64,
+    algorithm: String,
+    digest: String,
+    first_seen_ms: i64,
+    last_changed_ms: i64,
+    last_verified_ms: i64,
+    state: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Name {
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+}
+
+impl Name {
+    fn new(path: &Path) -> Name {
+        let path_bytes_hex = path.to_str().is_none().then(|| hexadecimal(path.as_os_str().as_bytes()));
+        Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
+    }
+
+    fn bytes(self) -> Result<PathBuf, String> {
+        let bytes = match self.path_bytes_hex {
+            Some(hex) => unhexadecimal(&hex).ok_or("path_bytes_hex is not hexadecimal")?,
+            None => self.path.into_bytes(),
+        };
+        if bytes.is_empty() || bytes.contains(&0) {
+            return Err("a path is empty or has a NUL".to_string());
+        }
+        Ok(OsString::from_vec(bytes).into())
+    }
+}
+
+/// What an import did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Files that were recorded.
+    pub added: u64,
+    /// Files that had a record, which stays.
+    pub known: u64,
+}
+
+impl Catalog {
+    /// Writes everything but the history as lines of JSON.
+    pub fn export(&self, to: &mut dyn Write) -> Result<()> {
+        let algorithms = self.algorithms()?;
+        for root in self.roots()? {
+            let Identity { device, inode } = root.identity;
+            self.write_line(to, &Line::Root { path: Name::new(&root.path), device, inode })?;
+            self.export_files(&root, &algorithms, to)?;
+        }
+        Ok(())
+    }
+
+    fn export_files(&self, root: &Root, algorithms: &HashMap<i64, String>, to: &mut dyn Write) -> Result<()> {
+        let sql = "SELECT directory, name, size, mtime, ctime, inode, algorithm, digest, first_seen, changed,
+                   verified, state FROM file WHERE root = ?1 ORDER BY directory, name";
+        let mut statement = self.connection.prepare(sql).map_err(self.failed("read"))?;
+        let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
+        let mut folder = (0, PathBuf::new());
+        while let Some(row) = rows.next().map_err(self.failed("read"))? {
+            let (directory, name, record) = (|| {
+                let name: Vec<u8> = row.get(1)?;
+                Ok((row.get::<_, i64>(0)?, name, record(row, 2)?))
+            })()
+            .map_err(self.failed("read"))?;
+            if folder.0 != directory {
+                folder = (directory, self.path_in_root(directory)?);
+            }
+            let algorithm = algorithms.get(&record.algorithm);
+            let algorithm = algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone();
+            let line = Line::File(FileLine {
+                path: Name::new(&folder.1.join(OsStr::from_bytes(&name))),
+                size: record.size,
+                mtime_ns: record.mtime,
+                ctime_ns: record.ctime,
+                inode: record.inode,
+                algorithm,
+                digest: record.digest.to_string(),
+                first_seen_ms: record.first_seen,
+                last_changed_ms: record.changed,
+                last_verified_ms: record.verified,
+                state: record.state.name().to_string(),
+            });
+            self.write_line(to, &line)?;
+        }
+        Ok(())
+    }
+
+    fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
+        let written = serde_json::to_writer(&mut *to, line).map_err(std::io::Error::from);
+        let written = written.and_then(|()| to.write_all(b"\n"));
+        written.map_err(|e| Error::io(Path::new("output"), "write", e))
+    }
+
+    /// Records what is in lines of JSON. Files that have a record keep it. All or nothing.
+    pub fn import(&self, from: &mut dyn BufRead, now: i64) -> Result<Imported> {
+        self.begin()?;
+        let imported = self.import_lines(from, now);
+        match imported {
+            Ok(_) => self.commit()?,
+            Err(_) => self.roll_back(),
+        }
+        imported
+    }
+
+    fn import_lines(&self, from: &mut dyn BufRead, now: i64) -> Result<Imported> {
+        let mut imported = Imported::default();
+        let mut target = None;
+        let mut text = Vec::new();
+        for number in 1.. {
+            text.clear();
+            let mut limited = std::io::Read::take(&mut *from, LONGEST_LINE);
+            let count = limited.read_until(b'\n', &mut text);
+            let count = count.map_err(|e| Error::io(Path::new("input"), "read", e))?;
+            if count == 0 {
+                break;
+            }
+            let wrong = |what: String| Error::Line { line: number, what };
+            let line = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
+            match line {
+                Line::Root { path, device, inode } => {
+                    let path = path.bytes().map_err(wrong)?;
+                    let root = match self.root(&path)? {
+                        Some(root) => root,
+                        None => self.add_root(&path, Identity { device, inode })?,
+                    };
+                    target = Some(Target { root, folder: None });
+                }
+                Line::File(line) => {
+                    let Some(target) = &mut target else {
+                        return Err(wrong("a file comes before any root".to_string()));
+                    };
+                    match self.import_file(target, line, now).map_err(|e| e.at(number))? {
+                        true => imported.added += 1,
+                        false => imported.known += 1,
+                    }
+                }
+            }
+        }
+        Ok(imported)
+    }
+
+    fn import_file(&self, target: &mut Target, line: FileLine, now: i64) -> Result<bool, Refused> {
+        let state = State::find(&line.state).ok_or("an unknown state")?;
+        let digest = unhexadecimal(&line.digest).and_then(|bytes| digest_of(&bytes)).ok_or("a bad digest")?;
+        let path = line.path.bytes()?;
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err("a path without a name".into());
+        };
+        if folder.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
+            return Err("a path leads out of its root".into());
+        }
+        let directory = match &target.folder {
+            Some((path, id)) if path == folder => *id,
+            _ => self.make_directories(&target.root, folder)?,
+        };
+        target.folder = Some((folder.to_path_buf(), directory));
+        if self.known(directory, name)?.is_some() {
+            return Ok(false);
+        }
+        let record = Record {
+            size: line.size,
+            mtime: line.mtime_ns,
+            ctime: line.ctime_ns,
+            inode: line.inode,
+            algorithm: self.algorithm(&line.algorithm)?,
+            digest,
+            first_seen: line.first_seen_ms,
+            changed: line.last_changed_ms,
+            verified: line.last_verified_ms,
+            state: State::Sound,
+        };
+        self.apply(target.root.id, directory, name, &Change::Add(record))?;
+        if state != State::Sound {
+            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
+            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
+        }
+        Ok(true)
+    }
+
+    /// The number of a directory below a root's top; it and those above it are recorded if need be.
+    fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
+        let mut parent = root.directory;
+        let mut path = PathBuf::new();
+        for name in folder.components() {
+            path.push(name);
+            parent = match self.directory(root, &path)? {
+                Some(id) => id,
+                None => {
+                    let id = self.last_directory()? + 1;
+                    self.add_directory(id, parent, name.as_os_str(), root.identity.device)?;
+                    id
+                }
+            };
+        }
+        Ok(parent)
+    }
+}
+
+/// Where imported files go: the last root, and the last directory in it.
+struct Target {
+    root: Root,
+    folder: Option<(PathBuf, i64)>,
+}
+
+/// Why a line was not taken: it is bad, or the catalogue failed.
+enum Refused {
+    Line(String),
+    Catalog(Error),
+}
+
+impl Refused {
+    fn at(self, line: u64) -> Error {
+        match self {
+            Refused::Line(what) => Error::Line { line, what },
+            Refused::Catalog(error) => error,
+        }
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(what: &str) -> Refused {
+        Refused::Line(what.to_string())
+    }
+}
+
+impl From<String> for Refused {
+    fn from(what: String) -> Refused {
+        Refused::Line(what)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Catalog(error)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
+}
