@@ -1,14 +1,11 @@
 //! Taking over what other tools recorded.
 
-use std::ops::ControlFlow;
-use std::sync::Mutex;
-
-use super::files::{Opened, each, next_entry, open, settle};
-use super::session::{DigestSets, Session, lock};
-use super::tag::settled;
+use super::files::{Opened, each, next_entry, open};
+use super::reading::{Wanted, read};
+use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Foreign, foreign};
-use crate::{Error, Hashed, Job, Operation, Record, RecordedTime, Standing, Stat, Verdict, hash};
+use crate::{Error, Operation, Record, RecordedTime, Standing, Stat, Verdict};
 
 /// What `adopt` may do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,11 +32,17 @@ pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report
         return session.counts();
     }
     let (plan, sets) = session.plan_by_digest();
-    let again = Mutex::new(Vec::new());
-    let mut jobs = std::iter::from_fn(|| next_job(&session, entries, &sets));
-    hash(&plan, &mut jobs, &|hashed| done(&session, hashed, Some(&again)));
-    let mut again = std::mem::take(&mut *lock(&again)).into_iter().inspect(settled);
-    hash(&plan, &mut again, &|hashed| done(&session, hashed, None));
+    let mut wanted = std::iter::from_fn(|| next_wanted(&session, entries, &sets));
+    read(&session, &plan, &mut wanted, &|entry, record, content| {
+        let computed = content.digests[0];
+        match session.judge(&content, &record, &computed) {
+            Verdict::Ok | Verdict::Touched => {
+                let record = Record::new(record.algorithm, computed, &content.after, Some(now()));
+                session.store(&entry, &content.file, &content.after, &record, Outcome::Adopted);
+            }
+            verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
+        }
+    });
     session.counts()
 }
 
@@ -102,9 +105,8 @@ fn best(others: &[Foreign], stat: &Stat) -> Option<Record> {
     })
 }
 
-type Adopting = (usize, Record);
-
-fn next_job(session: &Session, entries: Entries, sets: &DigestSets) -> Option<Job<Adopting>> {
+/// The next file to read, with what is to be adopted of it.
+fn next_wanted(session: &Session, entries: Entries, sets: &DigestSets) -> Option<Wanted<Record>> {
     loop {
         let entry = next_entry(session, entries)?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
@@ -113,34 +115,7 @@ fn next_job(session: &Session, entries: Entries, sets: &DigestSets) -> Option<Jo
             continue;
         }
         let Some(set) = session.set_of(&opened.entry, sets, record.algorithm) else { continue };
-        settle(opened.stat.modified);
-        return Some(Job { entry: opened.entry, set, token: (set, record) });
+        let Opened { entry, stat, .. } = opened;
+        return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
-}
-
-fn done(
-    session: &Session,
-    hashed: Hashed<Adopting>,
-    again: Option<&Mutex<Vec<Job<Adopting>>>>,
-) -> ControlFlow<()> {
-    let Hashed { entry, token: (set, record), result } = hashed;
-    match result {
-        Err(error) => session.unreadable(&entry, &error),
-        Ok(content) if !content.before.is_same_state(&content.after) => match again {
-            Some(again) => lock(again).push(Job { entry, set, token: (set, record) }),
-            None => session.plain(&entry, Outcome::Judged(Verdict::Busy)),
-        },
-        Ok(content) => {
-            session.add_bytes(content.length);
-            let computed = content.digests[0];
-            match session.judge(&content, &record, &computed) {
-                Verdict::Ok | Verdict::Touched => {
-                    let record = Record::new(record.algorithm, computed, &content.after, Some(now()));
-                    session.store(&entry, &content.file, &content.after, &record, Outcome::Adopted);
-                }
-                verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
-            }
-        }
-    }
-    ControlFlow::Continue(())
 }

@@ -3,21 +3,16 @@
 use std::fs::File;
 use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
 
 use super::session::{Session, lock};
 use super::{Entries, Outcome};
 use crate::store::xattr::{Family, Stored};
-use crate::{Entry, Error, Kind, Operation, Stat, Timestamp, Verdict};
+use crate::{Entry, Error, Kind, Operation, Stat, Verdict};
 
 /// How many entries a thread takes at once. Each may keep a directory open.
 const TAKEN: usize = 32;
-
-/// The longest time between two ticks of the clock by which file systems set times. A file that is
-/// written to twice within one has the same time afterwards.
-const TICK: Duration = Duration::from_millis(10);
 
 /// An open file and what is recorded in it.
 pub(super) struct Opened {
@@ -101,15 +96,4 @@ pub(super) fn each(session: &Session, entries: Entries, work: &(dyn Fn(Opened) +
         }
         worker();
     });
-}
-
-/// Waits until whoever writes to a file from now on gives it another time than it has: one tick at most.
-pub(super) fn settle(modified: Timestamp) {
-    let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
-    let Ok(seconds) = u64::try_from(modified.seconds) else { return };
-    let modified = Duration::new(seconds, modified.nanoseconds);
-    // A time in the future was set by somebody, and says nothing of the clock.
-    if modified <= now && now < modified + TICK {
-        thread::sleep(modified + TICK - now);
-    }
 }

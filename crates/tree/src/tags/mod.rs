@@ -7,6 +7,7 @@
 mod adopt;
 mod files;
 mod finding;
+mod reading;
 mod retag;
 mod session;
 mod status;

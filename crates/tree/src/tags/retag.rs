@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -10,11 +9,11 @@ use rustix::io::Errno;
 use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
+use super::reading::{Wanted, read};
 use super::session::{Session, lock};
-use super::tag::settled;
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored};
-use crate::{Content, Entry, Error, Hashed, Job, Operation, Plan, Record, Standing, Stat, Verdict, hash};
+use crate::{Content, Entry, Error, Operation, Plan, Record, Standing, Stat, Verdict};
 
 /// How many old tags wait for one `syncfs`, which may write much more than our tags.
 const BATCH: usize = 4096;
@@ -63,11 +62,9 @@ pub fn retag(
         slots.iter().map(|slot| Digest::of(slot.algorithm, &options.policy)).collect()
     };
     let plan = Plan { sets: vec![digests(&[from, to])?], ..options.plan.clone() };
-    let run = Run { session: &session, from, to, old: Mutex::default(), again: Mutex::default() };
-    let mut jobs = std::iter::from_fn(|| run.next_job(entries));
-    hash(&plan, &mut jobs, &|hashed| run.done(hashed, false));
-    let mut again = std::mem::take(&mut *lock(&run.again)).into_iter().inspect(settled);
-    hash(&plan, &mut again, &|hashed| run.done(hashed, true));
+    let run = Run { session: &session, from, to, old: Mutex::default() };
+    let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
+    read(&session, &plan, &mut wanted, &|entry, recorded, content| run.replace(entry, content, recorded));
     run.remove(std::mem::take(&mut *lock(&run.old)));
     Ok(session.counts())
 }
@@ -77,7 +74,6 @@ struct Run<'a> {
     from: Slot,
     to: Slot,
     old: Mutex<Old>,
-    again: Mutex<Vec<Job<Both>>>,
 }
 
 /// What is recorded of a file in the old place, and in the new one.
@@ -97,7 +93,7 @@ struct Old {
 }
 
 impl Run<'_> {
-    fn next_job(&self, entries: Entries) -> Option<Job<Both>> {
+    fn next_wanted(&self, entries: Entries) -> Option<Wanted<Both>> {
         loop {
             let entry = next_entry(self.session, entries)?;
             let Some(mut opened) = open(self.session, entry, self.from.family) else { continue };
@@ -128,22 +124,9 @@ impl Run<'_> {
                 self.drop_old(entry, opened.stat, opened.file);
                 continue;
             }
-            return Some(Job { entry, set: 0, token: Both { old: *old, new: new.copied() } });
+            let (modified, token) = (opened.stat.modified, Both { old: *old, new: new.copied() });
+            return Some(Wanted { entry, set: 0, modified, token });
         }
-    }
-
-    fn done(&self, hashed: Hashed<Both>, is_last: bool) -> ControlFlow<()> {
-        let Hashed { entry, token, result } = hashed;
-        match result {
-            Err(error) => self.session.unreadable(&entry, &error),
-            Ok(content) if content.before.is_same_state(&content.after) => {
-                self.session.add_bytes(content.length);
-                self.replace(entry, content, token);
-            }
-            Ok(_) if is_last => self.session.plain(&entry, Outcome::Judged(Verdict::Busy)),
-            Ok(_) => lock(&self.again).push(Job { entry, set: 0, token }),
-        }
-        ControlFlow::Continue(())
     }
 
     fn replace(&self, entry: Entry, content: Content, recorded: Both) {

@@ -1,15 +1,13 @@
 //! Attaching tags.
 
-use std::ops::ControlFlow;
-use std::sync::Mutex;
+use verisum_digest::Algorithm;
 
-use verisum_digest::{Algorithm, Output};
-
-use super::files::{next_entry, open, settle};
-use super::session::{DigestSets, Session, lock};
+use super::files::{next_entry, open};
+use super::reading::{Wanted, read};
+use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::Family;
-use crate::{Content, Entry, Hashed, Job, Record, Standing, Verdict, hash};
+use crate::{Content, Entry, Record, Standing, Verdict};
 
 /// What `tag` may do.
 #[derive(Clone, Copy, Debug)]
@@ -29,23 +27,24 @@ pub struct TagOptions {
 pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Report) -> Counts {
     let session = Session::new(options, report);
     let (plan, sets) = session.plan_by_digest();
-    let again = Mutex::new(Vec::new());
-    let mut jobs = std::iter::from_fn(|| next_job(&session, entries, &sets, tagging));
-    hash(&plan, &mut jobs, &|hashed| done(&session, tagging, hashed, Some(&again)));
-    let mut again = std::mem::take(&mut *lock(&again)).into_iter().inspect(settled);
-    hash(&plan, &mut again, &|hashed| done(&session, tagging, hashed, None));
+    let mut wanted = std::iter::from_fn(|| next_wanted(&session, entries, &sets, tagging));
+    read(&session, &plan, &mut wanted, &|entry, record, content| match record {
+        None => {
+            let record = Record::new(tagging.algorithm, content.digests[0], &content.after, Some(now()));
+            session.store(&entry, &content.file, &content.after, &record, Outcome::Tagged);
+        }
+        Some(record) => renew(&session, &entry, &content, &record),
+    });
     session.counts()
 }
 
-/// A file's set of digests and the record that it has.
-type Tagging = (usize, Option<Record>);
-
-fn next_job(
+/// The next file to read, with the record that it has.
+fn next_wanted(
     session: &Session,
     entries: Entries,
     sets: &DigestSets,
     tagging: &TagOptions,
-) -> Option<Job<Tagging>> {
+) -> Option<Wanted<Option<Record>>> {
     loop {
         let entry = next_entry(session, entries)?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
@@ -79,60 +78,18 @@ fn next_job(
         }
         let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
         let Some(set) = session.set_of(&entry, sets, algorithm) else { continue };
-        settle(stat.modified);
-        return Some(Job { entry, set, token: (set, record) });
+        return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
 }
 
-fn done(
-    session: &Session,
-    tagging: &TagOptions,
-    hashed: Hashed<Tagging>,
-    again: Option<&Mutex<Vec<Job<Tagging>>>>,
-) -> ControlFlow<()> {
-    let Hashed { entry, token: (set, record), result } = hashed;
-    match result {
-        Err(error) => session.unreadable(&entry, &error),
-        Ok(content) if !content.before.is_same_state(&content.after) => match again {
-            Some(again) => lock(again).push(Job { entry, set, token: (set, record) }),
-            None => session.plain(&entry, Outcome::Judged(Verdict::Busy)),
-        },
-        Ok(content) => {
-            session.add_bytes(content.length);
-            let computed = content.digests[0];
-            match record {
-                None => write(session, &entry, &content, tagging.algorithm, computed, Outcome::Tagged),
-                Some(record) => compare(session, &entry, &content, &record, computed),
-            }
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-fn compare(session: &Session, entry: &Entry, content: &Content, record: &Record, computed: Output) {
+/// Brings a tag up to date, if that is what the file's state asks for.
+fn renew(session: &Session, entry: &Entry, content: &Content, record: &Record) {
+    let computed = content.digests[0];
     let outcome = match session.judge(content, record, &computed) {
         Verdict::Ok | Verdict::Touched => Outcome::Refreshed,
         Verdict::Modified => Outcome::Updated,
         verdict => return session.compared(entry, Outcome::Judged(verdict), record, &computed),
     };
-    write(session, entry, content, record.algorithm, computed, outcome);
-}
-
-fn write(
-    session: &Session,
-    entry: &Entry,
-    content: &Content,
-    algorithm: &'static Algorithm,
-    digest: Output,
-    outcome: Outcome,
-) {
-    let record = Record::new(algorithm, digest, &content.after, Some(now()));
-    session.store(entry, &content.file, &content.after, &record, outcome);
-}
-
-/// Waits as [`settle`] does before a file is read once more.
-pub(super) fn settled<T>(job: &Job<T>) {
-    if let Ok(stat) = job.entry.stat() {
-        settle(stat.modified);
-    }
+    let renewed = Record::new(record.algorithm, computed, &content.after, Some(now()));
+    session.store(entry, &content.file, &content.after, &renewed, outcome);
 }
