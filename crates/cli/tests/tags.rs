@@ -1,0 +1,447 @@
+//! Tags beside their oracles: `reference/tags.py`, getfattr and setfattr.
+
+mod common;
+
+use std::fs::{self, File, FileTimes};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use common::{Ended, repository, verisum};
+use tempfile::TempDir;
+use verisum_testkit::require_tool;
+
+/// A folder with a few files, whose times are in the past.
+fn tree() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    for (name, content) in [("a", "one\n"), ("b", ""), ("sub/c", "three\n")] {
+        write(&folder.path().join(name), content);
+    }
+    folder
+}
+
+/// Writes a file and makes it an hour old.
+fn write(path: &Path, content: impl AsRef<[u8]>) {
+    fs::write(path, content).unwrap();
+    set_time(path, SystemTime::now() - Duration::from_secs(3600));
+}
+
+fn set_time(path: &Path, time: SystemTime) {
+    File::options().append(true).open(path).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+}
+
+/// Changes the content and puts the time of modification back.
+fn rot(path: &Path, content: &str) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, content).unwrap();
+    set_time(path, modified);
+}
+
+/// Runs a verb on a folder, and returns what it printed with the folder's name left out.
+fn run(verb: &[&str], folder: &Path) -> (Option<i32>, Vec<String>) {
+    let ended = verisum(verb.iter().map(|word| word.as_ref()).chain([folder.as_os_str()]));
+    (ended.code, lines(&ended, folder))
+}
+
+fn lines(ended: &Ended, folder: &Path) -> Vec<String> {
+    let prefix = format!("{}/", folder.display());
+    let mut lines: Vec<String> = ended.out().lines().map(|line| line.replace(&prefix, "")).collect();
+    lines.sort();
+    lines
+}
+
+/// The first two fields of each line: the name and the outcome.
+fn outcomes(verb: &[&str], folder: &Path) -> (Option<i32>, Vec<String>) {
+    let (code, lines) = run(verb, folder);
+    (code, lines.iter().map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": ")).collect())
+}
+
+/// Runs the reference; `None` without Python.
+fn oracle(arguments: &[&str], file: &Path) -> Option<String> {
+    let mut command = Command::new(require_tool("python3")?);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(repository().join("reference/tags.py"));
+    let output = command.args(arguments).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap().trim_end().to_string())
+}
+
+fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; 512];
+    let len = rustix::fs::getxattr(path, name, &mut value[..]).ok()?;
+    value.truncate(len);
+    Some(value)
+}
+
+fn set_attribute(path: &Path, name: &str, value: &[u8]) {
+    rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+}
+
+#[test]
+fn the_oracle_reads_what_we_write_and_we_what_it_writes() {
+    let folder = tree();
+    let file = folder.path().join("a");
+    for family in ["verisum", "shatag", "plain"] {
+        let digests: &[&str] =
+            if family == "shatag" { &["sha256"] } else { &["sha256", "xxh3-64", "crc32c"] };
+        for digest in digests {
+            let _ = run(&["untag", "-q", "--family", family], folder.path());
+            if oracle(&["write", family, digest], &file).is_none() {
+                return;
+            }
+            let theirs = oracle(&["read", family], &file).unwrap();
+            assert_eq!(
+                outcomes(&["verify", "-v", "--family", family], folder.path()),
+                (Some(0), vec!["a: ok".into(), "b: untagged".into(), "sub/c: untagged".into()])
+            );
+            run(&["untag", "-q", "--family", family], folder.path());
+            assert!(
+                oracle(&["read", family], &file).unwrap().matches("null").count() != 0 || family == "plain"
+            );
+            assert_eq!(
+                run(&["tag", "-q", "--family", family, "-a", digest], folder.path()),
+                (Some(0), vec![])
+            );
+            let ours = oracle(&["read", family], &file).unwrap();
+            // The seconds of verification may differ.
+            let plain = |text: &str| text.split(", \"verified\"").next().unwrap().to_string();
+            assert_eq!(plain(&ours), plain(&theirs), "{family} {digest}");
+        }
+    }
+}
+
+#[test]
+fn getfattr_and_setfattr_agree() {
+    let folder = tree();
+    let file = folder.path().join("a");
+    let (Some(getfattr), Some(setfattr)) = (require_tool("getfattr"), require_tool("setfattr")) else {
+        return;
+    };
+    assert_eq!(run(&["tag", "-q"], folder.path()), (Some(0), vec![]));
+    let get = |name: &str| {
+        let output = Command::new(&getfattr)
+            .args(["--absolute-names", "--only-values", "-n", name])
+            .arg(&file)
+            .output()
+            .unwrap();
+        output.stdout
+    };
+    let tag = get("user.verisum");
+    assert_eq!((tag.len(), &tag[..2]), (64, &[1, 1][..]));
+    assert_eq!(tag, attribute(&file, "user.verisum").unwrap());
+    // printf 'one\n' | md5sum
+    let md5 = "5bbf5a52328e7439ae6e719dfe712200";
+    let set = |name: &str, value: &str| {
+        assert!(
+            Command::new(&setfattr).args(["-n", name, "-v", value]).arg(&file).status().unwrap().success()
+        );
+    };
+    set("user.checksum.md5", &format!("{md5}\n"));
+    set("user.checksum.sha1", &"0".repeat(40));
+    let (code, lines) = outcomes(&["verify", "-v", "--family", "plain"], &file);
+    assert_eq!(code, Some(1));
+    assert!(lines[0].ends_with(": ok") && lines[1].ends_with(": suspicious"), "{lines:?}");
+    assert_eq!(run(&["tag", "-q", "--family", "plain"], &file).0, Some(0));
+    assert_eq!(get("user.checksum.md5"), format!("{md5}\n").as_bytes());
+    assert_eq!(get("user.checksum.sha256").len(), 64);
+    assert_eq!(run(&["untag", "-q", "--family", "plain", "-a", "sha1"], &file).0, Some(0));
+    assert!(get("user.checksum.sha1").is_empty() && !get("user.checksum.md5").is_empty());
+    assert_eq!(get("user.verisum"), tag);
+}
+
+#[test]
+fn shatag_has_five_states_on_both_sides() {
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    for writer in ["verisum", "oracle"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |state: &str| folder.path().join(state);
+        for state in ["ok", "corrupt", "timechange", "outdated"] {
+            write(&path(state), "before");
+            match writer {
+                "verisum" => assert_eq!(run(&["tag", "-q", "--family", "shatag"], &path(state)).0, Some(0)),
+                _ => {
+                    if oracle(&["write", "shatag", "sha256"], &path(state)).is_none() {
+                        return;
+                    }
+                }
+            }
+        }
+        rot(&path("corrupt"), "behind");
+        set_time(&path("timechange"), hour_ago + Duration::from_micros(700_000_777));
+        fs::write(path("outdated"), "later").unwrap();
+        write(&path("new"), "new");
+        for (state, verdict) in [
+            ("ok", "ok"),
+            ("corrupt", "rot"),
+            ("timechange", "touched"),
+            ("outdated", "modified"),
+            ("new", "untagged"),
+        ] {
+            if let Some(theirs) = oracle(&["state"], &path(state)) {
+                assert_eq!(theirs, state, "by {writer}");
+            }
+            let (code, ours) = outcomes(&["verify", "-v", "--family", "shatag"], &path(state));
+            assert!(ours[0].ends_with(&format!(": {verdict}")), "{state} by {writer}: {ours:?}");
+            let expected = match state {
+                "corrupt" => 1,
+                // Nothing was compared.
+                "new" => 3,
+                _ => 0,
+            };
+            assert_eq!(code, Some(expected), "{state}");
+        }
+        // What has changed is brought up to date, what is corrupt stays.
+        let sum = attribute(&path("corrupt"), "user.shatag.sha256");
+        assert_eq!(run(&["tag", "-q", "--family", "shatag"], folder.path()).0, Some(0));
+        assert_eq!(attribute(&path("corrupt"), "user.shatag.sha256"), sum);
+        for state in ["ok", "timechange", "outdated", "new"] {
+            if let Some(theirs) = oracle(&["state"], &path(state)) {
+                assert_eq!(theirs, "ok", "{state}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tags_are_written_once_and_mtime_is_kept() {
+    let folder = tree();
+    let file = folder.path().join("a");
+    fs::hard_link(&file, folder.path().join("hard")).unwrap();
+    std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
+    std::os::unix::fs::symlink(".", folder.path().join("loop")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.path().join("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"new\nline \xff -x"));
+    write(&odd, "odd");
+    let times = |path: &Path| {
+        let metadata = fs::metadata(path).unwrap();
+        ((metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec()))
+    };
+    let before = times(&file);
+    let first = verisum(["tag".as_ref(), folder.path().as_os_str()]);
+    assert_eq!(first.code, Some(0));
+    assert!(first.stderr.contains("backup"), "{}", first.stderr);
+    assert!(first.stderr.contains("4 files: 4 tagged"), "{}", first.stderr);
+    let tagged = times(&file);
+    assert_eq!(tagged.0, before.0);
+    assert_ne!(tagged.1, before.1);
+    let second = verisum(["tag".as_ref(), folder.path().as_os_str()]);
+    assert!(!second.stderr.contains("backup"), "{}", second.stderr);
+    assert!(second.stderr.contains("4 files: 4 current; 0 bytes read"), "{}", second.stderr);
+    assert_eq!(times(&file), tagged);
+    let (code, lines) = run(&["verify", "-v"], folder.path());
+    assert_eq!((code, lines.len()), (Some(0), 4));
+    assert!(lines.iter().any(|line| line.ends_with(r"new\nline \377 -x': ok")), "{lines:?}");
+    // A time that moved alone is brought up to date, and nothing else.
+    set_time(&file, SystemTime::now());
+    let (code, lines) = outcomes(&["tag", "-v"], &file);
+    assert_eq!((code, lines[0].ends_with(": refreshed")), (Some(0), true));
+    assert_eq!(run(&["untag", "-q"], folder.path()), (Some(0), vec![]));
+    assert_eq!(attribute(&file, "user.verisum"), None);
+}
+
+#[test]
+fn a_good_tag_is_never_overwritten_because_the_data_went_bad() {
+    let folder = tree();
+    let path = |name: &str| folder.path().join(name);
+    assert_eq!(run(&["tag", "-q"], folder.path()).0, Some(0));
+    let tags = |names: &[&str]| names.iter().map(|n| attribute(&path(n), "user.verisum")).collect::<Vec<_>>();
+    let before = tags(&["a", "b", "sub/c"]);
+    rot(&path("a"), "0ne\n");
+    // Another length and the same time: no writing does that.
+    rot(&path("b"), "grown");
+    let (code, found) = outcomes(&["tag"], folder.path());
+    assert_eq!(code, Some(1));
+    assert!(found.len() == 1 && (found[0] == "b: rot" || found[0] == "b: suspicious"), "{found:?}");
+    assert_eq!(tags(&["a", "b", "sub/c"]), before);
+    let (code, found) = run(&["verify"], folder.path());
+    assert_eq!((code, found.len()), (Some(1), 2));
+    assert!(found[0].contains("recorded 2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"));
+    let (code, _) = run(&["retag", "--from", "sha256", "--to", "blake3"], folder.path());
+    assert_eq!(code, Some(1));
+    assert_eq!(tags(&["a", "b"]), before[..2]);
+    assert_eq!(attribute(&path("sub/c"), "user.verisum").unwrap()[1], 5);
+    // Whoever wrote to the file moved its time.
+    fs::write(path("a"), "0ne\n").unwrap();
+    assert_eq!(outcomes(&["tag", "-v"], &path("a")).0, Some(0));
+    assert_ne!(tags(&["a"]), before[..1]);
+}
+
+#[test]
+fn a_damaged_tag_is_no_mismatch() {
+    let folder = tree();
+    let file = folder.path().join("a");
+    assert_eq!(run(&["tag", "-q"], folder.path()).0, Some(0));
+    let mut tag = attribute(&file, "user.verisum").unwrap();
+    tag[40] ^= 1;
+    for (value, code, message) in [
+        (tag.clone(), 1, "the tag is damaged"),
+        (vec![], 1, "the tag is damaged"),
+        (vec![1; 400], 1, "the tag is damaged"),
+        (later_version(), 3, "the tag is of version 9, which this version does not know"),
+    ] {
+        set_attribute(&file, "user.verisum", &value);
+        for verb in ["tag", "verify", "adopt"] {
+            let ended = verisum([verb.as_ref(), "-q".as_ref(), folder.path().as_os_str()]);
+            assert_eq!(ended.code, Some(code), "{verb}: {}", ended.stderr);
+            let expected = format!("verisum: {}: read attribute: {message}\n", file.display());
+            assert_eq!(ended.stderr, expected, "{verb}");
+            assert_eq!(attribute(&file, "user.verisum").unwrap(), value);
+        }
+        assert_eq!(run(&["status", "-q"], folder.path()).0, Some(code));
+    }
+    assert_eq!(run(&["untag", "-q"], &file).0, Some(0));
+    assert_eq!(outcomes(&["tag", "-q"], folder.path()), (Some(0), vec![]));
+    assert_eq!(run(&["verify", "-q"], folder.path()), (Some(0), vec![]));
+}
+
+/// A tag with a right check and the version 9.
+fn later_version() -> Vec<u8> {
+    let mut tag = vec![0; 64];
+    tag[0] = 9;
+    let covered = tag[..2].iter().chain(&tag[4..]);
+    let crc =
+        covered.fold(0xffff_u16, |crc, byte| {
+            (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+                if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 }
+            })
+        });
+    tag[2..4].copy_from_slice(&crc.to_le_bytes());
+    tag
+}
+
+#[test]
+fn retag_verifies_and_replaces() {
+    for (from, to) in
+        [("md5", "sha256"), ("plain:md5", "plain:sha256"), ("plain:md5", "sha256"), ("md5", "shatag:sha256")]
+    {
+        let folder = tree();
+        let family = |slot: &str| slot.split_once(':').map_or("verisum", |(family, _)| family).to_string();
+        let (old, new) = (family(from), family(to));
+        assert_eq!(run(&["tag", "-q", "-a", "md5", "--family", &old], folder.path()).0, Some(0));
+        rot(&folder.path().join("a"), "0ne\n");
+        let (code, found) = run(&["retag", "--from", from, "--to", to], folder.path());
+        assert_eq!((code, found.len()), (Some(1), 1), "{found:?}");
+        assert!(found[0].starts_with("a: "), "{found:?}");
+        let (code, good) = outcomes(&["verify", "-v", "--family", &new], &folder.path().join("sub"));
+        assert_eq!((code, good), (Some(0), vec!["c: ok".to_string()]), "{from} {to}");
+        let ended = verisum(["retag", "--from", from, "--to", to, folder.path().to_str().unwrap()]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        // What is bad keeps its old tag and has no new one.
+        let (code, bad) = outcomes(&["verify", "--family", &old], &folder.path().join("a"));
+        assert_eq!((code, bad.len()), (Some(1), 1), "{bad:?}");
+        if old == "plain" {
+            let b = folder.path().join("b");
+            assert!(attribute(&b, "user.checksum.md5").is_none());
+            assert!(attribute(&folder.path().join("a"), "user.checksum.sha256").is_none());
+        }
+    }
+}
+
+#[test]
+fn adopted_is_not_verified() {
+    let kinds = ["fork", "hash", "hashrat", "checkit", "xrootd"];
+    let folder = tempfile::tempdir().unwrap();
+    for kind in kinds {
+        write(&folder.path().join(kind), kind);
+        if oracle(&["foreign", kind], &folder.path().join(kind)).is_none() {
+            return;
+        }
+    }
+    write(&folder.path().join("plain"), "plain");
+    oracle(&["write", "plain", "sha512"], &folder.path().join("plain"));
+    let status = || {
+        let ended = verisum(["status".as_ref(), "--json".as_ref(), folder.path().as_os_str()]);
+        serde_json::from_slice::<serde_json::Value>(&ended.stdout).unwrap()["status"].clone()
+    };
+    let before = status();
+    assert_eq!(before["untagged"], 6);
+    assert_eq!(before["adoptable"]["shatag"], 1);
+    assert_eq!(before["adoptable"]["user.hash"], 1);
+    assert_eq!(run(&["adopt", "-q"], folder.path()), (Some(0), vec![]));
+    let after = status();
+    assert_eq!(
+        (&after["unverified"], &after["untimed"], &after["untagged"]),
+        (&6.into(), &2.into(), &0.into())
+    );
+    // Others keep their tags.
+    assert!(attribute(&folder.path().join("checkit"), "user.crc64").is_some());
+    let (code, found) = outcomes(&["verify", "-v"], folder.path());
+    assert_eq!((code, found.len()), (Some(0), 6));
+    assert!(found.iter().all(|line| line.ends_with(": ok")), "{found:?}");
+    // Adopted again, nothing changes; verified and stamped, all is.
+    assert_eq!(run(&["verify", "-q", "--stamp"], folder.path()), (Some(0), vec![]));
+    let stamped = status();
+    assert_eq!((&stamped["unverified"], &stamped["current"]), (&0.into(), &6.into()));
+    rot(&folder.path().join("fork"), "bad!");
+    assert_eq!(run(&["adopt", "-q"], folder.path()), (Some(0), vec![]));
+    assert_eq!(run(&["verify", "-q"], folder.path()).0, Some(1));
+    // Another tool's record of a bad file is not adopted if it is verified.
+    assert_eq!(run(&["untag", "-q"], folder.path()).0, Some(0));
+    let (code, found) = outcomes(&["adopt", "--verify"], folder.path());
+    assert_eq!((code, found), (Some(1), vec!["fork: rot".to_string()]));
+    assert_eq!(attribute(&folder.path().join("fork"), "user.verisum"), None);
+    let after = status();
+    assert_eq!((&after["unverified"], &after["current"]), (&0.into(), &5.into()));
+}
+
+#[test]
+fn files_that_change_while_they_are_read_get_no_tag() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    fs::write(&path, vec![7; 64 << 20]).unwrap();
+    let ended = AtomicBool::new(false);
+    let (code, found) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::options().write(true).open(&path).unwrap();
+            let mut at = 0;
+            while !ended.load(Ordering::Relaxed) {
+                std::os::unix::fs::FileExt::write_at(&file, b"x", at).unwrap();
+                at = (at + 4096) % (64 << 20);
+            }
+        });
+        let result = outcomes(&["tag", "-q"], folder.path());
+        ended.store(true, Ordering::Relaxed);
+        result
+    });
+    assert_eq!((code, found), (Some(3), vec!["log: busy".to_string()]));
+    assert_eq!(attribute(&path, "user.verisum"), None);
+}
+
+#[test]
+fn the_ways_to_end() {
+    let folder = tree();
+    let path = folder.path().to_str().unwrap();
+    let missing = folder.path().join("missing");
+    verisum(["verify", "-q", missing.to_str().unwrap()])
+        .failed(3, &format!("verisum: {}: stat: No such file or directory", missing.display()));
+    verisum(["verify", "-q", path]).failed(3, "verisum: no file has a tag of the family verisum");
+    verisum(["tag", "-a", "md6", path]).failed(2, "verisum: unknown digest: md6 (did you mean md5 or md4?)");
+    verisum(["tag", "-a", "md5", "--family", "shatag", path])
+        .failed(2, "verisum: --algorithm: md5: shatag has tags of sha256 only");
+    verisum(["tag", "-a", "null", path]).failed(2, "verisum: --algorithm: null: tags have no place for it");
+    verisum(["retag", "--from", "md5", "--to", "verisum:MD5", path])
+        .failed(2, "verisum: --from and --to are the same");
+    verisum(["tag", "-q", path]).clean();
+    verisum(["verify", "-q", path]).clean();
+    let json = verisum(["verify", "--json", "-v", path]).clean();
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4);
+    assert!(lines[..3].iter().all(|line| line["outcome"] == "ok" && line["algorithm"] == "sha256"));
+    assert_eq!(lines[3]["summary"]["outcomes"]["ok"], 3);
+    let excluded = verisum(["status", "--json", "--exclude", "sub", path]).clean();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&excluded).unwrap()["status"]["current"], 2);
+    let empty: PathBuf = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    verisum(["verify", "-q", empty.to_str().unwrap()]).clean();
+}
