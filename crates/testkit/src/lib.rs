@@ -12,10 +12,12 @@ pub mod fault;
 mod lengths;
 mod mount;
 mod paint;
+mod server;
 mod tools;
 
 pub use content::{Kind, Run, content, data_byte, fill, runs_of, total_length};
 pub use lengths::edge_lengths;
 pub use mount::{FsKind, LoopDevice, Mount};
 pub use paint::{paint, paint_at};
+pub use server::Server;
 pub use tools::{is_root, require_root, require_tool, skip};
