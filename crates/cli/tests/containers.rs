@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{blksum, command, image_sum, repository, values};
+use common::{BLKSUM, Ended, VERISUM, blksum, command, image_sum, repository, stdin_of, values};
 use verisum_testkit::{fill, require_tool};
 
 const KIB: usize = 1 << 10;
@@ -147,7 +147,7 @@ fn every_container_has_the_checksum_of_its_content() {
         .arg(shop.path("raw"))
         .output()
         .unwrap();
-    let wanted = common::Ended::of(reference).clean();
+    let wanted = Ended::of(reference).clean();
     let wanted = values(&wanted)[0];
     for (name, options) in CONVERTED {
         let words = match options.is_empty() {
@@ -227,4 +227,62 @@ fn chain(shop: &Shop, name: &str, depth: usize, options: &[&str]) {
 /// Which layer of a chain has a piece. The last has all that a shorter one would cut off.
 fn layer_of(piece: usize, depth: usize) -> usize {
     if (piece + 1) * PIECE > LENGTH - (depth + 1) * 100 * KIB { depth } else { piece * 7 % (depth + 1) }
+}
+
+#[test]
+fn references_snapshots_and_doubts_are_said() {
+    let Some(shop) = Shop::new() else { return };
+    let name = |name: &str| shop.path(name).to_str().unwrap().to_string();
+    let wanted = image_sum([shop.path("raw")]).clean();
+    let wanted = values(&wanted)[0];
+
+    // A file outside the folder.
+    std::fs::create_dir(shop.path("inner")).unwrap();
+    shop.img("create -q -f qcow2 -b ../raw -F raw inner/overlay");
+    let overlay = name("inner/overlay");
+    let message = "backing file ../raw: it lies outside the image's folder (--follow any opens it)";
+    image_sum([&overlay]).failed(3, &format!("verisum: {overlay}: open: {message}"));
+    assert_eq!(values(&image_sum(["--follow", "any", &overlay]).clean()), [wanted]);
+    assert_eq!(values(&blksum([&overlay]).clean()), [wanted]);
+    let message = "backing file ../raw: it is not to be followed (--follow any opens it)";
+    image_sum(["--follow=none", &overlay]).failed(3, &format!("verisum: {overlay}: open: {message}"));
+
+    // A snapshot.
+    shop.img("convert -t unsafe -f raw -O qcow2 raw disk");
+    let disk = name("disk");
+    shop.img("snapshot -c monday disk");
+    shop.io("disk", &["write -P 1 0 1M".to_string()]);
+    assert_ne!(values(&image_sum([&disk]).clean()), [wanted]);
+    for snapshot in ["monday", "1"] {
+        assert_eq!(values(&image_sum(["--snapshot", snapshot, &disk]).clean()), [wanted]);
+    }
+    image_sum(["--snapshot", "x\ny", &disk])
+        .failed(3, &format!("verisum: {disk}: open: no snapshot is called x\\ny (it has: monday)"));
+
+    // By another name than the bytes have.
+    let raw = name("raw");
+    image_sum(["--format", "qcow2", &raw])
+        .failed(3, &format!("verisum: {raw}: open at 0: not a qcow2 image"));
+    assert_ne!(values(&image_sum(["--format", "raw", &disk]).clean()), [wanted]);
+
+    // On standard input, where it has no name, and is read from any place all the same.
+    shop.img("convert -t unsafe -f raw -O qcow2 -c raw packed");
+    let packed = shop.path("packed");
+    let mut sum = command(VERISUM);
+    let on_stdin = sum.args(["image", "sum"]).stdin(stdin_of(&packed)).output().unwrap();
+    assert_eq!(values(&Ended::of(on_stdin).clean()), [wanted]);
+    let as_raw = Ended::of(command(BLKSUM).stdin(stdin_of(&packed)).output().unwrap()).clean();
+    assert_ne!(values(&as_raw), [wanted]);
+
+    // Not closed, and marked corrupt.
+    let mut bytes = std::fs::read(&packed).unwrap();
+    bytes[79] = 3;
+    std::fs::write(&packed, bytes).unwrap();
+    let packed = name("packed");
+    for (program, ended) in [("verisum", image_sum([&packed])), ("blksum", blksum([&packed]))] {
+        let said = ["it was not closed cleanly", "it is marked as corrupt"]
+            .map(|what| format!("{program}: {packed}: warning: {what}\n"));
+        assert_eq!((ended.code, &ended.stderr), (Some(0), &said.concat()));
+        assert_eq!(values(ended.out()), [wanted]);
+    }
 }

@@ -18,7 +18,7 @@ const STANDARD_INPUT: &str = "standard input";
 pub enum Follow {
     /// None: an image that needs another file is an error.
     None,
-    /// Those that lie, links resolved, in the folder of the file that names them or below it.
+    /// Those that lie, links resolved, in the folder of the image that is opened or below it.
     #[default]
     SameDir,
     /// All.

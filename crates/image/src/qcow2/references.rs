@@ -16,7 +16,7 @@ use crate::{Error, Follow, Format, OpenOptions, Operation, RawImage};
 #[derive(Debug)]
 pub(crate) struct Fence {
     follow: Follow,
-    /// The folder of the image, links resolved; nothing for standard input.
+    /// The folder of the image, links resolved; nothing for standard input and devices.
     root: Option<PathBuf>,
 }
 
@@ -35,7 +35,8 @@ impl Fence {
         let root = match (path, follow) {
             (Some(path), Follow::SameDir) => {
                 let folder = folder(path);
-                Some(folder.canonicalize().map_err(|e| Error::io(folder, Operation::Open, e))?)
+                let root = folder.canonicalize().map_err(|e| Error::io(folder, Operation::Open, e))?;
+                Some(root).filter(|root| !is_systems(root))
             }
             _ => None,
         };
@@ -79,7 +80,7 @@ impl Fence {
                 return Ok(Found { file: RawImage::open(&path, options)?, path, format: plain.format });
             }
             _ => match &self.root {
-                None => return Err(not_followed("an image without a name has no folder")),
+                None => return Err(not_followed("the image has no folder of its own")),
                 Some(root) => {
                     let target = path.canonicalize().map_err(|e| Error::io(&path, Operation::Open, e))?;
                     let Ok(inside) = target.strip_prefix(root) else {
@@ -104,6 +105,12 @@ fn folder(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
+}
+
+/// Whether a folder is one in which the system keeps devices and descriptors: what lies side by side there
+/// does not belong together.
+fn is_systems(root: &Path) -> bool {
+    root.starts_with("/proc") || (root.starts_with("/dev") && !root.starts_with("/dev/shm"))
 }
 
 /// Opens a name below a folder through no link at all: the links were resolved before, and one that is
