@@ -3,7 +3,11 @@
 //! A [`Writer`] makes the lines of a list, one file at a time. A [`Reader`] finds out what a list is and
 //! reads it line by line, in memory that does not depend on its length. Nothing here opens the files
 //! that a list names.
+//!
+//! [`Chkbit`] and [`Bitrot`] read what those tools keep, to be taken over.
 
+mod bitrot;
+mod chkbit;
 mod columns;
 mod coreutils;
 mod escape;
@@ -18,6 +22,8 @@ mod tags;
 mod unvis;
 mod writer;
 
+pub use bitrot::Bitrot;
+pub use chkbit::{Chkbit, IndexError, Recorded};
 pub use format::Format;
 pub use lines::MAX_LINE;
 pub use listed::{Bad, Claim, Line, Listed};
