@@ -15,6 +15,7 @@ use super::Options;
 use crate::exit::Exit;
 use crate::failure::{Failure, cause};
 use crate::render::{self, Output, names, shell};
+use crate::verisum::PROGRAM;
 
 /// Prints results as they come, and counts them.
 pub(super) struct Report<'a> {
@@ -107,7 +108,7 @@ impl<'a> Report<'a> {
             }
             self.output.json(&Summary { summary: self.total })?;
             self.output.flush()?;
-        } else if !self.options.coreutils && !self.options.quiet && !self.options.status {
+        } else if self.is_own() && !self.options.quiet && !self.options.status {
             if self.total.extra > 0 {
                 self.count(self.total.extra, "file is not listed", "files are not listed")?;
             }
@@ -245,7 +246,7 @@ impl<'a> Report<'a> {
         if self.options.ignore_missing && list.verified == 0 {
             self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
         }
-        if !self.options.coreutils && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
+        if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
             let (digits, id) = list.taken.unwrap_or_default();
             self.say(&format!(
                 "{}: nothing matched: {digits} digits were taken for {id} (-a names another digest)",
@@ -302,6 +303,11 @@ impl<'a> Report<'a> {
         self.output.flush()?;
         render::say(&self.options.program, message);
         Ok(())
+    }
+
+    /// Whether this is `verisum check` rather than another program of its own name.
+    fn is_own(&self) -> bool {
+        self.options.program == PROGRAM
     }
 
     fn worse(&mut self, exit: Exit) {

@@ -50,6 +50,8 @@ impl Lines {
             rest = &rest[1..];
         }
         match self.tagged(rest, escaped) {
+            // It may be a bare number before a name with a bracket.
+            Some(Err(Bad::UnknownDigest)) => self.bare(rest, escaped).map_err(|_| Bad::UnknownDigest),
             Some(result) => result,
             None if matches!(self.accept, Accept::Tagged) => Err(Bad::Malformed),
             None => self.bare(rest, escaped),
@@ -69,7 +71,8 @@ impl Lines {
             }
             Accept::Any(_) | Accept::Tagged => {
                 let open = line.iter().position(|byte| *byte == b'(')?;
-                let tag = line[..open].strip_suffix(b" ").unwrap_or(&line[..open]);
+                // RHash puts several blanks there.
+                let tag = line[..open].trim_ascii_end();
                 let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-/_:.".contains(byte);
                 if tag.is_empty() || !tag.iter().all(allowed) {
                     return None;
@@ -227,6 +230,8 @@ mod tests {
         is(&format!("MD5 (a (b) = c) = {MD5}"), "md5", "a (b) = c");
         is(&format!("MD5(a)= {MD5}"), "md5", "a");
         is(&format!("md5 (a) ={MD5}"), "md5", "a");
+        is(&format!("MD5   (a) = {MD5}"), "md5", "a");
+        is(&format!("{MD5}  (a) = {MD5}"), "md5", &format!("(a) = {MD5}"));
         is(&format!("\\MD5 (a\\nb) = {MD5}"), "md5", "a\\nb");
         is("XXH3 (f) = 7045c205f5ef6a66", "xxh3-64", "f");
         is(&format!("BLAKE2s (f) = {}", "0".repeat(64)), "blake2s256", "f");

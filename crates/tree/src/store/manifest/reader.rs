@@ -108,13 +108,13 @@ impl<R: Read> Reader<R> {
         let grammar = match options.dialect {
             Dialect::Bag => Grammar::Bag(guess),
             _ if zero => Grammar::Coreutils(lines),
+            _ if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(guess),
             _ => match look(&head) {
                 Look::Hashdeep => Grammar::Hashdeep(None),
                 Look::Mtree => Grammar::Mtree(Mtree::default()),
                 Look::Json => Grammar::Json,
                 Look::Chkbit => return Err(ReadError::Chkbit),
                 Look::Sfv => Grammar::Sfv(guess),
-                Look::Lines if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(guess),
                 Look::Lines => Grammar::Either(lines, guess),
             },
         };
@@ -168,7 +168,11 @@ impl<R: Read> Reader<R> {
                 Grammar::Coreutils(lines) => lines.parse(line).map(Some),
                 Grammar::Either(..) | Grammar::Sfv(_) if line[0] == b';' => Ok(None),
                 Grammar::Either(lines, guess) => match lines.parse(line) {
-                    Err(bad) => columns::sfv(line, guess).map(Some).map_err(|_| bad),
+                    Err(bad) => match columns::sfv(line, guess) {
+                        // Rather a tagged line that is not right.
+                        Ok(listed) if listed.name.ends_with(b"=") => Err(bad),
+                        listed => listed.map(Some).map_err(|_| bad),
+                    },
                     listed => listed.map(Some),
                 },
                 Grammar::Sfv(guess) => columns::sfv(line, guess).map(Some),
@@ -298,15 +302,17 @@ fn look(head: &[u8]) -> Look {
     if first.starts_with(b"#mtree") {
         return Look::Mtree;
     }
+    if lines().find(|line| !line.is_empty()).is_some_and(|line| line[0] == b';') {
+        return Look::Sfv;
+    }
     let line = lines().find(|line| !is_idle(line)).unwrap_or_default();
     if line.trim_ascii_start().starts_with(b"{") {
         let has = |text: &[u8]| head.windows(text.len()).any(|window| window == text);
         return if has(b"\"idx\"") && !has(b"\"path\"") { Look::Chkbit } else { Look::Json };
     }
-    if lines().find(|line| !line.is_empty()).is_some_and(|line| line[0] == b';') {
-        return Look::Sfv;
-    }
-    if mtree::is_entry(line) {
+    // `HEX  size=1` lists a file of that name.
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    if guess::by_length(digits).is_none() && mtree::is_entry(line) {
         return Look::Mtree;
     }
     Look::Lines
@@ -344,7 +350,7 @@ mod tests {
         let cases = [
             (format!("# c\n\n{MD5}  a\r\nx\nMD5 (b) = {MD5}\n"), None, "md5:a bad md5:b"),
             (format!("\u{feff}{MD5}  a"), None, "md5:a"),
-            (format!("a {CRC}\n"), None, "crc32:a"),
+            (format!("a {CRC}\nGOST (b) = {MD5}\nMD5 (c) = {CRC}"), None, "crc32:a bad bad"),
             (format!("; c\n{CRC}  {CRC}\n"), Some(Format::Sfv), "crc32:352441c2"),
             (
                 format!("%%%% HASHDEEP-1.0\r\n%%%% size,md5,filename\r\n## c\r\n3,{MD5},a,b\r\n1,2\n"),
@@ -354,6 +360,7 @@ mod tests {
             (format!("#mtree v2.0\n./a md5digest={MD5}\n"), Some(Format::Mtree), "md5:./a"),
             (format!("# c\n/set type=file\na size=3 \\\n  md5={MD5}\nb \\"), Some(Format::Mtree), "md5:a :b"),
             (format!("{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"), Some(Format::Json), "md5:a"),
+            (format!("{MD5}  size=1\n"), None, "md5:size=1"),
             (format!("{MD5}  a\nb\0{MD5}  c\0"), None, "md5:a\\nb md5:c"),
         ];
         for (text, format, expected) in cases {
