@@ -169,8 +169,7 @@ impl<R: Read> Reader<R> {
                 Grammar::Either(..) | Grammar::Sfv(_) if line[0] == b';' => Ok(None),
                 Grammar::Either(lines, guess) => match lines.parse(line) {
                     Err(bad) => match columns::sfv(line, guess) {
-                        // Rather a tagged line that is not right.
-                        Ok(listed) if listed.name.ends_with(b"=") => Err(bad),
+                        Ok(listed) if !is_sfv(&listed) => Err(bad),
                         listed => listed.map(Some).map_err(|_| bad),
                     },
                     listed => listed.map(Some),
@@ -221,6 +220,14 @@ impl<R: Read> Reader<R> {
                 }
             }
         }
+    }
+}
+
+/// Whether a line among those of the coreutils is one of SFV, rather than a tagged one that is not right.
+fn is_sfv(listed: &Listed) -> bool {
+    match &listed.claims[..] {
+        [claim] => claim.digest.as_bytes().len() == 4 && !listed.name.ends_with(b"="),
+        _ => true,
     }
 }
 
