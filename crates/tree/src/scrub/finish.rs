@@ -1,5 +1,9 @@
 //! What can be said only at the end: what was moved, what is missing, and whether too much changed.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use super::jobs::Outcome;
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
@@ -38,16 +42,7 @@ impl Writer<'_> {
         let names = self.catalog.algorithms()?;
         self.catalog.index_fresh()?;
         let newly_missing = self.resolve_missing(&names)?;
-        let mut fresh: Vec<(Place, _)> = Vec::new();
-        // In pages would be better for many; a million take 150 MB.
-        self.catalog.take_fresh(root, &mut |place, record| fresh.push((place, record)))?;
-        for ((directory, name), record) in fresh {
-            self.summary.add(Verdict::New, 1);
-            let mut report = Report::new(self.path(directory, &name)?, Verdict::New);
-            report.found = Some(seen(&record));
-            report.algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-            (self.report)(report);
-        }
+        self.report_new(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
         let alarm = self.options.alarm;
         if changed >= alarm.at_least.max(1) && changed as f64 > alarm.share * outcome.known as f64 {
@@ -57,6 +52,31 @@ impl Writer<'_> {
             self.catalog.keep_replacements(root)?;
         }
         Ok(())
+    }
+
+    /// Reports the new files that are nobody's heirs.
+    fn report_new(&mut self, names: &Names) -> Result<(), Error> {
+        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+        let (report, summary) = (&mut *self.report, &mut self.summary);
+        let mut folder = (0, PathBuf::new());
+        let mut failed = None;
+        catalog.take_fresh(self.scope.root.id, &mut |(directory, name), record| {
+            if folder.0 != directory {
+                match catalog.path_in_root(directory) {
+                    Ok(path) => folder = (directory, top.join(path)),
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        return;
+                    }
+                }
+            }
+            summary.add(Verdict::New, 1);
+            let found = Some(seen(&record));
+            let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+            let path = folder.1.join(OsStr::from_bytes(&name));
+            report(Report { found, algorithm, ..Report::new(path, Verdict::New) });
+        })?;
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Gives missing files their heirs, and reports those that have none. Returns how many these are.
@@ -73,7 +93,7 @@ impl Writer<'_> {
                 let algorithm = || names.get(&record.algorithm).cloned().unwrap_or_default();
                 let is_news = self
                     .catalog
-                    .finding(place.0, std::os::unix::ffi::OsStrExt::from_bytes(place.1.as_slice()))?
+                    .finding(place.0, OsStr::from_bytes(&place.1))?
                     .is_none_or(|finding| finding.since >= self.news_since);
                 if let Some(heir) = self.catalog.inherit(root, &place, &record)? {
                     self.summary.add(Verdict::Moved, 1);

@@ -267,7 +267,8 @@ impl<'a> Jobs<'a> {
         if self.stage == Stage::Bad {
             self.remember(directory, name);
         }
-        let token = Token { directory, device, set, record: Some(record) };
+        let token =
+            Token { directory, name: OsStr::from_bytes(name).into(), device, set, record: Some(record) };
         Ok(Some(Job { entry, set, token }))
     }
 
@@ -405,7 +406,7 @@ impl<'a> Jobs<'a> {
         if record.is_some() {
             self.remember(directory, entry.name().as_bytes());
         }
-        let token = Token { directory, device, set, record };
+        let token = Token { directory, name: entry.name().into(), device, set, record };
         Ok(Some(Job { entry, set, token }))
     }
 

@@ -20,6 +20,8 @@ use crate::{Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Stat
 #[derive(Debug)]
 pub(super) struct Token {
     pub directory: i64,
+    /// Its name in that directory: that of its entry may be a whole path.
+    pub name: OsString,
     pub device: u64,
     pub set: usize,
     pub record: Option<Record>,
@@ -61,12 +63,12 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let Hashed { entry, token, result } = hashed;
         let message = match self.look(&token, result) {
             Some(look) => {
-                let judged = self.judged(&token, look, entry.name().to_os_string(), || entry.path());
+                let judged = self.judged(token, look, || entry.path());
                 Message::Judged(Box::new(judged))
             }
             None => Message::Gone {
                 directory: token.directory,
-                name: entry.name().to_os_string(),
+                name: token.name,
                 state: token.record.map(|record| record.state),
                 at: (self.now)(),
             },
@@ -143,7 +145,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         Ok(Look { evidence: Evidence::Compared(comparison), read: Some(seen), second, error })
     }
 
-    fn judged(&self, token: &Token, look: Look, name: OsString, path: impl Fn() -> PathBuf) -> Judged {
+    fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
         let now = (self.now)();
         let mut verdict = look.evidence.verdict();
         let mut state = State::Trouble(Trouble::Verdict(verdict));
@@ -179,7 +181,8 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let is_news = verdict != Verdict::Ok || was_in_trouble;
         Judged {
             directory: token.directory,
-            name,
+            name: token.name,
+            restored: was_in_trouble && matches!(verdict, Verdict::Ok | Verdict::Touched),
             path: is_news.then(path),
             verdict,
             held,

@@ -111,6 +111,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// Whether the record stays as it was until somebody accepts the file.
     pub held: bool,
+    /// Whether it was in trouble, and its content is the recorded one again.
+    pub restored: bool,
     /// What was recorded.
     pub recorded: Option<Seen>,
     /// What was found, if it could be read.

@@ -51,7 +51,7 @@ impl<'a> Reporter<'a> {
         let is_wanted = match self.style {
             Style::Quiet => is_wrong,
             Style::Usual => {
-                is_wrong || matches!(report.verdict, Verdict::Missing | Verdict::Moved | Verdict::Ok)
+                is_wrong || report.restored || matches!(report.verdict, Verdict::Missing | Verdict::Moved)
             }
             Style::Verbose | Style::Json => true,
             Style::Nothing => false,
@@ -132,8 +132,8 @@ fn text(report: &Report) -> String {
         evidence.push("held since an alarm".to_string());
     }
     evidence.extend(report.error.as_ref().map(|error| names::plain(error)));
-    if report.verdict == Verdict::Ok {
-        evidence = vec!["as recorded again".to_string()];
+    if report.restored {
+        evidence = vec!["its content is as recorded again".to_string()];
     }
     if !evidence.is_empty() {
         let _ = write!(line, "  ({})", evidence.join("; "));
@@ -175,6 +175,7 @@ struct Line<'a> {
     name: Name,
     verdict: &'static str,
     held: bool,
+    restored: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
     algorithm: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +196,7 @@ fn line(report: &Report) -> Line<'_> {
         name: Name::new(&report.path),
         verdict: report.verdict.name(),
         held: report.held,
+        restored: report.restored,
         algorithm: &report.algorithm,
         recorded: report.recorded.as_ref().map(state),
         found: report.found.as_ref().map(state),

@@ -76,6 +76,10 @@ pub(crate) struct ScrubArgs {
     #[arg(long)]
     replaced_root: bool,
 
+    /// Do not give way to other programs that read or compute
+    #[arg(long)]
+    foreground: bool,
+
     /// Also print new, modified and touched files
     #[arg(short, long, conflicts_with_all = ["quiet", "json", "nagios"])]
     verbose: bool,
@@ -119,6 +123,9 @@ pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Fa
         ScrubArgs { verbose: true, .. } => super::report::Style::Verbose,
         _ => super::report::Style::Usual,
     };
+    if !arguments.foreground {
+        verisum_tree::go_to_background();
+    }
     let mut worst = Exit::Clean;
     let mut summaries = Vec::new();
     let reporter = Mutex::new(Reporter::new(output, style, arguments.archive));

@@ -194,3 +194,162 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     name.push(end);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use verisum_digest::Output;
+
+    fn record(verified: i64) -> Record {
+        Record {
+            size: u64::MAX >> 1,
+            mtime: i64::MIN,
+            ctime: 2,
+            inode: u64::MAX,
+            algorithm: 1,
+            digest: Output::zeroed(32),
+            first_seen: 4,
+            changed: 5,
+            verified,
+            state: State::Sound,
+        }
+    }
+
+    fn catalog(folder: &Path) -> (Catalog, Root) {
+        let catalog = Catalog::open(&folder.join("c.db")).unwrap();
+        catalog.algorithm("sha256").unwrap();
+        let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        (catalog, root)
+    }
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        for name in [&b"plain"[..], b"new\nline", b"\xff\xfe", b"-", b"'"] {
+            let name = OsStr::from_bytes(name);
+            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+            assert_eq!(catalog.record(root.directory, name).unwrap(), Some(record(3)));
+        }
+        let change = Change::Forget(record(3));
+        catalog.apply(root.id, root.directory, "plain".as_ref(), &change).unwrap();
+        assert_eq!(catalog.record(root.directory, "plain".as_ref()).unwrap(), None);
+        assert_eq!(catalog.root(&root.path).unwrap().unwrap().files, 4);
+        // The sum of such lengths is beyond what a file system holds, and wraps.
+        let problems = catalog.check().unwrap();
+        assert!(problems.iter().all(|problem| problem.0.starts_with("sums")), "{problems:?}");
+    }
+
+    #[test]
+    fn the_stalest_come_first_without_a_sort() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        for number in 0..100_i64 {
+            let change = Change::Add(Record { size: 1, ..record(number * 37 % 100) });
+            catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
+        }
+        let mut after = (i64::MIN, 0, Vec::new());
+        let mut seen = Vec::new();
+        loop {
+            let page = catalog.stalest(root.id, &after, 90, 7).unwrap();
+            let Some((directory, name, last)) = page.last() else { break };
+            after = (last.verified, *directory, name.clone());
+            seen.extend(page.iter().map(|row| row.2.verified));
+        }
+        assert_eq!(seen, (0..90).collect::<Vec<_>>());
+        for sql in [
+            "SELECT * FROM file INDEXED BY file_by_age WHERE root = 1
+             AND (verified, directory, name) > (1, 2, x'33') AND verified < 9
+             ORDER BY verified, directory, name LIMIT 5",
+            "SELECT * FROM file INDEXED BY file_in_trouble WHERE root = 1 AND state <> 0
+             AND (state, directory, name) > (1, 2, x'33') ORDER BY state, directory, name LIMIT 5",
+        ] {
+            let mut statement = catalog.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan: Vec<String> =
+                statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            assert!(plan.iter().all(|step| step.contains("SEARCH")), "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn older_versions_are_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(schema::STEPS[0]).unwrap();
+        connection.pragma_update(None, "application_id", schema::APPLICATION).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let row = "INSERT INTO run(root, started, cycle) VALUES (1, 2, 3)";
+        connection.execute(row, []).unwrap();
+        drop(connection);
+        let catalog = Catalog::open(&path).unwrap();
+        assert_eq!(schema::version(&catalog.connection).unwrap(), schema::VERSION);
+        assert_eq!(catalog.runs(1, 10).unwrap()[0].started, 2);
+        assert_eq!(catalog.replaced(1).unwrap(), 0);
+    }
+
+    #[test]
+    fn newer_and_foreign_databases_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.connection.pragma_update(None, "user_version", schema::VERSION + 1).unwrap();
+        drop(catalog);
+        assert!(matches!(Catalog::open(&path), Err(Error::Newer { .. })));
+        let path = folder.path().join("other.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
+        assert!(matches!(Catalog::open(&path), Err(Error::Foreign { .. })));
+        let path = folder.path().join("text");
+        std::fs::write(
+            &path,
+            "just some text that is long enough to be no database header, and more than that",
+        )
+        .unwrap();
+        let error = Catalog::open(&path).err().unwrap();
+        assert!(error.is_damage(), "{error}");
+    }
+
+    #[test]
+    fn only_one_has_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let lock = Lock::take(&path).unwrap();
+        assert!(matches!(Lock::take(&path), Err(Error::InUse { .. })));
+        drop(lock);
+        Lock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn imports_refuse_what_leads_out_and_take_nothing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let file = |path: &str| {
+            format!(
+                "{{\"type\":\"file\",\"path\":{path:?},\"size\":1,\"mtime_ns\":1,\"ctime_ns\":1,\"inode\":1,\
+                 \"algorithm\":\"md5\",\"digest\":\"00ff\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
+                 \"last_verified_ms\":0,\"state\":\"ok\"}}\n"
+            )
+        };
+        let root = "{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n";
+        for bad in [
+            file("a"),
+            format!("{root}{}{}", file("good"), file("../a")),
+            format!("{root}{}", file("/etc/a")),
+            format!("{root}{{}}\n"),
+            format!("{root}not json\n"),
+        ] {
+            assert!(catalog.import(&mut bad.as_bytes(), 1).is_err(), "{bad}");
+            assert_eq!(catalog.root(Path::new("/x")).unwrap(), None);
+        }
+        let good = format!("{root}{}{}", file("a/b/c"), file("a/d"));
+        let imported = catalog.import(&mut good.as_bytes(), 1).unwrap();
+        assert_eq!(imported, Imported { added: 2, known: 0 });
+        assert_eq!(catalog.check().unwrap(), []);
+        let mut exported = Vec::new();
+        catalog.export(&mut exported).unwrap();
+        assert!(String::from_utf8(exported).unwrap().ends_with(&good));
+    }
+}

@@ -403,6 +403,7 @@ impl Catalog {
             new.verified,
             new.state.code(),
         ])?;
+        self.one_row()?;
         self.drop_finding(directory, name)
     }
 
@@ -410,6 +411,7 @@ impl Catalog {
         let sql = "UPDATE file SET state = ?3 WHERE directory = ?1 AND name = ?2";
         let values = params![directory, name.as_bytes(), state.code()];
         self.connection.prepare_cached(sql)?.execute(values)?;
+        self.one_row()?;
         // Since when stays what it was.
         let sql =
             "INSERT INTO finding(directory, name, since, seen, size, mtime, ctime, inode, digest, detail)
@@ -516,6 +518,14 @@ impl Catalog {
             self.connection.execute(sql, values).map_err(self.failed("write"))?;
         }
         self.keep_replacements(root)
+    }
+
+    /// Fails unless the last statement changed one row: what is not recorded cannot change.
+    fn one_row(&self) -> rusqlite::Result<()> {
+        match self.connection.changes() {
+            1 => Ok(()),
+            other => Err(rusqlite::Error::StatementChangedRows(other as usize)),
+        }
     }
 
     fn add_to_sums(&self, root: i64, files: i64, bytes: i64) -> rusqlite::Result<()> {

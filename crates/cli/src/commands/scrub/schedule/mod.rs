@@ -143,7 +143,6 @@ fn service(command: &[OsString]) -> String {
     format!(
         "[Unit]\n\
          Description=Verify recorded checksums\n\
-         Documentation=man:verisum-scrub(1)\n\
          \n\
          [Service]\n\
          Type=oneshot\n\

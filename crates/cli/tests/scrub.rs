@@ -1,0 +1,411 @@
+//! `verisum scrub`, `accept` and `catalog`: what each thing that happens to a tree is called, and what
+//! becomes of its record.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use common::{Ended, verisum};
+use tempfile::TempDir;
+use verisum_testkit::{FsKind, Mount};
+
+/// A tree in a folder of its own, and its catalogue beside it.
+struct Tree {
+    folder: TempDir,
+}
+
+impl Tree {
+    fn new() -> Tree {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("tree/below")).unwrap();
+        let tree = Tree { folder };
+        for number in 0..10 {
+            fs::write(tree.path(&format!("f{number}")), format!("content {number}")).unwrap();
+        }
+        fs::write(tree.path("below/deep"), "deep content").unwrap();
+        tree
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("tree")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    fn catalog(&self) -> PathBuf {
+        self.folder.path().join("c.db")
+    }
+
+    fn scrub(&self, options: &[&str]) -> Ended {
+        scrub(&self.catalog(), &self.root(), options)
+    }
+
+    fn accept(&self, path: &Path) -> Ended {
+        verisum([s("accept"), s("--catalog"), self.catalog(), path.into()])
+    }
+}
+
+fn s(text: &str) -> PathBuf {
+    text.into()
+}
+
+fn scrub(catalog: &Path, root: &Path, options: &[&str]) -> Ended {
+    let mut arguments = vec![s("scrub"), s("--catalog"), catalog.into()];
+    arguments.extend(options.iter().map(PathBuf::from));
+    arguments.push(root.into());
+    verisum(arguments)
+}
+
+fn check(catalog: &Path) {
+    let ended = verisum([s("catalog"), s("check"), s("--catalog"), catalog.into()]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// Changes bytes without a trace in the file's time of modification.
+fn change_and_restore_time(path: &Path, content: &str) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, content).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// Asserts the exit code and that these lines are printed, each by its first two words.
+#[track_caller]
+fn expect(ended: &Ended, code: i32, lines: &[(&str, &Path)]) {
+    let out = String::from_utf8_lossy(&ended.stdout);
+    let mut found: Vec<(&str, &str)> = out
+        .lines()
+        .filter(|line| !line.starts_with(' ') && !line.contains(" files, "))
+        .map(|line| line.split_once(char::is_whitespace).unwrap())
+        .map(|(verdict, rest)| (verdict, rest.trim_start().split("  (").next().unwrap()))
+        .collect();
+    let mut wanted: Vec<(&str, &str)> =
+        lines.iter().map(|(verdict, path)| (*verdict, path.to_str().unwrap())).collect();
+    found.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(found, wanted, "{out}{}", ended.stderr);
+    assert_eq!(ended.code, Some(code), "{out}{}", ended.stderr);
+}
+
+#[test]
+fn each_change_has_its_name() {
+    let tree = Tree::new();
+    expect(&tree.scrub(&[]), 0, &[]);
+    fs::write(tree.path("f0"), "other content").unwrap();
+    File::options().write(true).open(tree.path("f1")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    fs::rename(tree.path("f2"), tree.path("below/moved")).unwrap();
+    fs::remove_file(tree.path("f3")).unwrap();
+    change_and_restore_time(&tree.path("f4"), "CONTENT 4");
+    fs::write(tree.path("f10"), "new content").unwrap();
+    let ended = tree.scrub(&["--verbose"]);
+    let lines: [(&str, &Path); 6] = [
+        ("modified", &tree.path("f0")),
+        ("touched", &tree.path("f1")),
+        ("moved", &tree.path("below/moved")),
+        ("missing", &tree.path("f3")),
+        ("suspicious", &tree.path("f4")),
+        ("new", &tree.path("f10")),
+    ];
+    expect(&ended, 1, &lines);
+    // What changed is recorded, what is bad stays bad, and what is missing was told.
+    expect(&tree.scrub(&["--verbose"]), 1, &[("suspicious", &tree.path("f4"))]);
+    check(&tree.catalog());
+}
+
+#[test]
+fn a_bad_file_stays_bad_until_it_is_restored_or_accepted() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (one, two) = (tree.path("f1"), tree.path("f2"));
+    change_and_restore_time(&one, "CONTENT 1");
+    change_and_restore_time(&two, "CONTENT 2");
+    let bad: [(&str, &Path); 2] = [("suspicious", &one), ("suspicious", &two)];
+    expect(&tree.scrub(&[]), 1, &bad);
+    // A new time of modification makes nothing better.
+    File::options().write(true).open(&one).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    expect(&tree.scrub(&["--quiet"]), 1, &bad);
+    fs::write(&one, "content 1").unwrap();
+    expect(&tree.scrub(&[]), 1, &[("touched", &one), ("suspicious", &two)]);
+    let accepted = tree.accept(&two).clean();
+    assert!(accepted.contains("sha256") && accepted.contains("recorded"), "{accepted}");
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    assert_eq!(tree.accept(&two).code, Some(3));
+    check(&tree.catalog());
+}
+
+#[test]
+fn a_directory_that_is_gone_leaves_its_files_missing() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    fs::remove_dir_all(tree.path("below")).unwrap();
+    expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
+    let ended = tree.scrub(&["--archive"]);
+    assert_eq!((ended.code, ended.out().contains("missing since earlier 1")), (Some(1), true));
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["--archive", "--quiet"]).clean(), "");
+}
+
+#[test]
+fn an_emptied_directory_is_not_overlooked() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    fs::remove_file(tree.path("below/deep")).unwrap();
+    expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
+    fs::write(tree.path("below/deep"), "deep content").unwrap();
+    expect(&tree.scrub(&["-v"]), 0, &[("touched", &tree.path("below/deep"))]);
+}
+
+#[test]
+fn too_many_changes_are_not_taken_over() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let before = export(&tree.catalog());
+    for number in 0..4 {
+        fs::write(tree.path(&format!("f{number}")), "encrypted").unwrap();
+    }
+    let ended = tree.scrub(&["--alarm-changed", "20%"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("ALARM: 4 of 11 files"), "{}", ended.stderr);
+    let digests = |export: &str| -> Vec<String> {
+        let digest = |line: &str| line.split("\"digest\":\"").nth(1).map(|rest| rest[..64].to_string());
+        export.lines().filter_map(digest).collect()
+    };
+    assert_eq!(digests(&export(&tree.catalog())), digests(&before), "good records are kept");
+    // They wait, also in a run without an alarm.
+    let ended = tree.scrub(&[]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    fs::write(tree.path("f0"), "content 0").unwrap();
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
+fn any_name_is_recorded() {
+    let tree = Tree::new();
+    for name in [&b"new\nline"[..], b"\xff\xfe", b"-n", b"quote'\"", b"back\\slash", b" "] {
+        let path = tree.root().join(std::ffi::OsStr::from_bytes(name));
+        fs::write(path, name).unwrap();
+    }
+    tree.scrub(&[]).clean();
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    let exported = export(&tree.catalog());
+    assert!(exported.contains("\"path_bytes_hex\":\"fffe\"") && exported.contains("new\\nline"));
+    let file = tree.folder.path().join("export");
+    fs::write(&file, &exported).unwrap();
+    let copy = tree.folder.path().join("copy.db");
+    verisum([s("catalog"), s("import"), s("--catalog"), copy.clone(), file]).clean();
+    assert_eq!(export(&copy), exported);
+    check(&copy);
+    // With the imported records nothing is new.
+    assert_eq!(scrub(&copy, &tree.root(), &["--quiet"]).clean(), "");
+    let ended = verisum([s("scrub"), s("-v"), s("--catalog"), copy]);
+    expect(&ended, 0, &[]);
+}
+
+#[test]
+fn a_part_of_a_tree_is_scrubbed_alone() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    fs::remove_file(tree.path("f0")).unwrap();
+    let ended = scrub(&tree.catalog(), &tree.path("below"), &["--json"]);
+    assert!(ended.clean().contains("\"read_files\":1,"), "only what is below");
+    expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("f0"))]);
+}
+
+#[test]
+fn figures_are_for_monitoring() {
+    let tree = Tree::new();
+    let file = tree.folder.path().join("verisum.prom");
+    let prometheus = format!("--prometheus={}", file.display());
+    tree.scrub(&["--quiet", &prometheus]).clean();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("verdict=\"new\"} 11\n"), "{text}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        assert!(
+            line.starts_with("verisum_scrub_") && line.rsplit(' ').next().unwrap().parse::<f64>().is_ok()
+        );
+    }
+    let line = tree.scrub(&["--nagios"]).clean();
+    assert!(line.starts_with("VERISUM OK - 11 files, 0 bad, 0 unchecked | files=11 "), "{line}");
+    change_and_restore_time(&tree.path("f4"), "CONTENT 4");
+    let ended = tree.scrub(&["--nagios"]);
+    assert_eq!((ended.code, ended.out().starts_with("VERISUM CRITICAL - 11 files, 1 bad")), (Some(1), true));
+}
+
+#[test]
+fn two_runs_never_overlap() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let lock = File::open(tree.folder.path().join("c.db.lock")).unwrap();
+    lock.try_lock().unwrap();
+    let name = tree.catalog().canonicalize().unwrap();
+    let message = format!("verisum: {}: lock: another run uses this catalogue", name.display());
+    tree.scrub(&[]).failed(3, &message);
+}
+
+#[test]
+fn rot_on_a_disk_is_found() {
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 32 << 20) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, path) = (folder.path().join("c.db"), mount.path().canonicalize().unwrap().join("file"));
+    let marker = b"verisum: these bytes are going to rot";
+    let mut content = vec![7; 100_000];
+    content[..marker.len()].copy_from_slice(marker);
+    fs::write(&path, &content).unwrap();
+    fs::write(mount.path().join("other"), "other").unwrap();
+    assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
+    let mut image = PathBuf::new();
+    mount.edit_image(|file| {
+        flip(file, marker);
+        image = file.to_path_buf();
+        // While nothing is mounted, nothing is missing.
+        let ended = scrub(&catalog, file.parent().unwrap().join("mount").as_path(), &[]);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains("is it mounted?"), "{}", ended.stderr);
+    });
+    let ended = scrub(&catalog, &mount.path(), &[]);
+    expect(&ended, 1, &[("rot", &path)]);
+    assert!(ended.out().contains("second read past the page cache: the same"), "{}", ended.out());
+
+    // The disk is good again, and the page cache is not: that is no rot.
+    assert_ne!(fs::read(&path).unwrap(), content);
+    flip(&image, &{
+        let mut flipped = *marker;
+        flipped[0] ^= 0x55;
+        flipped
+    });
+    expect(&scrub(&catalog, &mount.path(), &[]), 1, &[("flaky", &path)]);
+    expect(&scrub(&catalog, &mount.path(), &[]), 0, &[("ok", &path)]);
+    check(&catalog);
+}
+
+#[test]
+fn a_checksum_error_of_the_file_system_is_an_error_of_its_storage() {
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, path) = (folder.path().join("c.db"), mount.path().canonicalize().unwrap().join("file"));
+    let marker = b"verisum: these bytes are going to rot";
+    let mut content = vec![7; 100_000];
+    content[..marker.len()].copy_from_slice(marker);
+    fs::write(&path, &content).unwrap();
+    assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
+    mount.edit_image(|file| flip(file, marker));
+    expect(&scrub(&catalog, &mount.path(), &[]), 3, &[("io-error", &path)]);
+    // Restored from a backup.
+    fs::write(&path, &content).unwrap();
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("touched", &path)]);
+}
+
+#[test]
+fn a_file_that_is_written_to_all_the_time_is_busy() {
+    let tree = Tree::new();
+    let path = tree.path("log");
+    fs::write(&path, vec![1; 32 << 20]).unwrap();
+    tree.scrub(&[]).clean();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::options().write(true).open(&path).unwrap();
+            for number in 0_u64.. {
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                file.write_all_at(&number.to_le_bytes(), 4096).unwrap();
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        });
+        let ended = tree.scrub(&["--foreground"]);
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        expect(&ended, 3, &[("busy", &path)]);
+    });
+    expect(&tree.scrub(&["-v"]), 0, &[("modified", &path)]);
+}
+
+#[test]
+fn a_full_disk_under_the_catalogue_stops_the_run_and_harms_nothing() {
+    let Some(mount) = Mount::new(FsKind::Tmpfs, 1 << 20) else { return };
+    let tree = Tree::new();
+    for number in 0..20_000 {
+        fs::write(tree.path(&format!("below/a-file-with-some-name-{number}")), "x").unwrap();
+    }
+    let catalog = mount.path().join("c.db");
+    let ended = scrub(&catalog, &tree.root(), &[]);
+    assert_eq!(ended.code, Some(3), "{}{}", ended.out(), ended.stderr);
+    assert!(ended.stderr.contains("no space is left"), "{}", ended.stderr);
+    check(&catalog);
+}
+
+#[test]
+fn damage_to_the_catalogue_is_said_and_never_a_panic() {
+    let tree = Tree::new();
+    for number in 0..300 {
+        fs::write(tree.path(&format!("below/{number}")), "x").unwrap();
+    }
+    tree.scrub(&[]).clean();
+    let good = fs::read(tree.catalog()).unwrap();
+    let catalog = tree.folder.path().join("bad.db");
+    let run = |bytes: &[u8]| {
+        fs::write(&catalog, bytes).unwrap();
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(tree.folder.path().join(format!("bad.db{end}")));
+        }
+        let ended = scrub(&catalog, &tree.root(), &["--quiet"]);
+        assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?} {}", ended.code, ended.stderr);
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        ended
+    };
+    for at in (0..good.len()).step_by(good.len() / 40) {
+        let mut bad = good.clone();
+        bad[at..].iter_mut().take(64).for_each(|byte| *byte ^= 0xa5);
+        run(&bad);
+    }
+    let mut bad = good.clone();
+    bad[..16].fill(0);
+    let ended = run(&bad);
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("bad.db: open: not a catalogue"), "{}", ended.stderr);
+    let ended = run(&good[..good.len() / 2]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("damaged"), "{}", ended.stderr);
+    let ended = verisum([s("catalog"), s("check"), s("--catalog"), catalog]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+}
+
+#[test]
+fn budgets_and_samples_leave_the_rest_for_later() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let read = |ended: Ended| -> u64 {
+        let out = ended.clean();
+        out.split("\"read_files\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
+    };
+    assert_eq!(read(tree.scrub(&["--json", "--max-age", "90d"])), 0);
+    assert_eq!(read(tree.scrub(&["--json", "--since", "1d"])), 0);
+    assert_eq!(read(tree.scrub(&["--json", "--since", "@4000000000"])), 11);
+    assert_eq!(read(tree.scrub(&["--json", "--sample", "0%"])), 0);
+    assert_eq!(read(tree.scrub(&["--json", "--shuffle"])), 11);
+}
+
+/// The records of a catalogue.
+fn export(catalog: &Path) -> String {
+    verisum([s("catalog"), s("export"), s("--catalog"), catalog.into()]).clean()
+}
+
+/// Flips a bit of the first of these bytes in an image, where they begin a block.
+fn flip(image: &Path, bytes: &[u8]) {
+    let file = File::options().read(true).write(true).open(image).unwrap();
+    let mut block = vec![0; bytes.len()];
+    for offset in (0..file.metadata().unwrap().len()).step_by(4096) {
+        if file.read_exact_at(&mut block, offset).is_ok() && block == bytes {
+            file.write_all_at(&[bytes[0] ^ 0x55], offset).unwrap();
+            file.sync_all().unwrap();
+            return;
+        }
+    }
+    panic!("{}: the bytes are not there", image.display());
+}
