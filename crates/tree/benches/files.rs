@@ -3,6 +3,9 @@
 //! `cargo bench -p verisum-tree --bench files -- [COUNT SIZE [DIGEST…]]`: makes so many files of so many
 //! bytes, reads them once, and lets the ways take turns. Without arguments it is 100,000 files of 4 KiB,
 //! SHA-256 and MD5. Two threads, or as many as `VERISUM_BENCH_THREADS` says.
+//!
+//! With the name of a folder in place of all that it finds and reads the files there without hashing them,
+//! once, and prints the seconds that this took.
 
 #![allow(clippy::print_stdout)]
 
@@ -25,14 +28,20 @@ const ROUNDS: usize = 5;
 const FILES_PER_DIRECTORY: usize = 1000;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let threads = std::env::var("VERISUM_BENCH_THREADS").map_or(2, |text| text.parse().expect("a number"));
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    if let Some(folder) = arguments.peek().map(Path::new).filter(|path| path.is_dir()) {
+        let started = Instant::now();
+        let (files, _) = bare(folder, threads);
+        println!("{files} files, {:.3} s", started.elapsed().as_secs_f64());
+        return;
+    }
     let mut number = |usual| arguments.next().map_or(usual, |text| text.parse().expect("a number"));
     let (count, size) = (number(100_000), number(4096));
     let mut digests: Vec<String> = arguments.collect();
     if digests.is_empty() {
         digests = vec!["sha256".into(), "md5".into()];
     }
-    let threads = std::env::var("VERISUM_BENCH_THREADS").map_or(2, |text| text.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a folder");
     make(folder.path(), count, size);
 

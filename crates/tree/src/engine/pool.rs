@@ -13,6 +13,9 @@ use super::stream::{Chunk, Hasher, Reader};
 /// How long fewer files than would do well side by side wait for others.
 const PATIENCE: Duration = Duration::from_millis(1);
 
+/// How many buffers a file has.
+const BUFFERS: usize = 2;
+
 /// The most buffers that a thread fills before it looks again what is best to do.
 const READS_AT_ONCE: usize = 8;
 
@@ -43,13 +46,15 @@ pub(super) struct Pool<T> {
 pub(super) struct State<T> {
     slots: Vec<Option<Slot<T>>>,
     free: Vec<usize>,
+    /// Buffers of files that are done: new ones cost as much as hashing a file of their length.
+    spare: Vec<Chunk>,
     /// Threads that may bring more files, or more full buffers.
     bringing: usize,
 }
 
 impl<T> Pool<T> {
     pub(super) fn new(lanes: Vec<usize>, threads: usize) -> Self {
-        let state = State { slots: Vec::new(), free: Vec::new(), bringing: 0 };
+        let state = State { slots: Vec::new(), free: Vec::new(), spare: Vec::new(), bringing: 0 };
         Pool { state: Mutex::new(state), changed: Condvar::new(), lanes, threads }
     }
 
@@ -122,7 +127,11 @@ impl<T> State<T> {
         self.bringing -= 1;
     }
 
-    pub(super) fn add(&mut self, slot: Slot<T>) {
+    /// Adds a file, and gives it its buffers.
+    pub(super) fn add(&mut self, mut slot: Slot<T>) {
+        while slot.empty.len() < BUFFERS {
+            slot.empty.push(self.spare.pop().unwrap_or_else(Chunk::empty));
+        }
         match self.free.pop() {
             Some(number) => self.slots[number] = Some(slot),
             None => self.slots.push(Some(slot)),
@@ -133,13 +142,13 @@ impl<T> State<T> {
         self.slots.get_mut(number)?.as_mut()
     }
 
-    /// Takes a file out.
+    /// Takes a file out, and its buffers back.
     pub(super) fn remove(&mut self, number: usize) -> Option<Slot<T>> {
-        let slot = self.slots.get_mut(number)?.take();
-        if slot.is_some() {
-            self.free.push(number);
-        }
-        slot
+        let mut slot = self.slots.get_mut(number)?.take()?;
+        self.free.push(number);
+        self.spare.append(&mut slot.empty);
+        self.spare.extend(slot.full.drain(..));
+        Some(slot)
     }
 
     /// Takes out a file that no thread holds a part of.

@@ -22,6 +22,8 @@ pub(super) struct Opened<T> {
     pub(super) before: Stat,
     /// Whether it changed when it was read for the first time.
     pub(super) again: bool,
+    /// Whether other names of it may wait for what comes of this one.
+    pub(super) awaited: bool,
 }
 
 /// A piece of a file.

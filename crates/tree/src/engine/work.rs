@@ -266,8 +266,6 @@ impl<'a, T: Send> Engine<'a, T> {
             None => {}
             Some(again) => {
                 reader = Reader::new(again);
-                slot.full.clear();
-                slot.empty = vec![Chunk::empty(), Chunk::empty()];
                 self.pool.lock().add(Slot { reader: Some(reader), hasher: Some(hasher), ..slot });
             }
         }
@@ -317,7 +315,9 @@ impl<'a, T: Send> Engine<'a, T> {
                 Err(cause) => self.fail(opened, |path| Failed::Read(cause).error(path), worker),
             }
         }
-        worker.slow = count > 0 && (started.elapsed() - hashing) / count as u32 > SLOW;
+        // What is asked for ahead is not counted by a limit.
+        let unlimited = self.plan.limits.is_none();
+        worker.slow = unlimited && count > 0 && (started.elapsed() - hashing) / count as u32 > SLOW;
         self.hash_wholes(wholes, worker);
     }
 
@@ -355,8 +355,9 @@ impl<'a, T: Send> Engine<'a, T> {
             return self.report(job, Err(error), worker);
         }
         let file = file.into();
+        let awaited = before.links > 1 && self.links.is_some();
         let job = match &self.links {
-            Some(links) if before.links > 1 => match links.turn(job, &before) {
+            Some(links) if awaited => match links.turn(job, &before) {
                 Turn::Read(job) => job,
                 Turn::Waits => return None,
                 Turn::Known(job, digests, length) => {
@@ -366,7 +367,7 @@ impl<'a, T: Send> Engine<'a, T> {
             },
             _ => job,
         };
-        Some(Opened { job, file, before, again: false })
+        Some(Opened { job, file, before, again: false, awaited })
     }
 
     /// Puts a large file among those in progress.
@@ -381,7 +382,7 @@ impl<'a, T: Send> Engine<'a, T> {
             reader: Some(Reader::new(opened)),
             hasher: Some(hasher),
             full: Default::default(),
-            empty: vec![Chunk::empty(), Chunk::empty()],
+            empty: Vec::new(),
         });
     }
 
@@ -448,9 +449,9 @@ impl<'a, T: Send> Engine<'a, T> {
             (opened.before, opened.again) = (after, true);
             return Some(opened);
         }
-        let Opened { job, file, before, .. } = opened;
+        let Opened { job, file, before, awaited, .. } = opened;
         if let Some(links) = &self.links
-            && before.links > 1
+            && awaited
         {
             let found = same.then_some((&after, digests.as_slice(), length));
             self.source.give_back(links.read(job.job.set, &before, found));
@@ -461,7 +462,7 @@ impl<'a, T: Send> Engine<'a, T> {
 
     fn fail(&self, opened: Opened<T>, error: impl FnOnce(std::path::PathBuf) -> Error, worker: &mut Worker) {
         if let Some(links) = &self.links
-            && opened.before.links > 1
+            && opened.awaited
         {
             self.source.give_back(links.read(opened.job.job.set, &opened.before, None));
         }
