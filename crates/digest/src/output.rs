@@ -42,7 +42,13 @@ impl Eq for Output {}
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 2 * MAX_DIGEST_LEN];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.as_bytes()) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        f.write_str(std::str::from_utf8(&text[..2 * usize::from(self.len)]).unwrap_or_default())
     }
 }
 
