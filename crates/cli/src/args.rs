@@ -6,7 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::image::ImageCommand;
+use crate::commands::links::LinksArgs;
 use crate::commands::scrub::ScrubCommand;
+use crate::commands::sum::SumArgs;
 use crate::commands::tags::TagsCommand;
 use crate::kernel;
 
@@ -52,6 +54,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ImageCommand,
     },
+    /// Print the digests of files
+    #[command(
+        long_about = "Print the digests of files, as md5sum, sha256sum and their likes do.\n\n\
+            Files are read and hashed many at once, and listed in the order in which they were named; with \
+            --recursive in the order of their paths' bytes. Several digests are computed in one read. Holes \
+            are not read. `verisum check` reads what this writes.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Sum(Box<SumArgs>),
+    /// Make links by whose names verisum is md5sum, sha256sum and their likes
+    Links(LinksArgs),
     #[command(flatten)]
     Tags(TagsCommand),
     /// Check files against lists of checksums

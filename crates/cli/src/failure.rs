@@ -30,6 +30,8 @@ pub(crate) enum Failure {
     Image(Arc<verisum_image::Error>),
     /// A pipe brings an image of a format that must be read in another order than its bytes come.
     Format { name: PathBuf, format: &'static str },
+    /// A file of a tree cannot be found, opened or read.
+    Tree(verisum_tree::Error),
     /// Hashing failed for a reason other than the image.
     Hash { name: PathBuf, error: verisum_blockhash::Error },
     /// A block map cannot be read, written or compared.
@@ -88,6 +90,7 @@ impl Failure {
                 let name = names::quoted(name.as_os_str());
                 format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
             }
+            Failure::Tree(error) => tree_message(error),
             Failure::Hash { name, error } => {
                 format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))
             }
@@ -179,6 +182,20 @@ fn map_message(error: &MapError) -> String {
 
 /// What to do with an image that is not decoded.
 const AS_RAW: &str = " (--format raw hashes the bytes of the file itself)";
+
+/// The tree library's own text, with the name made fit for one line.
+pub(crate) fn tree_message(error: &verisum_tree::Error) -> String {
+    use verisum_tree::Error;
+    let name = names::quoted(error.path().as_os_str());
+    match error {
+        Error::Io { operation, source, .. } => format!("{name}: {operation}: {}", cause(source)),
+        Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
+        Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
+        Error::Stopped { .. } => format!("{name}: read: stopped"),
+        Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
+        Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
+    }
+}
 
 /// An error's text without Rust's ` (os error 2)` tail, as other tools print it.
 pub(crate) fn cause(error: &io::Error) -> String {

@@ -23,6 +23,26 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     number.checked_mul(1 << (10 * power))
 }
 
+/// Reads a number of bytes a second: as [`parse`], also with `kB`, `MB`, `GB` and `TB` in multiples of 1000,
+/// and `/s` after it.
+pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
+    let amount = text.strip_suffix("/s").unwrap_or(text);
+    let decimal = |amount: &str| {
+        let (digits, unit) = amount.split_at(amount.len().checked_sub(2)?);
+        let power = ["kB", "MB", "GB", "TB"].iter().position(|known| *known == unit)? + 1;
+        digits.parse::<u64>().ok()?.checked_mul(1000_u64.pow(power as u32))
+    };
+    let rate = match amount.is_ascii() {
+        true => decimal(amount).or_else(|| parse(amount)),
+        false => None,
+    };
+    rate.filter(|rate| *rate > 0).ok_or_else(|| Failure::Value {
+        option: "--limit",
+        value: text.to_string(),
+        must: "must be a number of bytes a second, as 200MB/s or 64MiB/s".to_string(),
+    })
+}
+
 /// Reads a block size: even, not zero, of 32 bits.
 pub(crate) fn block_size(text: &str) -> Result<u32, Failure> {
     let bytes = parse(text).and_then(|bytes| u32::try_from(bytes).ok());
@@ -84,6 +104,15 @@ mod tests {
         assert_eq!(parse("18446744073709551615"), Some(u64::MAX));
         assert_eq!(parse("18446744073709551616"), None);
         assert_eq!(parse("18014398509481984k"), None);
+    }
+
+    #[test]
+    fn rates_are_decimal_or_binary() {
+        let rates = ["200MB/s", "64MiB/s", "64M", "1000", "1kB"].map(|text| rate(text).unwrap());
+        assert_eq!(rates, [200_000_000, 64 << 20, 64 << 20, 1000, 1000]);
+        for bad in ["", "0", "/s", "MB/s", "1MB/m", "-1", "1é", "99999999999TB"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub(crate) const PROGRAM: &str = "verisum";
 /// The whole program.
 pub fn main() -> ExitCode {
     let mut output = Output::new();
+    if let Some(personality) = commands::sum::called() {
+        return personality.run(&mut output);
+    }
     let mut result = run(&mut output);
     // What was found before a failure is printed; a full disk is a failure of its own.
     if !matches!(result, Err(Failure::Output(_)))
@@ -45,6 +48,8 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     output.ready()?;
     match command {
         Command::Image { command } => commands::image::run(command, output),
+        Command::Sum(arguments) => commands::sum::run(*arguments, output),
+        Command::Links(arguments) => commands::links::run(&arguments, output),
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(arguments) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
@@ -86,10 +91,10 @@ fn hint(error: &clap::Error) -> Option<String> {
 }
 
 /// Verbs that are not, and those that they stand for.
-const MEANT: [(&str, &str); 2] = [("sum", "verisum image sum"), ("digest", "verisum digests")];
+const MEANT: [(&str, &str); 1] = [("digest", "verisum digests")];
 
 /// The first paragraph of clap's message, and its advice.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut paragraphs = text.split("\n\n");
     let first = paragraphs.next().unwrap_or_default();
     let mut line = words(first.strip_prefix("error: ").unwrap_or(first));

@@ -104,6 +104,16 @@ fn manual_pages_are_complete() {
         .collect();
     pages.sort();
     let names = [
+        "-accept",
+        "-adopt",
+        "-catalog-backup",
+        "-catalog-check",
+        "-catalog-export",
+        "-catalog-import",
+        "-catalog-relocate",
+        "-catalog-status",
+        "-catalog",
+        "-check",
         "-completions",
         "-demo",
         "-digests",
@@ -114,6 +124,15 @@ fn manual_pages_are_complete() {
         "-image-update",
         "-image-verify",
         "-image",
+        "-links",
+        "-retag",
+        "-schedule",
+        "-scrub",
+        "-status",
+        "-sum",
+        "-tag",
+        "-untag",
+        "-verify",
         "",
     ];
     assert_eq!(pages, names.map(|name| format!("verisum{name}.1")));

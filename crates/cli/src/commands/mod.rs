@@ -5,6 +5,8 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digests;
 pub(crate) mod image;
+pub(crate) mod links;
 pub(crate) mod man;
 pub(crate) mod scrub;
+pub(crate) mod sum;
 pub(crate) mod tags;

@@ -6,6 +6,8 @@
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,6 +73,50 @@ pub(crate) fn drawn<T>(
         drop(done);
         if let Ok(drawer) = drawer {
             let _ = drawer.join();
+        }
+        result
+    })
+}
+
+/// Does `work`, draws the progress of many files if that is `wanted` and standard error is a terminal, and
+/// says how far it is whenever SIGUSR1 comes. `length` is that of all files, if it is known.
+pub(crate) fn of_files<T>(
+    wanted: Wanted,
+    length: Option<u64>,
+    progress: &verisum_tree::Progress,
+    work: impl FnOnce() -> T,
+) -> T {
+    let drawn = wanted != Wanted::No && stderr().is_terminal();
+    let asked = Arc::new(AtomicBool::new(false));
+    // Where a signal cannot be caught, it has its usual effect.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, asked.clone());
+    thread::scope(|scope| {
+        let (done, wait) = mpsc::channel::<()>();
+        let watcher = move || {
+            let started = Instant::now();
+            while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let line = |width: usize| {
+                    let files = format!("{} files  ", progress.files());
+                    let rest = width.saturating_sub(files.len());
+                    files + &line(progress.bytes(), length, started.elapsed(), rest)
+                };
+                if asked.swap(false, Ordering::Relaxed) {
+                    let erase = if drawn { ERASE } else { "" };
+                    let _ = stderr().write_all(format!("{erase}verisum: {}\n", line(usize::MAX)).as_bytes());
+                }
+                if drawn {
+                    let _ = stderr().write_all(format!("{ERASE}{}", line(width())).as_bytes());
+                }
+            }
+            if drawn {
+                let _ = stderr().write_all(ERASE.as_bytes());
+            }
+        };
+        let watcher = thread::Builder::new().spawn_scoped(scope, watcher);
+        let result = work();
+        drop(done);
+        if let Ok(watcher) = watcher {
+            let _ = watcher.join();
         }
         result
     })

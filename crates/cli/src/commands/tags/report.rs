@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use verisum_tree::tags::{Counts, Finding, Outcome};
-use verisum_tree::{Class, Error, Stop, Verdict};
+use verisum_tree::{Class, Stop, Verdict};
 
 use super::options::TreeArgs;
 use crate::exit::Exit;
@@ -54,7 +54,7 @@ impl<'a> Reporter<'a> {
                 true => " (as for all files of this file system)",
                 false => "",
             };
-            render::say(PROGRAM, &format!("{}{all}", message(error)));
+            render::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
         }
         if !self.is_shown(finding) {
             return;
@@ -126,19 +126,6 @@ pub(crate) fn exit(worst: Class) -> Exit {
     }
 }
 
-/// The error of a tree in one line, its name fit for it.
-fn message(error: &Error) -> String {
-    let name = names::quoted(error.path().as_os_str());
-    match error {
-        Error::Io { operation, source, .. } => format!("{name}: {operation}: {}", failure::cause(source)),
-        Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
-        Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
-        Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
-        Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
-        Error::Stopped { .. } => format!("{name}: read: stopped"),
-    }
-}
-
 /// `NAME: verdict`, and both digests where they differ.
 fn text(finding: &Finding) -> String {
     let mut text = format!("{}: {}", names::quoted(finding.path().as_os_str()), finding.outcome);
@@ -198,7 +185,7 @@ impl<'a> Line<'a> {
             recorded: finding.record.map(|record| record.digest.to_string()),
             computed: finding.computed.map(|computed| computed.to_string()),
             verified: finding.record.and_then(|record| record.verified),
-            error: finding.error.map(message),
+            error: finding.error.map(failure::tree_message),
             stands_for_all: finding.stands_for_all,
         }
     }

@@ -1,0 +1,41 @@
+//! `verisum links`: links by whose names `verisum` is `md5sum` and its likes.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::sum::NAMES;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output};
+use crate::verisum::PROGRAM;
+
+/// What `verisum links` takes.
+#[derive(Args, Debug)]
+pub(crate) struct LinksArgs {
+    /// The directory to make them in
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+}
+
+/// Makes a symbolic link for each name. What is there already is not touched.
+pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::File {
+        name: PROGRAM.into(),
+        operation: "find",
+        error,
+    })?;
+    let mut worst = Exit::Clean;
+    for personality in NAMES {
+        let name = arguments.directory.join(personality.name);
+        match std::os::unix::fs::symlink(&program, &name) {
+            Ok(()) => output.line(&render::names::quoted(name.as_os_str()))?,
+            Err(error) => {
+                let failure = Failure::File { name, operation: "link", error };
+                render::say(PROGRAM, &failure.message());
+                worst = worst.max(failure.exit());
+            }
+        }
+    }
+    Ok(worst)
+}
