@@ -3,9 +3,11 @@
 //!
 //! The format is always said, so that QEMU never guesses; the image is opened for reading only.
 
+mod bytes;
 #[allow(unsafe_code)]
 mod child;
 mod references;
+mod truncated;
 
 use std::ffi::OsString;
 use std::io;

@@ -1,17 +1,18 @@
 //! Which other files an image makes QEMU open, found before QEMU sees the image.
 //!
 //! What is found is at least what QEMU finds, whose parsers take much that is malformed: where this one is
-//! not sure, it takes a name for a reference. What QEMU would read wrongly without a word, an image that
-//! needs a parent of which QEMU knows nothing, is refused.
+//! not sure, it takes a name for a reference. What QEMU would read wrongly without a word is refused: an
+//! image that needs a parent of which QEMU knows nothing, and one that is cut short.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::bytes::{Bytes, big, little};
+use super::truncated;
 use crate::{Error, Follow, Format, Operation, START_LEN};
 
 /// The most files that one image may consist of.
@@ -22,12 +23,25 @@ const LONGEST_NAME: usize = 4095;
 
 /// A file that another names.
 #[derive(Debug, PartialEq, Eq)]
-struct Reference {
+pub(super) struct Reference {
     /// What it is to the other.
     role: &'static str,
     /// As it is stored.
-    name: Vec<u8>,
+    pub(super) name: Vec<u8>,
     kind: Kind,
+    /// How many sectors it must have at least, if that is said.
+    pub(super) sectors: Option<u64>,
+}
+
+impl Reference {
+    fn new(role: &'static str, name: &[u8], kind: Kind) -> Reference {
+        Reference { role, name: name.to_vec(), kind, sectors: None }
+    }
+
+    /// Its name as a path.
+    pub(super) fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.name))
+    }
 }
 
 /// What QEMU takes another file for.
@@ -44,8 +58,8 @@ enum Kind {
 /// Checks that an image makes QEMU open no file but those that may be followed.
 ///
 /// # Errors
-/// [`Error::Reference`] for one that may not, [`Error::Refused`] for an image that QEMU misreads,
-/// [`Error::Io`] where a file cannot be read.
+/// [`Error::Reference`] for one that may not, [`Error::Refused`] and [`Error::Invalid`] for an image that
+/// QEMU misreads, [`Error::Io`] where a file cannot be read.
 pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     let mut found = vec![(path.to_path_buf(), format)];
@@ -54,6 +68,12 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
         let bytes = Bytes { path: &path, file: &file };
         if let Some(what) = misread(&bytes, format)? {
             return Err(Error::Refused { path, what: what.to_string() });
+        }
+        if let Some(short) = truncated::find(&bytes, format)? {
+            let part = short.part.map(|name| format!("extent {} ", String::from_utf8_lossy(&name)));
+            let (part, length, needed) = (part.unwrap_or_default(), short.length, short.needed);
+            let what = format!("{part}is truncated: {length} bytes, of {needed} at least");
+            return Err(Error::invalid(&path, Operation::Open, None, what));
         }
         if follow == Follow::Any {
             continue;
@@ -66,14 +86,14 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
                 why: why.to_string(),
             };
             if follow == Follow::None {
-                return Err(refused("other files are not followed (--follow none)"));
+                return Err(refused("other files are not followed"));
             }
             let (target, inside) = located(&path, &reference.name).map_err(|error| match error {
                 Some(error) => refused(&error.to_string()),
-                None => refused("a name of a protocol is not followed (but with --follow any)"),
+                None => refused("is a name of a protocol"),
             })?;
             if !inside {
-                return Err(refused("is no file in the image's folder (--follow any follows it)"));
+                return Err(refused("is no file in the image's folder"));
             }
             if !seen.insert(target.clone()) {
                 continue;
@@ -86,9 +106,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
                 Kind::Part => found.push((target, Format::Vmdk)),
                 Kind::Image(format) if looks_like(&target, format)? => found.push((target, format)),
                 Kind::Image(_) => {
-                    return Err(refused(
-                        "its format is not recorded, and is not guessed (but with --follow any)",
-                    ));
+                    return Err(refused("its format is not recorded, and is not guessed"));
                 }
             }
         }
@@ -172,14 +190,14 @@ fn parents(description: &[u8], found: &mut Vec<Reference>) {
         // QEMU takes whatever the two bytes after the key are for `="`.
         let Some(rest) = description.get(place + KEY.len() + 2..) else { continue };
         if let Some(end) = rest.iter().position(|&byte| byte == b'"') {
-            let name = rest[..end.min(LONGEST_NAME)].to_vec();
-            found.push(Reference { role: "backing file", name, kind: Kind::Image(Format::Vmdk) });
+            let name = &rest[..end.min(LONGEST_NAME)];
+            found.push(Reference::new("backing file", name, Kind::Image(Format::Vmdk)));
         }
     }
 }
 
 /// The parts that a description of VMDK names: `RW 63 SPARSE "NAME"`, however it is broken into lines.
-fn parts(description: &[u8], found: &mut Vec<Reference>) {
+pub(super) fn parts(description: &[u8], found: &mut Vec<Reference>) {
     /// The longest name that QEMU reads; it cuts others.
     const LONGEST: usize = 511;
     for place in places(description, b"\"") {
@@ -193,8 +211,21 @@ fn parts(description: &[u8], found: &mut Vec<Reference>) {
         };
         let rest = &description[place + 1..];
         let end = rest.iter().position(|byte| b"\"\r\n\0".contains(byte)).unwrap_or(rest.len());
-        found.push(Reference { role: "extent", name: rest[..end.min(LONGEST)].to_vec(), kind });
+        let mut part = Reference::new("extent", &rest[..end.min(LONGEST)], kind);
+        if word.ends_with(b"FLAT") {
+            part.sectors = flat_sectors(word, rest.get(end + 1..).unwrap_or_default());
+        }
+        found.push(part);
     }
+}
+
+/// The sectors of a part's file that are used: the count before its kind, from the offset after its name.
+fn flat_sectors(before: &[u8], after: &[u8]) -> Option<u64> {
+    let number = |word: Option<&[u8]>| std::str::from_utf8(word?).ok()?.parse::<u64>().ok();
+    let is_word = |word: &&[u8]| !word.is_empty();
+    let count = number(before.rsplit(u8::is_ascii_whitespace).filter(is_word).nth(1))?;
+    let offset = number(after.split(u8::is_ascii_whitespace).find(is_word))?;
+    count.checked_add(offset)
 }
 
 /// QED: the header has the place of the backing file's name.
@@ -208,7 +239,7 @@ fn qed(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
     }
     let name = bytes.at(little(&header, 56, 4), (little(&header, 60, 4) as usize).min(LONGEST_NAME))?;
     let kind = if features & BACKING_IS_RAW != 0 { Kind::Bytes } else { Kind::Image(Format::Qed) };
-    Ok(vec![Reference { role: "backing file", name, kind }])
+    Ok(vec![Reference::new("backing file", &name, kind)])
 }
 
 /// The first version of qcow: the same.
@@ -219,7 +250,7 @@ fn qcow(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
         return Ok(Vec::new());
     }
     let name = bytes.at(place, (big(&header, 16, 4) as usize).min(LONGEST_NAME))?;
-    Ok(vec![Reference { role: "backing file", name, kind: Kind::Image(Format::Qcow) }])
+    Ok(vec![Reference::new("backing file", &name, Kind::Image(Format::Qcow))])
 }
 
 /// Whether a VHD is one of differences: the type in its footer, which sparse ones have at the start too.
@@ -255,54 +286,9 @@ fn vhdx_needs_parent(bytes: &Bytes<'_>) -> Result<bool, Error> {
     Ok(little(&parameters, 4, 4) & HAS_PARENT != 0)
 }
 
-/// A file of which some bytes are looked at.
-struct Bytes<'a> {
-    path: &'a Path,
-    file: &'a File,
-}
-
-impl Bytes<'_> {
-    /// Up to `length` bytes at `offset`; fewer at the end of the file.
-    fn at(&self, offset: u64, length: usize) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; length];
-        let mut done = 0;
-        while done < length {
-            // No file reaches so far.
-            let Some(place) = offset.checked_add(done as u64).filter(|&place| place < i64::MAX as u64) else {
-                break;
-            };
-            match self.file.read_at(&mut bytes[done..], place) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io_at(self.path, Operation::Read, place, error)),
-            }
-        }
-        bytes.truncate(done);
-        Ok(bytes)
-    }
-
-    fn length(&self) -> Result<u64, Error> {
-        let end = rustix::fs::seek(self.file, rustix::fs::SeekFrom::End(0));
-        end.map_err(|error| Error::io(self.path, Operation::Stat, error.into()))
-    }
-}
-
 /// Every place where `what` begins.
 fn places<'a>(text: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     text.windows(what.len()).enumerate().filter(move |(_, window)| *window == what).map(|(place, _)| place)
-}
-
-/// The little-endian number of `length` bytes at `place`, 0 where there is none.
-fn little(bytes: &[u8], place: usize, length: usize) -> u64 {
-    let bytes = bytes.get(place..place + length).unwrap_or(&[]);
-    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
-}
-
-/// The big-endian number of `length` bytes at `place`, 0 where there is none.
-fn big(bytes: &[u8], place: usize, length: usize) -> u64 {
-    let bytes = bytes.get(place..place + length).unwrap_or(&[]);
-    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 #[cfg(test)]
