@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
 use crate::commands::links::LinksArgs;
 use crate::commands::scrub::ScrubCommand;
@@ -34,6 +35,7 @@ pub(crate) struct Verisum<C: Subcommand = Command> {
 
 /// All verbs.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
 pub(crate) enum AnyCommand {
     #[command(flatten)]
     Listed(Command),
@@ -92,6 +94,12 @@ pub(crate) enum Command {
         after_long_help = with_environment()
     )]
     Digests(DigestsArgs),
+    /// Hashes of directory indexes: compute, compare, attack them
+    #[command(after_help = exit_codes(), after_long_help = with_environment())]
+    Dirhash {
+        #[command(subcommand)]
+        command: DirhashCommand,
+    },
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
     /// Print the completions for a shell

@@ -54,6 +54,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Check(arguments) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
+        Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),
     }

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digests;
+pub(crate) mod dirhash;
 pub(crate) mod image;
 pub(crate) mod links;
 pub(crate) mod man;

@@ -3,11 +3,16 @@
 //! [`htree`] models ext4's index exactly; [`Directory`] puts any name hash on it. [`bakeoff`] and
 //! [`steady`] are the experiments of the thread of 2002 in which ext3 chose its hash.
 
+pub mod attack;
 pub mod bakeoff;
+pub mod cost;
 mod directory;
+pub mod ext4;
 mod glibc;
 pub mod htree;
+pub mod live;
 pub mod names;
+pub mod quality;
 pub mod steady;
 
 pub use directory::{Directory, Hashing};

@@ -1,0 +1,115 @@
+//! `verisum dirhash attack`: names of one hash, and what they do.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use clap::Args;
+use verisum_lab::dirhash::Hashing;
+use verisum_lab::dirhash::attack;
+use verisum_lab::export::{Cell, Report, Table};
+
+use super::options::{self, HashOptions, TreeOptions};
+use super::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{Output, names};
+
+/// What `verisum dirhash attack` takes.
+#[derive(Args, Debug)]
+pub(crate) struct AttackArgs {
+    #[command(flatten)]
+    hashes: HashOptions,
+
+    #[command(flatten)]
+    tree: TreeOptions,
+
+    /// How many names of one hash
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 60)]
+    count: u32,
+
+    /// The name whose hash they have
+    #[arg(long, value_name = "NAME", default_value = "hello")]
+    like: OsString,
+
+    /// Hashes to try where nothing is better than trying: 2147483648 give one name on average
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    tries: u64,
+
+    /// Print the names instead, each as a line that a shell takes
+    #[arg(long)]
+    list: bool,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// Builds the names and puts them into modelled directories.
+pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let hashings = arguments.hashes.hashings(&[
+        "legacy",
+        "half_md4",
+        "tea",
+        "btrfs",
+        "xfs",
+        "reiserfs_r5",
+        "crc32c_seeded",
+    ])?;
+    let count = options::at_least_one("--count", arguments.count)? as usize;
+    let geometry = arguments.tree.geometry()?;
+    let mut made = Table::new(
+        format!("Names with the hash of {}, the seed being known", names::quoted(&arguments.like)),
+        &[("hash", ""), ("method", ""), ("names", ""), ("time", "s"), ("hashed", ""), ("for example", "")],
+    );
+    let mut done = Table::new(
+        "What they do to a directory with the seed they were made for, and with one that nobody knew",
+        &[
+            ("hash", ""),
+            ("seed", ""),
+            ("names", ""),
+            ("blocks", ""),
+            ("leaves read", "a lookup"),
+            ("most", ""),
+            ("index full", ""),
+        ],
+    );
+    for hashing in hashings {
+        let found = attack::collide(hashing, arguments.like.as_bytes(), count, arguments.tries);
+        if arguments.list {
+            for name in &found.names {
+                output.line(&names::quoted(&OsString::from_vec(name.clone())))?;
+            }
+            continue;
+        }
+        let example = found.names.first().map(|name| names::quoted(&OsString::from_vec(name.clone())));
+        made.row([
+            Cell::text(hashing.hash.id),
+            Cell::text(found.method.name()),
+            Cell::Count(found.names.len() as u64),
+            Cell::Number(found.time.as_secs_f64(), 3),
+            if found.tried > 0 { Cell::Count(found.tried) } else { Cell::Missing },
+            example.map_or(Cell::Missing, Cell::Text),
+        ]);
+        let secret = Hashing { seed: attack::other_seed(&hashing.seed), ..hashing };
+        for (with, hashing) in [("known", hashing), ("secret", secret)] {
+            if found.names.len() < 2 || (with == "secret" && !hashing.hash.is_seeded()) {
+                continue;
+            }
+            let damage = attack::damage(hashing, &found.names, geometry);
+            done.row([
+                Cell::text(hashing.hash.id),
+                Cell::text(if hashing.hash.is_seeded() { with } else { "none" }),
+                Cell::Count(damage.names as u64),
+                Cell::Count(damage.blocks),
+                Cell::Number(damage.leaves_read, 2),
+                Cell::Count(damage.most_leaves_read.into()),
+                Cell::text(if damage.full { "yes" } else { "no" }),
+            ]);
+        }
+    }
+    if !arguments.list {
+        let mut report = Report::new("Names that all have one hash");
+        report.tables = vec![made, done];
+        arguments.report.show(&report, output)?;
+    }
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,61 @@
+//! `verisum dirhash hash`: a line for each name.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::options::HashOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{Output, names};
+
+/// What `verisum dirhash hash` takes.
+#[derive(Args, Debug)]
+pub(crate) struct HashArgs {
+    #[command(flatten)]
+    hashes: HashOptions,
+
+    /// Print a line of JSON for each name
+    #[arg(long)]
+    json: bool,
+
+    /// The names; nothing is looked up
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<OsString>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    hash: &'a str,
+    name: String,
+    value: String,
+    minor: Option<String>,
+}
+
+/// Prints the hashes.
+pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let hashings = arguments.hashes.hashings(&["half_md4"])?;
+    for hashing in &hashings {
+        for name in &arguments.names {
+            let value = hashing.hash.hash(name.as_bytes(), &hashing.seed);
+            let minor = hashing.hash.has_minor.then_some(value.minor);
+            let shown = names::quoted(name);
+            if arguments.json {
+                output.json(&Line {
+                    hash: hashing.hash.id,
+                    name: shown,
+                    value: format!("0x{:x}", value.hash),
+                    minor: minor.map(|minor| format!("0x{minor:x}")),
+                })?;
+                continue;
+            }
+            // Which hash it is, is only said if there are several: debugfs says nothing of it.
+            let of = if hashings.len() > 1 { format!("{}: ", hashing.hash.id) } else { String::new() };
+            let minor = minor.map_or(String::new(), |minor| format!(" (minor 0x{minor:x})"));
+            output.line(&format!("{of}Hash of {shown} is 0x{:x}{minor}", value.hash))?;
+        }
+    }
+    Ok(Exit::Clean)
+}

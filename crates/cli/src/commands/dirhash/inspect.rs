@@ -1,0 +1,136 @@
+//! `verisum dirhash inspect`: the directories of an ext4 image.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, ReadError, check};
+use verisum_lab::export::{Cell, Report, Table};
+
+use super::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum dirhash inspect` takes.
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    /// An ext2, ext3 or ext4 image or device; better not a mounted one
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    image: PathBuf,
+
+    /// One directory in it; without it, all
+    #[arg(value_name = "PATH")]
+    path: Option<OsString>,
+
+    /// Show directories of one block too
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// Reads and checks; damage found is a mismatch.
+pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let failed = |error: ReadError| {
+        let (operation, error) = match error {
+            ReadError::Io { operation, error } => (operation, error),
+            other => ("read", std::io::Error::other(other.to_string())),
+        };
+        Failure::File { name: arguments.image.clone(), operation, error }
+    };
+    let image = Ext4::open(&arguments.image).map_err(failed)?;
+    let mut reports = Vec::new();
+    let mut exit = Exit::Clean;
+    let mut unread = Vec::new();
+    match &arguments.path {
+        Some(path) => {
+            let inode = image.find(path.as_bytes()).map_err(failed)?;
+            let missing = || ReadError::Damaged("that is no directory".to_string());
+            let directory = image.directory(inode).map_err(failed)?.ok_or_else(missing).map_err(failed)?;
+            reports.push(check(&image, &directory).map_err(failed)?);
+        }
+        None => {
+            for inode in 1..=image.inodes() {
+                let found = match image.directory(inode) {
+                    Ok(None) => continue,
+                    Ok(Some(directory)) => check(&image, &directory),
+                    Err(error) => Err(error),
+                };
+                match found {
+                    Ok(report) => reports.push(report),
+                    Err(error) => {
+                        exit = exit.max(Exit::Unchecked);
+                        if unread.len() < 1000 {
+                            unread.push((inode, error.to_string()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    if reports.iter().any(|report| !report.findings.is_empty()) {
+        exit = exit.max(Exit::Mismatch);
+    }
+    reports.retain(|report| arguments.all || report.blocks > 1 || !report.findings.is_empty());
+    let mut report = Report::new("Directories of an ext4 image");
+    report.lines.push(format!(
+        "hash seed {}, block size {}, {} directories shown",
+        image.seed(),
+        image.block_size(),
+        reports.len()
+    ));
+    report.tables.push(table(&reports, image.block_size()));
+    let mut damage = Table::new("Damage", &[("inode", ""), ("block", ""), ("what", "")]);
+    for directory in &reports {
+        for finding in &directory.findings {
+            damage.row([
+                Cell::Count(directory.inode.into()),
+                Cell::Count(finding.block.into()),
+                Cell::text(finding.what.as_str()),
+            ]);
+        }
+    }
+    for (inode, what) in unread {
+        damage.row([Cell::Count(inode.into()), Cell::Missing, Cell::Text(what)]);
+    }
+    if !damage.rows.is_empty() {
+        report.tables.push(damage);
+    }
+    arguments.report.show(&report, output)?;
+    Ok(exit)
+}
+
+fn table(reports: &[DirectoryReport], block_size: u32) -> Table {
+    let mut table = Table::new(
+        "",
+        &[
+            ("inode", ""),
+            ("hash", ""),
+            ("levels", ""),
+            ("names", ""),
+            ("blocks", ""),
+            ("fill", "%"),
+            ("pieces", ""),
+            ("blocks after e2fsck -fD", ""),
+            ("damage", ""),
+        ],
+    );
+    for report in reports {
+        let leaves = report.leaves.max(1) as f64 * f64::from(block_size);
+        table.row([
+            Cell::Count(report.inode.into()),
+            Cell::text(report.hash.map_or(if report.indexed { "unknown" } else { "none" }, |hash| hash.id)),
+            Cell::Count(report.levels.into()),
+            Cell::Count(report.names),
+            Cell::Count(report.blocks),
+            Cell::Number(report.live_bytes as f64 * 100.0 / leaves, 1),
+            Cell::Count(report.pieces),
+            Cell::Count(report.blocks_if_rebuilt),
+            Cell::Count(report.findings.len() as u64),
+        ]);
+    }
+    table
+}

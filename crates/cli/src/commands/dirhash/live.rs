@@ -1,0 +1,90 @@
+//! `verisum dirhash live`: a mounted directory's hashes.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use verisum_lab::dirhash::htree::Geometry;
+use verisum_lab::dirhash::live::{self, LiveError};
+use verisum_lab::export::{Cell, Report, Table};
+
+use super::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{Output, names};
+
+/// What `verisum dirhash live` takes.
+#[derive(Args, Debug)]
+pub(crate) struct LiveArgs {
+    /// Show every name with its hash and minor hash
+    #[arg(long)]
+    list: bool,
+
+    /// A directory on a mounted ext4; no privileges are needed
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// Reads the directory.
+pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let found = live::read(&arguments.directory).map_err(|error| match error {
+        LiveError::System { operation, error } => {
+            Failure::File { name: arguments.directory.clone(), operation, error }
+        }
+        other => Failure::File {
+            name: arguments.directory.clone(),
+            operation: "read the hashes",
+            error: std::io::Error::other(other.to_string()),
+        },
+    })?;
+    let blocks = found.size.div_ceil(found.block_size.max(1));
+    let live: u64 =
+        found.entries.iter().map(|entry| u64::from(Geometry::record_size(entry.name.len()))).sum();
+    let mut colliding = 0;
+    let mut most = 0;
+    for run in found.entries.chunk_by(|a, b| a.hash == b.hash) {
+        most = most.max(run.len());
+        colliding += if run.len() > 1 { run.len() } else { 0 };
+    }
+    let mut table = Table::new(
+        "",
+        &[
+            ("names", ""),
+            ("blocks", ""),
+            ("block size", "bytes"),
+            ("needed", "bytes"),
+            ("fill", "%"),
+            ("colliding", "names"),
+            ("most of one hash", ""),
+        ],
+    );
+    table.row([
+        Cell::Count(found.entries.len() as u64),
+        Cell::Count(blocks),
+        Cell::Count(found.block_size),
+        Cell::Count(live),
+        // The index's blocks count too: which they are cannot be seen from here.
+        Cell::Number(live as f64 * 100.0 / found.size.max(1) as f64, 1),
+        Cell::Count(colliding as u64),
+        Cell::Count(most as u64),
+    ]);
+    let mut report = Report::new(names::quoted(arguments.directory.as_os_str()));
+    report.tables.push(table);
+    if arguments.list {
+        let mut list = Table::new("Names", &[("hash", ""), ("minor", ""), ("name", "")]);
+        for entry in found.entries {
+            list.row([
+                Cell::Text(format!("0x{:08x}", entry.hash)),
+                Cell::Text(format!("0x{:08x}", entry.minor)),
+                Cell::Text(names::quoted(&OsString::from_vec(entry.name))),
+            ]);
+        }
+        report.tables.push(list);
+    }
+    arguments.report.show(&report, output)?;
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,125 @@
+//! `verisum dirhash names`: names as people have them.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use verisum_lab::dirhash::bakeoff::{self, Question};
+use verisum_lab::dirhash::names::Names;
+use verisum_lab::export::{Cell, Report, Table};
+
+use super::options::{self, HashOptions, THREAD, TreeOptions};
+use super::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{self, Output};
+
+/// What `verisum dirhash names` takes.
+#[derive(Args, Debug)]
+pub(crate) struct NamesArgs {
+    #[command(flatten)]
+    hashes: HashOptions,
+
+    #[command(flatten)]
+    tree: TreeOptions,
+
+    /// How many names of each corpus
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000)]
+    count: u32,
+
+    /// The names in a directory, instead of the corpora; `-` reads a list from standard input, a name a line
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    listings: Vec<PathBuf>,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// The longest list that is read from a pipe.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Compares the hashes on each corpus.
+pub(crate) fn run(arguments: &NamesArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let hashings = arguments.hashes.hashings(&THREAD)?;
+    let geometry = arguments.tree.geometry()?;
+    let count = options::at_least_one("--count", arguments.count)?;
+    let mut corpora: Vec<(String, Names)> = Vec::new();
+    if arguments.listings.is_empty() {
+        for pattern in ["foo%d", "foo%09d", "%08x"] {
+            corpora.push((pattern.to_string(), options::names(pattern)?));
+        }
+        corpora.extend(Names::CORPORA.iter().map(|(name, corpus)| (name.to_string(), corpus.clone())));
+    }
+    for listing in &arguments.listings {
+        let names = read(listing)?;
+        corpora.push((render::names::quoted(listing.as_os_str()), Names::List(names)));
+    }
+    let mut table = Table::new(
+        "Directories of such names",
+        &[
+            ("names", ""),
+            ("hash", ""),
+            ("count", ""),
+            ("blocks", ""),
+            ("fill", "%"),
+            ("mean fill", "%"),
+            ("colliding", "names"),
+            ("expected", "names"),
+            ("most of one hash", ""),
+        ],
+    );
+    for (shown, names) in &corpora {
+        for hashing in &hashings {
+            let count = names.count().map_or(count, |most| most.min(u64::from(u32::MAX - 1)) as u32);
+            let question = Question {
+                names,
+                count,
+                geometry,
+                policy: arguments.tree.policy(),
+                split_rule: arguments.tree.split_rule(),
+                points: 200,
+            };
+            let answer = bakeoff::run(&question, *hashing);
+            // Names that meet another one by chance, of so many in 2^31 values.
+            let expected =
+                f64::from(count) * -f64::exp_m1(-f64::from(count.max(1) - 1) / f64::from(1u32 << 31));
+            table.row([
+                Cell::text(shown.as_str()),
+                Cell::text(hashing.hash.id),
+                Cell::Count(answer.names),
+                Cell::Count(answer.directory_blocks),
+                Cell::Number(answer.fill.fraction(geometry) * 100.0, 1),
+                Cell::Number(answer.mean_fill() * 100.0, 1),
+                Cell::Count(answer.fill.colliding),
+                Cell::Number(expected, 1),
+                Cell::Count(answer.fill.most_of_one_hash),
+            ]);
+        }
+    }
+    let mut report = Report::new("Hashes on names as people have them");
+    report.tables.push(table);
+    arguments.report.show(&report, output)?;
+    Ok(Exit::Clean)
+}
+
+/// The names of a directory, or the lines of standard input; each once.
+fn read(listing: &PathBuf) -> Result<Vec<Vec<u8>>, Failure> {
+    let failed = |operation| move |error| Failure::File { name: listing.clone(), operation, error };
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    if listing.as_os_str() == "-" {
+        let mut text = Vec::new();
+        std::io::stdin().lock().take(MOST_BYTES).read_to_end(&mut text).map_err(failed("read"))?;
+        names.extend(text.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
+    } else {
+        for entry in std::fs::read_dir(listing).map_err(failed("open"))? {
+            names.push(entry.map_err(failed("read"))?.file_name().into_vec());
+        }
+    }
+    // What cannot be a name is no name: empty lines, paths.
+    names.retain(|name| (1..=255).contains(&name.len()) && !name.contains(&b'/') && !name.contains(&0));
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
+}

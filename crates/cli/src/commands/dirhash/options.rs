@@ -1,0 +1,155 @@
+//! Options that several verbs have, and what they mean.
+
+use clap::{Args, ValueEnum};
+use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
+use verisum_lab::dirhash::Hashing;
+use verisum_lab::dirhash::htree::{Geometry, Policy, SplitRule};
+use verisum_lab::dirhash::names::Names;
+
+use crate::failure::Failure;
+use crate::sizes;
+
+/// Which hashes, with which seed.
+#[derive(Args, Debug)]
+pub(crate) struct HashOptions {
+    /// A hash; may be given several times. `all` is every hash that verisum knows
+    #[arg(short, long, value_name = "HASH")]
+    pub(crate) alg: Vec<String>,
+
+    /// The seed, as tools print a file system's hash seed; without it, zeros, which ext4 takes for none
+    #[arg(long, value_name = "UUID")]
+    pub(crate) seed: Option<String>,
+}
+
+/// The hashes that ext3 chose from.
+pub(crate) const THREAD: [&str; 3] = ["legacy", "half_md4", "tea"];
+
+impl HashOptions {
+    /// The hashes that were named, or else these.
+    pub(crate) fn hashings(&self, otherwise: &[&str]) -> Result<Vec<Hashing>, Failure> {
+        let seed = self.seed()?;
+        let named: Vec<&str> = self.alg.iter().map(String::as_str).collect();
+        let names = if named.is_empty() { otherwise } else { &named };
+        let mut hashings = Vec::new();
+        for name in names {
+            if *name == "all" {
+                hashings.extend(NAME_HASHES.iter().map(|hash| Hashing { hash, seed }));
+            } else {
+                hashings.push(Hashing { hash: find(name)?, seed });
+            }
+        }
+        Ok(hashings)
+    }
+
+    /// The seed that was given, or zeros.
+    pub(crate) fn seed(&self) -> Result<Seed, Failure> {
+        let Some(text) = &self.seed else { return Ok(Seed::ZERO) };
+        Seed::parse(text).ok_or_else(|| Failure::Value {
+            option: "--seed",
+            value: text.clone(),
+            must: "must be 32 hexadecimal digits, with hyphens or without".to_string(),
+        })
+    }
+}
+
+fn find(name: &str) -> Result<&'static NameHash, Failure> {
+    NameHash::find(name).ok_or_else(|| {
+        let known: Vec<&str> = NAME_HASHES.iter().map(|hash| hash.id).collect();
+        Failure::Value {
+            option: "--alg",
+            value: name.to_string(),
+            must: format!("must be all, or one of {}", known.join(", ")),
+        }
+    })
+}
+
+/// What the directory is like.
+#[derive(Args, Debug)]
+pub(crate) struct TreeOptions {
+    /// The block size in bytes, or with k
+    #[arg(long, value_name = "N", default_value = "4096")]
+    block_size: String,
+
+    /// Blocks end with a checksum, as with the feature metadata_csum
+    #[arg(long)]
+    checksums: bool,
+
+    /// Three levels of index instead of two, as with the feature large_dir
+    #[arg(long)]
+    large_dir: bool,
+
+    /// What is done about leaves that become empty; the kernel does nothing
+    #[arg(long, value_enum, default_value_t)]
+    policy: PolicyName,
+
+    /// Whether a full leaf is split at half of its bytes, as in the kernel, or of its names
+    #[arg(long, value_enum, default_value_t)]
+    split: SplitName,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum PolicyName {
+    #[default]
+    Never,
+    Coalesce,
+    FullnessBits,
+    SwapWithLast,
+    Rebuild,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum SplitName {
+    #[default]
+    Size,
+    Count,
+}
+
+impl TreeOptions {
+    pub(crate) fn geometry(&self) -> Result<Geometry, Failure> {
+        let wrong =
+            |must: String| Failure::Value { option: "--block-size", value: self.block_size.clone(), must };
+        let bytes = sizes::parse(&self.block_size).ok_or_else(|| wrong("must be a size".to_string()))?;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Geometry::new(bytes, self.checksums, self.large_dir).map_err(|error| wrong(error.to_string()))
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        match self.policy {
+            PolicyName::Never => Policy::Never,
+            PolicyName::Coalesce => Policy::Coalesce,
+            PolicyName::FullnessBits => Policy::FullnessBits,
+            PolicyName::SwapWithLast => Policy::SwapWithLast,
+            PolicyName::Rebuild => Policy::Rebuild,
+        }
+    }
+
+    pub(crate) fn split_rule(&self) -> SplitRule {
+        match self.split {
+            SplitName::Size => SplitRule::Size,
+            SplitName::Count => SplitRule::Count,
+        }
+    }
+}
+
+/// A corpus by its name, or a pattern.
+pub(crate) fn names(text: &str) -> Result<Names, Failure> {
+    Names::parse(text).map_err(|error| Failure::Value {
+        option: "--names",
+        value: text.to_string(),
+        must: format!("{error}; or maildir, hex, utf8 or camera"),
+    })
+}
+
+/// A number above zero.
+pub(crate) fn at_least_one(option: &'static str, number: u32) -> Result<u32, Failure> {
+    match number {
+        0 => Err(Failure::Value { option, value: "0".to_string(), must: "must be 1 or more".to_string() }),
+        // u32::MAX is the model's mark for `.` and `..`.
+        u32::MAX => Err(Failure::Value {
+            option,
+            value: number.to_string(),
+            must: "must be below 4294967295".to_string(),
+        }),
+        other => Ok(other),
+    }
+}

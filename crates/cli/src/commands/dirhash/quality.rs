@@ -1,0 +1,68 @@
+//! `verisum dirhash quality`: does a hash spread names as chance would?
+
+use clap::Args;
+use verisum_lab::dirhash::quality::{self, SUSPICIOUS, Subject};
+use verisum_lab::export::{Cell, Report, Table};
+
+use super::options::{HashOptions, THREAD};
+use super::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum dirhash quality` takes.
+#[derive(Args, Debug)]
+pub(crate) struct QualityArgs {
+    #[command(flatten)]
+    hashes: HashOptions,
+
+    /// Names of each set
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
+    count: u32,
+
+    /// Show every test, not only those that fail
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// Tests the hashes, and a bad one that must fail.
+pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let mut subjects: Vec<Subject> =
+        arguments.hashes.hashings(&THREAD)?.iter().map(|hashing| Subject::Hash(hashing.hash)).collect();
+    subjects.push(Subject::BadControl);
+    let seed = arguments.hashes.seed()?;
+    let mut verdicts = Table::new(
+        format!("Tests with p below {SUSPICIOUS:.0e} fail"),
+        &[("hash", ""), ("tests", ""), ("failed", ""), ("smallest p", "")],
+    );
+    let mut details = Table::new(
+        if arguments.all { "Every test" } else { "Tests that failed" },
+        &[("hash", ""), ("test", ""), ("measured", ""), ("expected", ""), ("p", "")],
+    );
+    for subject in subjects {
+        let findings = quality::examine(subject, &seed, arguments.count as usize);
+        let failed = findings.iter().filter(|finding| finding.p < SUSPICIOUS).count();
+        verdicts.row([
+            Cell::text(subject.name()),
+            Cell::Count(findings.len() as u64),
+            Cell::Count(failed as u64),
+            Cell::Scientific(findings.iter().map(|finding| finding.p).fold(1.0, f64::min)),
+        ]);
+        for finding in findings.iter().filter(|finding| arguments.all || finding.p < SUSPICIOUS) {
+            details.row([
+                Cell::text(subject.name()),
+                Cell::text(finding.test.as_str()),
+                Cell::Number(finding.measured, 4),
+                Cell::Number(finding.expected, 4),
+                Cell::Scientific(finding.p),
+            ]);
+        }
+    }
+    let mut report = Report::new("How well hashes spread names");
+    report.tables = vec![verdicts, details];
+    arguments.report.show(&report, output)?;
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,56 @@
+//! Showing a report, and writing it to files.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use verisum_lab::export::Report;
+
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// In which forms.
+#[derive(Args, Debug)]
+pub(crate) struct ReportOptions {
+    /// Print one JSON value instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Also write the tables to a file, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    export_json: Option<PathBuf>,
+
+    /// Also write the tables to a file, as CSV
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    export_csv: Option<PathBuf>,
+
+    /// Also write the tables to a file, as Markdown
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    export_markdown: Option<PathBuf>,
+
+    /// Also write the tables to a file, as one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    export_html: Option<PathBuf>,
+}
+
+impl ReportOptions {
+    /// Prints the report and writes the files.
+    pub(crate) fn show(&self, report: &Report, output: &mut Output) -> Result<(), Failure> {
+        match self.json {
+            true => output.json(&report.to_json())?,
+            false => output.text(&report.to_text())?,
+        }
+        write(self.export_json.as_deref(), || format!("{:#}\n", report.to_json()))?;
+        write(self.export_csv.as_deref(), || report.to_csv())?;
+        write(self.export_markdown.as_deref(), || report.to_markdown())?;
+        write(self.export_html.as_deref(), || report.to_html())
+    }
+}
+
+fn write(path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, text()).map_err(|error| Failure::File {
+        name: path.to_path_buf(),
+        operation: "write",
+        error,
+    })
+}

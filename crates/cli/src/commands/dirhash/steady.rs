@@ -1,0 +1,152 @@
+//! `verisum dirhash steady`: names come and go.
+
+use clap::{Args, ValueEnum};
+use verisum_lab::dirhash::steady::{self, Question, Traffic};
+use verisum_lab::export::{Cell, Report, Table};
+
+use super::options::{self, HashOptions, THREAD, TreeOptions};
+use super::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum dirhash steady` takes.
+#[derive(Args, Debug)]
+pub(crate) struct SteadyArgs {
+    #[command(flatten)]
+    hashes: HashOptions,
+
+    #[command(flatten)]
+    tree: TreeOptions,
+
+    /// How many names there are at a time
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
+    count: u32,
+
+    /// How many names are removed, and others created
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    cycles: u64,
+
+    /// Which names: fifo removes the oldest, random any; program replays the thread's own, which draws
+    /// names by glibc's rand
+    #[arg(long, value_enum, default_value_t)]
+    traffic: TrafficName,
+
+    /// With `--traffic program`: how many names are drawn from; without it, twice as many as there are
+    #[arg(long, value_name = "N")]
+    range: Option<u32>,
+
+    /// The names: a pattern with a counter as printf has it, or maildir, hex, utf8 or camera
+    #[arg(long, value_name = "PATTERN", default_value = "foo%d")]
+    names: String,
+
+    /// Show each change of length
+    #[arg(long)]
+    growth: bool,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum TrafficName {
+    #[default]
+    Fifo,
+    Random,
+    Program,
+    /// The program as it was posted: a name that exists already counts as created
+    ProgramAsWritten,
+}
+
+/// Runs the traffic, in the model.
+pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let hashings = arguments.hashes.hashings(&THREAD)?;
+    let names = options::names(&arguments.names)?;
+    let count = options::at_least_one("--count", arguments.count)?;
+    let range = arguments.range.unwrap_or(count.saturating_mul(2).min(u32::MAX - 1));
+    if range < count || range == u32::MAX {
+        return Err(Failure::Value {
+            option: "--range",
+            value: range.to_string(),
+            must: "must be at least the number of names, and below 4294967295".to_string(),
+        });
+    }
+    if u64::from(count) + arguments.cycles >= u64::from(u32::MAX) {
+        return Err(Failure::Value {
+            option: "--cycles",
+            value: arguments.cycles.to_string(),
+            must: "must be below 4294967295, together with --count".to_string(),
+        });
+    }
+    let traffic = match arguments.traffic {
+        TrafficName::Fifo => Traffic::FirstInFirstOut,
+        TrafficName::Random => Traffic::Random,
+        TrafficName::Program => Traffic::Program { range, as_written: false },
+        TrafficName::ProgramAsWritten => Traffic::Program { range, as_written: true },
+    };
+    let question = Question {
+        names: &names,
+        count,
+        cycles: arguments.cycles,
+        traffic,
+        geometry: arguments.tree.geometry()?,
+        policy: arguments.tree.policy(),
+        split_rule: arguments.tree.split_rule(),
+    };
+    let mut table = Table::new(
+        "Blocks before and after",
+        &[
+            ("hash", ""),
+            ("start", "blocks"),
+            ("end", "blocks"),
+            ("most", "blocks"),
+            ("cycles", ""),
+            ("names", ""),
+            ("fill", "%"),
+            ("splits", ""),
+            ("merges", ""),
+            ("rebuilds", ""),
+            ("writes", "blocks"),
+            ("merge reads", "blocks"),
+            ("growth at cycle", ""),
+        ],
+    );
+    let mut growth = Table::new("Growth", &[("hash", ""), ("cycle", ""), ("blocks", "")]);
+    for hashing in &hashings {
+        let answer = steady::run(&question, *hashing, 0, &mut |_, _| {});
+        let first: Vec<String> = answer.growth.iter().take(4).map(|event| event.cycle.to_string()).collect();
+        let more = if answer.growth.len() > 4 { ", …" } else { "" };
+        table.row([
+            Cell::text(hashing.hash.id),
+            Cell::Count(answer.start),
+            Cell::Count(answer.end),
+            Cell::Count(answer.most),
+            Cell::Count(answer.cycles),
+            Cell::Count(answer.names),
+            Cell::Number(answer.fill.fraction(question.geometry) * 100.0, 1),
+            Cell::Count(answer.events.leaf_splits),
+            Cell::Count(answer.events.merges),
+            Cell::Count(answer.events.rebuilds),
+            Cell::Count(answer.events.writes),
+            Cell::Count(answer.events.merge_reads),
+            Cell::Text(format!("{}{more}", first.join(", "))),
+        ]);
+        for event in &answer.growth {
+            growth.row([Cell::text(hashing.hash.id), Cell::Count(event.cycle), Cell::Count(event.blocks)]);
+        }
+    }
+    let mut report = Report::new(format!(
+        "Steady state: {count} names of {}, {} cycles, traffic {}, policy {}",
+        arguments.names,
+        arguments.cycles,
+        traffic.name(),
+        question.policy.name()
+    ));
+    report.lines.push(report.title.clone());
+    report.tables.push(table);
+    if arguments.growth {
+        report.tables.push(growth);
+    }
+    arguments.report.show(&report, output)?;
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,127 @@
+//! `verisum dirhash`, as users run it. What the numbers must be is tested in the laboratory.
+
+mod common;
+
+use common::verisum;
+
+const SEED: &str = "11223344-5566-7788-99aa-bbccddeeff00";
+
+fn dirhash(arguments: &[&str]) -> common::Ended {
+    verisum(["dirhash"].iter().chain(arguments))
+}
+
+#[test]
+fn hashes_are_printed_as_debugfs_prints_them() {
+    let out = dirhash(&["hash", "--alg", "tea", "--seed", SEED, "foo0", "a b"]).clean();
+    assert!(out.starts_with("Hash of foo0 is 0xf830f7c2 (minor 0xa56b0573)\nHash of a b is 0x"), "{out}");
+    let out = dirhash(&["hash", "--alg", "xfs", "--alg", "btrfs", "hello"]).clean();
+    assert_eq!(out, "xfs: Hash of hello is 0x8cbb3669\nbtrfs: Hash of hello is 0x5d9f2b1f\n");
+    let out = dirhash(&["hash", "--json", "foo0"]).clean();
+    let expected = r#"{"hash":"half_md4","name":"foo0","value":"0x5ea80d76","minor":"0x665baf43"}"#;
+    assert_eq!(out.trim_end(), expected);
+}
+
+#[test]
+fn the_bakeoff_prints_the_threads_line_and_the_golden_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("out.csv");
+    let arguments = ["bakeoff", "--seed", SEED, "--points", "4", "--export-csv", csv.to_str().unwrap()];
+    let out = dirhash(&arguments).clean();
+    for size in ["4890624", "5214208", "4886528"] {
+        assert!(out.contains(size), "{out}");
+    }
+    assert!(out.contains("avg bytes filled per 4k block ("), "{out}");
+    assert!(std::fs::read_to_string(csv).unwrap().contains("4890624"));
+}
+
+#[test]
+fn steady_names_cost_quality_and_attack_run() {
+    let out = dirhash(&["steady", "--seed", SEED, "-n", "2000", "--cycles", "3000", "--growth"]).clean();
+    assert!(out.contains("half_md4"), "{out}");
+    let out = dirhash(&[
+        "steady",
+        "--traffic",
+        "program",
+        "-n",
+        "2000",
+        "--cycles",
+        "3000",
+        "--policy",
+        "coalesce",
+    ]);
+    assert!(out.clean().contains("policy coalesce"));
+    let out = dirhash(&["names", "-n", "2000", "--json"]).clean();
+    assert!(out.contains("maildir"), "{out}");
+    let out = dirhash(&["cost", "--alg", "tea", "--alg", "xfs", "--length", "16", "--samples", "3"]).clean();
+    assert!(out.contains("not resolved"), "three measurements resolve nothing: {out}");
+    let out = dirhash(&["quality", "--alg", "siphash24", "-n", "2000"]).clean();
+    assert!(out.contains("bad-control"), "{out}");
+    let out = dirhash(&["attack", "--alg", "btrfs", "--alg", "xfs", "-n", "300"]).clean();
+    assert!(out.contains("linear equations"), "{out}");
+}
+
+#[test]
+fn images_are_inspected() {
+    let Some(mke2fs) = verisum_testkit::require_tool("mke2fs") else { return };
+    let Some(debugfs) = verisum_testkit::require_tool("debugfs") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    let tree = folder.path().join("tree");
+    std::fs::create_dir_all(tree.join("d")).unwrap();
+    for number in 0..300 {
+        std::fs::write(tree.join("d").join(format!("a name {number}")), "").unwrap();
+    }
+    let made = std::process::Command::new(mke2fs)
+        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
+        .args([&tree, &image])
+        .arg("16M")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let path = image.to_str().unwrap();
+    let out = dirhash(&["inspect", path, "/d"]).clean();
+    assert!(out.contains("none") && out.contains("300"), "{out}");
+    dirhash(&["inspect", "--all", "--json", path]).clean();
+    // e2fsck makes the index; 1 says that it changed something.
+    if let Some(e2fsck) = verisum_testkit::require_tool("e2fsck") {
+        let done = std::process::Command::new(e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
+        assert!(done.status.code().is_some_and(|code| code <= 1));
+        let out = dirhash(&["inspect", path, "/d"]).clean();
+        assert!(out.contains("half_md4"), "{out}");
+        // Another seed: every hash is wrong.
+        let seed = "ssv hash_seed 11223344-5566-7788-99aa-bbccddeeff11";
+        assert!(
+            std::process::Command::new(debugfs)
+                .args(["-w", "-R", seed])
+                .arg(&image)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let ended = dirhash(&["inspect", path]);
+        assert_eq!(ended.code, Some(1));
+        assert!(ended.out().contains("the leaf"), "{}", ended.out());
+    }
+    let ended = dirhash(&["inspect", path, "/nothing"]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+    let ended = dirhash(&["live", "/proc"]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+}
+
+#[test]
+fn bad_usage_is_one_line() {
+    for (arguments, message) in [
+        (&["hash", "--alg", "md6", "x"][..], "--alg: md6: must be all, or one of legacy, half_md4"),
+        (&["hash", "--seed", "1", "x"], "--seed: 1: must be 32 hexadecimal digits"),
+        (&["bakeoff", "--names", "foo"], "--names: foo: a pattern needs one counter"),
+        (&["bakeoff", "--block-size", "5k"], "--block-size: 5k: the block size must be a power of two"),
+        (&["bakeoff", "--count", "0"], "--count: 0: must be 1 or more"),
+        (&["steady", "--traffic", "program", "--range", "5"], "--range: 5: must be at least the number"),
+    ] {
+        let ended = dirhash(arguments);
+        assert_eq!((ended.code, ended.out()), (Some(2), ""), "{arguments:?}");
+        assert!(ended.stderr.contains(message) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
+    }
+    let ended = dirhash(&["names", "/nonexistent"]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+}

@@ -1,0 +1,320 @@
+//! Names that all have one hash, and what they do to a directory.
+//!
+//! Of a linear hash (CRCs, XFS) they are computed, of r5 and ext4's legacy hash built, of the others
+//! found by trying, which with a secret seed nobody can.
+
+use std::time::{Duration, Instant};
+
+use verisum_digest::namehash::{NameHash, Seed};
+
+use super::htree::{Geometry, IndexFull};
+use super::names::mix;
+use super::{Directory, Hashing};
+
+/// How colliding names are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// The hash is linear in the bits of the name: a system of equations.
+    Linear,
+    /// ext4's legacy hash: its last two steps are inverted, and a table says which prefix fits.
+    Inversion,
+    /// Pairs of letters of the same weight, in any order.
+    Exchange,
+    /// Hash after hash until one fits: 2³¹ on average for ext4's.
+    Search,
+}
+
+impl Method {
+    /// The words used in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::Linear => "linear equations",
+            Method::Inversion => "inversion",
+            Method::Exchange => "exchange",
+            Method::Search => "search",
+        }
+    }
+
+    /// The best for a hash. The seed must be known, of linear hashes not even that.
+    pub fn of(hash: &NameHash) -> Method {
+        match hash.id {
+            "legacy" | "legacy_unsigned" => Method::Inversion,
+            "reiserfs_r5" | "ubifs" => Method::Exchange,
+            "btrfs" | "xfs" | "gfs2" | "zfs" | "zfs48" | "bcachefs_crc32c" | "bcachefs_crc64"
+            | "crc32c_seeded" => Method::Linear,
+            _ => Method::Search,
+        }
+    }
+}
+
+/// Names of one hash.
+#[derive(Clone, Debug)]
+pub struct Collisions {
+    /// How they were made.
+    pub method: Method,
+    /// All different, of letters and other printable ASCII characters.
+    pub names: Vec<Vec<u8>>,
+    /// Names hashed, for a search.
+    pub tried: u64,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Makes names that have the hash of `like` in an index. A search ends after `most_tried` hashes, with
+/// what it has found by then.
+pub fn collide(hashing: Hashing, like: &[u8], count: usize, most_tried: u64) -> Collisions {
+    let started = Instant::now();
+    let method = Method::of(hashing.hash);
+    let mut tried = 0;
+    let mut names = match method {
+        Method::Linear => linear(hashing, like, count),
+        Method::Inversion => invert(hashing, like, count),
+        Method::Exchange => exchange(count),
+        Method::Search => search(hashing, like, count, most_tried, &mut tried),
+    };
+    // Whatever the construction promises, only what the hash itself confirms counts.
+    let wanted = match method {
+        Method::Exchange => names.first().map(|name| hashing.key(name)),
+        _ => Some(hashing.key(like)),
+    };
+    names.retain(|name| Some(hashing.key(name)) == wanted);
+    Collisions { method, names, tried, time: started.elapsed() }
+}
+
+/// A name of its own for each number, of twelve letters.
+fn prefix(number: u64) -> [u8; 12] {
+    std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8)
+}
+
+/// Letters whose five free bits are unknowns: enough of them for 64 bits of hash.
+const UNKNOWN_LETTERS: usize = 13;
+
+fn linear(hashing: Hashing, like: &[u8], count: usize) -> Vec<Vec<u8>> {
+    let key = |bits: u128, number: u64| {
+        let mut name = prefix(number).to_vec();
+        name.extend((0..UNKNOWN_LETTERS).map(|place| b'@' | (bits >> (5 * place) & 31) as u8));
+        (hashing.key(&name), name)
+    };
+    // What each bit changes, the same for every prefix; then the equations in echelon form: the pivot bit
+    // of the key, what the combination changes, which bits it is of.
+    let (base, _) = key(0, 0);
+    let mut echelon: Vec<(u32, u128)> = Vec::new();
+    for bit in 0..5 * UNKNOWN_LETTERS {
+        let mut change = key(1 << bit, 0).0 ^ base;
+        let mut bits = 1u128 << bit;
+        for &(other, of) in &echelon {
+            if change & top_bit(other) != 0 {
+                change ^= other;
+                bits ^= of;
+            }
+        }
+        if change != 0 {
+            echelon.push((change, bits));
+        }
+    }
+    let target = hashing.key(like);
+    (0..)
+        .take(count * 2)
+        .filter_map(|number| {
+            let mut difference = key(0, number).0 ^ target;
+            let mut bits = 0;
+            for &(change, of) in &echelon {
+                if difference & top_bit(change) != 0 {
+                    difference ^= change;
+                    bits ^= of;
+                }
+            }
+            (difference == 0).then(|| key(bits, number).1)
+        })
+        .take(count)
+        .collect()
+}
+
+fn top_bit(word: u32) -> u32 {
+    1 << word.ilog2()
+}
+
+/// The legacy hash's constant for a character.
+const MULTIPLIER: u32 = 7_152_373;
+
+/// Letters that mean the same with signed characters and without.
+const LETTERS: std::ops::RangeInclusive<u8> = b'!'..=b'~';
+
+/// A step of the legacy hash: the word before and the last one, and the character's product.
+fn legacy_step(previous: u32, current: u32, product: u32) -> u32 {
+    let sum = previous.wrapping_add(current ^ product);
+    (sum & 0x7fff_ffff) + (sum >> 31)
+}
+
+fn invert(hashing: Hashing, like: &[u8], count: usize) -> Vec<Vec<u8>> {
+    let target = (hashing.hash.hash(like, &hashing.seed).hash >> 1) as u32;
+    let products: Vec<(u32, u8)> = {
+        let mut all: Vec<(u32, u8)> = LETTERS
+            .filter(|&letter| letter != b'/')
+            .map(|letter| (u32::from(letter).wrapping_mul(MULTIPLIER), letter))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    // Almost no product fits; most are told by their low bits.
+    let mut possible = vec![false; 1 << 16];
+    products.iter().for_each(|&(product, _)| possible[(product & 0xffff) as usize] = true);
+    let mut names = Vec::new();
+    for number in 0..u64::MAX {
+        let prefix = prefix(number);
+        let prefix = &prefix[..(68 - number.leading_zeros() as usize) / 4 + 1];
+        let (mut previous, mut current) = (0x37ab_e8f9u32, 0x12a3_fe2du32);
+        for &byte in prefix {
+            let next = legacy_step(previous, current, u32::from(byte).wrapping_mul(MULTIPLIER));
+            (previous, current) = (current, next);
+        }
+        for &(last_product, last) in &products {
+            // Either sum is reduced to the target.
+            for sum in [target, target.wrapping_add(0x7fff_ffff)] {
+                let middle = sum.wrapping_sub(current) ^ last_product;
+                if middle >> 31 != 0 {
+                    continue;
+                }
+                for sum in [middle, middle.wrapping_add(0x7fff_ffff)] {
+                    let product = sum.wrapping_sub(previous) ^ current;
+                    if !possible[(product & 0xffff) as usize] {
+                        continue;
+                    }
+                    let Ok(place) = products.binary_search_by_key(&product, |&(product, _)| product) else {
+                        continue;
+                    };
+                    let mut name = prefix.to_vec();
+                    name.extend([products[place].1, last]);
+                    if hashing.key(&name) == hashing.key(like) {
+                        names.push(name);
+                    }
+                    if names.len() == count {
+                        return names;
+                    }
+                }
+            }
+        }
+    }
+    names
+}
+
+/// `al` and `ba` weigh the same in r5: 11 · 16 for one letter more and 16 · 11 for eleven less.
+fn exchange(count: usize) -> Vec<Vec<u8>> {
+    let pairs = count.max(2).next_power_of_two().ilog2() as usize;
+    (0..count)
+        .map(|number| {
+            (0..pairs).flat_map(|pair| if number >> pair & 1 == 0 { *b"al" } else { *b"ba" }).collect()
+        })
+        .collect()
+}
+
+fn search(hashing: Hashing, like: &[u8], count: usize, most: u64, tried: &mut u64) -> Vec<Vec<u8>> {
+    let target = hashing.key(like);
+    let mut names = Vec::new();
+    while *tried < most && names.len() < count {
+        let name = prefix(*tried);
+        *tried += 1;
+        if hashing.key(&name) == target {
+            names.push(name.to_vec());
+        }
+    }
+    names
+}
+
+/// What names do to a modelled directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Damage {
+    /// Names that could be created.
+    pub names: usize,
+    /// Whether the index was full before the last one.
+    pub full: bool,
+    /// Leaves read by a lookup, on average over the names.
+    pub leaves_read: f64,
+    /// By the worst lookup.
+    pub most_leaves_read: u32,
+    /// Blocks of the directory.
+    pub blocks: u64,
+}
+
+/// Creates the names in a model, and looks each up again.
+pub fn damage(hashing: Hashing, names: &[Vec<u8>], geometry: Geometry) -> Damage {
+    let mut directory = Directory::new(hashing, geometry);
+    let mut made = 0;
+    let mut full = false;
+    for (id, name) in names.iter().enumerate() {
+        if let Err(IndexFull) = directory.create(name, id as u32) {
+            full = true;
+            break;
+        }
+        made += 1;
+    }
+    let reads: Vec<u32> = names[..made]
+        .iter()
+        .enumerate()
+        .map(|(id, name)| directory.tree.lookup(hashing.key(name), id as u32).0)
+        .collect();
+    Damage {
+        names: made,
+        full,
+        leaves_read: reads.iter().map(|&read| f64::from(read)).sum::<f64>() / made.max(1) as f64,
+        most_leaves_read: reads.iter().copied().max().unwrap_or(0),
+        blocks: directory.tree.blocks(),
+    }
+}
+
+/// A seed that an attacker does not know.
+pub fn other_seed(seed: &Seed) -> Seed {
+    Seed(std::array::from_fn(|place| seed.0[place] ^ mix(place as u64) as u8 ^ 0x5a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn built_names_collide_and_are_names() {
+        let seed = Seed::parse("11223344-5566-7788-99aa-bbccddeeff00").unwrap();
+        for id in [
+            "legacy",
+            "legacy_unsigned",
+            "btrfs",
+            "xfs",
+            "gfs2",
+            "zfs",
+            "bcachefs_crc32c",
+            "bcachefs_crc64",
+            "crc32c_seeded",
+            "reiserfs_r5",
+            "ubifs",
+        ] {
+            let hashing = Hashing { hash: NameHash::find(id).unwrap(), seed };
+            let count = if id.starts_with("legacy") { 2 } else { 600 };
+            let found = collide(hashing, b"hello", count, 0);
+            assert_eq!(found.names.len(), count, "{id}");
+            assert_eq!(found.names.iter().collect::<HashSet<_>>().len(), count, "{id}");
+            let key = hashing.key(&found.names[0]);
+            for name in &found.names {
+                assert_eq!(hashing.key(name), key);
+                assert!(name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'/'), "{name:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_crc_s_seed_is_no_defence() {
+        let known = Hashing { hash: NameHash::find("crc32c_seeded").unwrap(), seed: Seed::ZERO };
+        let found = collide(known, b"hello", 100, 0);
+        let secret = Hashing { seed: Seed([0xa7; 16]), ..known };
+        let keys: HashSet<u32> = found.names.iter().map(|name| secret.key(name)).collect();
+        assert_eq!(keys.len(), 1);
+    }
+
+    #[test]
+    fn colliding_names_make_lookups_scan() {
+        let hashing = Hashing { hash: NameHash::find("reiserfs_r5").unwrap(), seed: Seed::ZERO };
+        let found = collide(hashing, b"", 2000, 0);
+        let damage = damage(hashing, &found.names, Geometry::USUAL);
+        assert!(damage.leaves_read > 5.0, "{damage:?}");
+    }
+}

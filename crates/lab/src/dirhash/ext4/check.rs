@@ -1,0 +1,250 @@
+//! Recomputes every hash of a directory, and compares it with where its name lies.
+
+use verisum_digest::namehash::{NAME_HASHES, NameHash};
+
+use super::super::htree::Geometry;
+use super::image::{DirectoryInfo, Ext4, ReadError};
+
+/// A directory as it was found.
+#[derive(Clone, Debug)]
+pub struct DirectoryReport {
+    /// Its inode.
+    pub inode: u32,
+    /// Whether it has an index.
+    pub indexed: bool,
+    /// The hash of the index.
+    pub hash: Option<&'static NameHash>,
+    /// Index levels.
+    pub levels: u32,
+    /// Blocks in all.
+    pub blocks: u64,
+    /// Leaves; without an index, all blocks.
+    pub leaves: u64,
+    /// Names, `.` and `..` not among them.
+    pub names: u64,
+    /// Bytes that their records need.
+    pub live_bytes: u64,
+    /// Pieces on the disk.
+    pub pieces: u64,
+    /// What is wrong; the first thousand.
+    pub findings: Vec<Finding>,
+    /// Blocks that `e2fsck -fD` would leave.
+    pub blocks_if_rebuilt: u64,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// In which block of the directory.
+    pub block: u32,
+    /// What, in words.
+    pub what: String,
+}
+
+/// One record of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DiskRecord<'a> {
+    pub(super) inode: u32,
+    pub(super) name: &'a [u8],
+}
+
+const MOST_FINDINGS: usize = 1000;
+/// What `e2fsck -D` leaves free in each leaf, in per cent.
+const REBUILD_SLACK: u64 = 20;
+
+/// The records of a block, up to the first that makes no sense.
+pub(super) fn records(block: &[u8], block_size: u32) -> Vec<DiskRecord<'_>> {
+    walk(block, block_size).0
+}
+
+/// Also where the records cease to make sense, if they do.
+fn walk(block: &[u8], block_size: u32) -> (Vec<DiskRecord<'_>>, Option<usize>) {
+    let mut records = Vec::new();
+    let mut at = 0;
+    while at + 8 <= block.len() {
+        let inode = u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
+        let length = match u16::from_le_bytes([block[at + 4], block[at + 5]]) {
+            0 | 65535 if block_size == 65536 => 65536,
+            other => usize::from(other),
+        };
+        let name_len = usize::from(block[at + 6]);
+        let fits = length >= 8 && length % 4 == 0 && at + length <= block.len();
+        if !fits || (inode > 0 && 8 + name_len > length) {
+            return (records, Some(at));
+        }
+        let name = block.get(at + 8..at + 8 + name_len).unwrap_or_default();
+        records.push(DiskRecord { inode, name });
+        at += length;
+    }
+    (records, None)
+}
+
+/// Looks at a whole directory.
+///
+/// # Errors
+/// If a block cannot be read at all; what is wrong in a block is a finding.
+pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport, ReadError> {
+    let blocks = directory.size.div_ceil(image.block_size.into());
+    let mut report = DirectoryReport {
+        inode: directory.inode,
+        indexed: directory.indexed,
+        hash: None,
+        levels: 0,
+        blocks,
+        leaves: 0,
+        names: 0,
+        live_bytes: 0,
+        pieces: directory.extents.len() as u64,
+        findings: Vec::new(),
+        blocks_if_rebuilt: blocks,
+    };
+    if directory.opaque || blocks == 0 {
+        return Ok(report);
+    }
+    match directory.indexed {
+        true => Walk { image, directory, report: &mut report, visited: 0, last: 0 }.root(),
+        false => {
+            for block in 0..blocks as u32 {
+                leaf(image, directory, block, None, &mut report);
+            }
+        }
+    }
+    let space = u64::from(image.block_size) - if image.checksums { 12 } else { 0 };
+    let leaves = (report.live_bytes).div_ceil((space * (100 - REBUILD_SLACK) / 100).max(1)).max(1);
+    let each = u64::from(image.block_size) / 8;
+    let rebuilt =
+        if leaves > 1 { leaves + 1 + if leaves > each { leaves.div_ceil(each) } else { 0 } } else { 1 };
+    report.blocks_if_rebuilt = rebuilt.min(blocks);
+    Ok(report)
+}
+
+fn say(report: &mut DirectoryReport, block: u32, what: String) {
+    if report.findings.len() < MOST_FINDINGS {
+        report.findings.push(Finding { block, what });
+    }
+}
+
+/// The keys that a leaf may hold.
+#[derive(Clone, Copy)]
+struct Range {
+    hash: &'static NameHash,
+    from: u32,
+    /// The key of the next leaf, with the bit that says that a hash goes on there.
+    to: Option<u32>,
+}
+
+struct Walk<'a> {
+    image: &'a Ext4,
+    directory: &'a DirectoryInfo,
+    report: &'a mut DirectoryReport,
+    visited: u64,
+    /// The greatest key so far, over all index blocks.
+    last: u32,
+}
+
+impl Walk<'_> {
+    fn root(&mut self) {
+        let block = match self.image.block(self.directory, 0) {
+            Ok(block) => block,
+            Err(error) => return say(self.report, 0, error.to_string()),
+        };
+        let version = block[28];
+        let unsigned = if self.image.unsigned && version < 3 { 3 } else { 0 };
+        let Some(hash) = NAME_HASHES[..7].get(usize::from(version + unsigned)).filter(|_| version < 7) else {
+            return say(self.report, 0, format!("hash version {version} is unknown"));
+        };
+        let levels = u32::from(block[30]) + 1;
+        if block[29] != 8 || levels > 3 {
+            return say(self.report, 0, "the root of the index is damaged".to_string());
+        }
+        self.report.hash = Some(hash);
+        self.report.levels = levels;
+        self.index(&block, 0, 32, hash, levels, (0, None));
+    }
+
+    /// An index block, its entries at `start`, so many levels above the leaves.
+    fn index(
+        &mut self,
+        block: &[u8],
+        number: u32,
+        start: usize,
+        hash: &'static NameHash,
+        levels: u32,
+        bounds: (u32, Option<u32>),
+    ) {
+        let word = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
+        let count = usize::from(u16::from_le_bytes([block[start + 2], block[start + 3]]));
+        if count == 0 || start + 8 * count > block.len() {
+            return say(self.report, number, format!("an index of {count} entries"));
+        }
+        for place in 0..count {
+            self.visited += 1;
+            if self.visited > self.report.blocks + 1 {
+                return say(self.report, number, "the index has more entries than blocks".to_string());
+            }
+            let from = if place == 0 { bounds.0 } else { word(start + 8 * place) };
+            let to = if place + 1 < count { Some(word(start + 8 * place + 8)) } else { bounds.1 };
+            let child = word(start + 8 * place + 4) & 0x0fff_ffff;
+            if from & !1 < self.last & !1 || to.is_some_and(|to| to & !1 < from & !1) {
+                say(self.report, number, format!("entry {place}: key {from:08x} is out of order"));
+            }
+            self.last = from;
+            if levels == 1 {
+                let range = Range { hash, from, to };
+                leaf(self.image, self.directory, child, Some(range), self.report);
+                continue;
+            }
+            match self.image.block(self.directory, child) {
+                Ok(below) => self.index(&below, child, 8, hash, levels - 1, (from, to)),
+                Err(error) => say(self.report, child, error.to_string()),
+            }
+        }
+    }
+}
+
+fn leaf(
+    image: &Ext4,
+    directory: &DirectoryInfo,
+    number: u32,
+    range: Option<Range>,
+    report: &mut DirectoryReport,
+) {
+    report.leaves += 1;
+    let block = match image.block(directory, number) {
+        Ok(block) => block,
+        Err(error) => return say(report, number, error.to_string()),
+    };
+    let (records, broken) = walk(&block, image.block_size);
+    if let Some(at) = broken {
+        say(report, number, format!("the record at byte {at} is damaged"));
+    }
+    let mut greatest = None;
+    for record in records.iter().filter(|record| record.inode > 0 && !record.name.is_empty()) {
+        if matches!(record.name, b"." | b"..") {
+            continue;
+        }
+        report.names += 1;
+        report.live_bytes += u64::from(Geometry::record_size(record.name.len()));
+        let Some(Range { hash, from, to }) = range else { continue };
+        let key = hash.index_key(record.name, &image.seed);
+        greatest = greatest.max(Some(key));
+        let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
+        if key < from & !1 {
+            say(report, number, format!("{}: hash {key:08x} is below the leaf's {from:08x}", name()));
+        } else if to.is_some_and(|to| key > to & !1 || (key == to & !1 && to & 1 == 0)) {
+            let to = to.unwrap_or_default();
+            say(
+                report,
+                number,
+                format!("{}: hash {key:08x} is beyond the leaf: the next has {to:08x}", name()),
+            );
+        }
+    }
+    // The bit that a hash goes on: then this leaf, too, must have a name of it.
+    if let Some(Range { to: Some(to), .. }) = range
+        && to & 1 == 1
+        && greatest.is_some_and(|key| key < to & !1)
+    {
+        say(report, number, format!("the next leaf's key {to:08x} says that this one has such a hash too"));
+    }
+}

@@ -1,0 +1,10 @@
+//! A reader of ext4 images for directories alone: read-only, bounded, and made for damaged images.
+//!
+//! Non-goals: files, journals, encrypted names, and checksums of metadata. An image whose journal was
+//! not replayed is read as it lies on the disk.
+
+mod check;
+mod image;
+
+pub use check::{DirectoryReport, Finding, check};
+pub use image::{DirectoryInfo, Ext4, ReadError};

@@ -1,0 +1,297 @@
+//! Results as tables, and tables as files.
+//!
+//! Experiments make a [`Report`]; it can be shown as text, or written as JSON, CSV, Markdown or one HTML
+//! page that needs nothing else: no script, no network.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A whole number.
+    Count(u64),
+    /// A number, and how many digits after the point are worth showing.
+    Number(f64, usize),
+    /// A number of very different magnitudes, such as a p-value.
+    Scientific(f64),
+    /// Nothing was measured.
+    Missing,
+}
+
+impl Cell {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Count(count) => count.to_string(),
+            Cell::Number(number, digits) => format!("{number:.digits$}"),
+            Cell::Scientific(0.0) => "0".to_string(),
+            Cell::Scientific(number) if *number >= 0.001 => format!("{number:.3}"),
+            Cell::Scientific(number) => format!("{number:.0e}"),
+            Cell::Missing => "-".to_string(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => json!(text),
+            Cell::Count(count) => json!(count),
+            Cell::Number(number, _) | Cell::Scientific(number) => json!(number),
+            Cell::Missing => Value::Null,
+        }
+    }
+
+    fn is_number(&self) -> bool {
+        !matches!(self, Cell::Text(_))
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// What it holds, in a word or two.
+    pub name: &'static str,
+    /// In what; empty for words and plain counts.
+    pub unit: &'static str,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each of as many cells.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows; columns as (name, unit).
+    pub fn new(title: impl Into<String>, columns: &[(&'static str, &'static str)]) -> Table {
+        let columns = columns.iter().map(|&(name, unit)| Column { name, unit }).collect();
+        Table { title: title.into(), columns, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not a cell for each column.
+    pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        let cells = cells.into();
+        assert_eq!(cells.len(), self.columns.len(), "a cell for each column of {}", self.title);
+        self.rows.push(cells);
+    }
+
+    fn headings(&self) -> Vec<String> {
+        self.columns
+            .iter()
+            .map(|column| match column.unit {
+                "" => column.name.to_string(),
+                unit => format!("{} ({unit})", column.name),
+            })
+            .collect()
+    }
+
+    fn right(&self, column: usize) -> bool {
+        self.rows.iter().any(|row| row[column].is_number() && row[column] != Cell::Missing)
+    }
+}
+
+/// All that an experiment has to say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// What was done.
+    pub title: String,
+    /// Lines to read first, as the experiment's original printed them or as a warning.
+    pub lines: Vec<String>,
+    /// The tables.
+    pub tables: Vec<Table>,
+}
+
+impl Report {
+    /// A report without content.
+    pub fn new(title: impl Into<String>) -> Report {
+        Report { title: title.into(), ..Report::default() }
+    }
+
+    /// For a terminal: columns as wide as their widest cell.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            let _ = writeln!(text, "{line}");
+        }
+        for (index, table) in self.tables.iter().enumerate() {
+            if index > 0 || !self.lines.is_empty() {
+                text.push('\n');
+            }
+            if !table.title.is_empty() {
+                let _ = writeln!(text, "{}", table.title);
+            }
+            let mut lines = vec![table.headings()];
+            lines.extend(table.rows.iter().map(|row| row.iter().map(Cell::shown).collect()));
+            let width = |column: usize| {
+                lines.iter().map(|line: &Vec<String>| line[column].chars().count()).max().unwrap_or(0)
+            };
+            let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+            for line in &lines {
+                let mut shown = String::new();
+                for (column, cell) in line.iter().enumerate() {
+                    let width = widths[column];
+                    let _ = match table.right(column) {
+                        true => write!(shown, "{cell:>width$}  "),
+                        false => write!(shown, "{cell:<width$}  "),
+                    };
+                }
+                let _ = writeln!(text, "{}", shown.trim_end());
+            }
+        }
+        text
+    }
+
+    /// As one JSON value: tables as lists of objects.
+    pub fn to_json(&self) -> Value {
+        let tables: Vec<Value> = self
+            .tables
+            .iter()
+            .map(|table| {
+                let rows: Vec<Value> = table
+                    .rows
+                    .iter()
+                    .map(|row| {
+                        let cells = table.columns.iter().zip(row);
+                        Value::Object(cells.map(|(c, cell)| (c.name.to_string(), cell.json())).collect())
+                    })
+                    .collect();
+                let units: Map<String, Value> = table
+                    .columns
+                    .iter()
+                    .filter(|column| !column.unit.is_empty())
+                    .map(|column| (column.name.to_string(), json!(column.unit)))
+                    .collect();
+                json!({ "title": table.title, "units": units, "rows": rows })
+            })
+            .collect();
+        json!({ "title": self.title, "lines": self.lines, "tables": tables })
+    }
+
+    /// RFC 4180, tables one after the other with an empty line between.
+    pub fn to_csv(&self) -> String {
+        let field = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_string(),
+        };
+        let mut csv = String::new();
+        for (index, table) in self.tables.iter().enumerate() {
+            if index > 0 {
+                csv.push_str("\r\n");
+            }
+            let exact = |cell: &Cell| match cell {
+                Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
+                Cell::Missing => String::new(),
+                other => other.shown(),
+            };
+            let lines = std::iter::once(table.headings())
+                .chain(table.rows.iter().map(|row| row.iter().map(exact).collect()));
+            for line in lines {
+                let fields: Vec<String> = line.iter().map(|text| field(text)).collect();
+                csv.push_str(&fields.join(","));
+                csv.push_str("\r\n");
+            }
+        }
+        csv
+    }
+
+    /// Tables as GitHub shows them.
+    pub fn to_markdown(&self) -> String {
+        let field = |text: String| text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ");
+        let mut markdown = format!("# {}\n", self.title);
+        for line in &self.lines {
+            let _ = write!(markdown, "\n{}\n", field(line.clone()));
+        }
+        for table in &self.tables {
+            let _ = write!(markdown, "\n## {}\n\n", table.title);
+            let _ = writeln!(markdown, "| {} |", table.headings().join(" | "));
+            let rules: Vec<&str> =
+                (0..table.columns.len()).map(|c| if table.right(c) { "-:" } else { "-" }).collect();
+            let _ = writeln!(markdown, "|{}|", rules.join("|"));
+            for row in &table.rows {
+                let cells: Vec<String> = row.iter().map(|cell| field(cell.shown())).collect();
+                let _ = writeln!(markdown, "| {} |", cells.join(" | "));
+            }
+        }
+        markdown
+    }
+
+    /// One page, complete in itself.
+    pub fn to_html(&self) -> String {
+        let title = escaped(&self.title);
+        let mut html = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
+             body{{font:15px sans-serif;margin:2em auto;max-width:70em}}table{{border-collapse:collapse}}\
+             th,td{{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}}\
+             .n{{text-align:right;font-variant-numeric:tabular-nums}}</style></head>\n<body><h1>{title}</h1>\n"
+        );
+        for line in &self.lines {
+            let _ = writeln!(html, "<p><code>{}</code></p>", escaped(line));
+        }
+        for table in &self.tables {
+            let _ = writeln!(html, "<h2>{}</h2>\n<table><thead><tr>", escaped(&table.title));
+            let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
+            for (column, heading) in table.headings().iter().enumerate() {
+                let _ = write!(html, "<th{}>{}</th>", class(column), escaped(heading));
+            }
+            html.push_str("</tr></thead>\n<tbody>\n");
+            for row in &table.rows {
+                html.push_str("<tr>");
+                for (column, cell) in row.iter().enumerate() {
+                    let _ = write!(html, "<td{}>{}</td>", class(column), escaped(&cell.shown()));
+                }
+                html.push_str("</tr>\n");
+            }
+            html.push_str("</tbody></table>\n");
+        }
+        html.push_str("</body></html>\n");
+        html
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let mut table = Table::new("Cost", &[("hash", ""), ("time", "ns")]);
+        table.row([Cell::text("a|b,<c>"), Cell::Number(1.25, 1)]);
+        table.row([Cell::text("d"), Cell::Missing]);
+        Report { title: "T".to_string(), lines: vec!["1 < 2".to_string()], tables: vec![table] }
+    }
+
+    #[test]
+    fn every_form_says_the_same() {
+        let report = report();
+        assert_eq!(
+            report.to_text(),
+            "1 < 2\n\nCost\nhash     time (ns)\na|b,<c>        1.2\nd                -\n"
+        );
+        assert_eq!(report.to_csv(), "hash,time (ns)\r\n\"a|b,<c>\",1.25\r\nd,\r\n");
+        assert!(report.to_markdown().contains("| a\\|b,<c> | 1.2 |\n| d | - |\n"));
+        assert!(report.to_html().contains("<td>a|b,&lt;c&gt;</td><td class=\"n\">1.2</td>"));
+        let json = report.to_json();
+        assert_eq!(json["tables"][0]["rows"][0]["time"], 1.25);
+        assert_eq!(json["tables"][0]["rows"][1]["time"], Value::Null);
+        assert_eq!(json["tables"][0]["units"]["time"], "ns");
+    }
+}

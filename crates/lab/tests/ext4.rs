@@ -1,0 +1,106 @@
+//! The reader of ext4 images against real ones, whole and damaged.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, check};
+use verisum_lab::dirhash::live;
+use verisum_testkit::{FsKind, Mount, require_tool};
+
+/// A mount with a directory `d` of so many names.
+fn filled(count: u32) -> Option<Mount> {
+    let mount = Mount::new(FsKind::Ext4, 64 << 20)?;
+    let (target, folder) = (mount.path().join("target"), mount.path().join("d"));
+    std::fs::write(&target, "").unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    for number in 0..count {
+        std::fs::hard_link(&target, folder.join(format!("größe {number}"))).unwrap();
+    }
+    Some(mount)
+}
+
+fn look(image: &Path) -> DirectoryReport {
+    let ext4 = Ext4::open(image).unwrap();
+    let directory = ext4.directory(ext4.find(b"/d").unwrap()).unwrap().unwrap();
+    check(&ext4, &directory).unwrap()
+}
+
+#[test]
+fn a_sound_directory_is_sound_and_damage_is_named() {
+    let Some(debugfs) = require_tool("debugfs") else { return };
+    let Some(mut mount) = filled(8000) else { return };
+    let size = std::fs::metadata(mount.path().join("d")).unwrap().len();
+    mount.edit_image(|image| {
+        let report = look(image);
+        assert_eq!(report.findings, []);
+        assert_eq!((report.names, report.blocks, report.levels), (8000, size / 4096, 1));
+        assert_eq!(report.hash.unwrap().id, "half_md4");
+        assert!(report.blocks_if_rebuilt < report.blocks);
+
+        let out = Command::new(&debugfs).args(["-R", "bmap /d 0"]).arg(image).output().unwrap().stdout;
+        let root: u64 = String::from_utf8(out).unwrap().trim().parse().unwrap();
+        let out = Command::new(&debugfs).args(["-R", "bmap /d 1"]).arg(image).output().unwrap().stdout;
+        let leaf: u64 = String::from_utf8(out).unwrap().trim().parse().unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(image).unwrap();
+        let damage = |at: u64, bytes: &[u8], wanted: &str| {
+            let mut before = vec![0; bytes.len()];
+            file.read_exact_at(&mut before, at).unwrap();
+            file.write_all_at(bytes, at).unwrap();
+            let report = look(image);
+            let found = report.findings.iter().any(|finding| finding.what.contains(wanted));
+            assert!(found, "{wanted}: {:?}", &report.findings[..report.findings.len().min(3)]);
+            file.write_all_at(&before, at).unwrap();
+            assert_eq!(look(image).findings, []);
+        };
+        let root = root * 4096;
+        let entry = |place: u64| root + 32 + 8 * place;
+        // A letter of the first name; a key; two entries of the index; a continuation; a length.
+        damage(leaf * 4096 + 8, b"X", "the leaf");
+        damage(entry(3), &[0xff; 4], "out of order");
+        let mut pair = [0; 16];
+        file.read_exact_at(&mut pair, entry(4)).unwrap();
+        pair.rotate_left(8);
+        damage(entry(4), &pair, "out of order");
+        let mut key = [0; 4];
+        file.read_exact_at(&mut key, entry(5)).unwrap();
+        key[0] |= 1;
+        damage(entry(5), &key, "this one has such a hash too");
+        damage(leaf * 4096 + 4, &[3, 0], "record at byte 0");
+        damage(root + 28, &[9], "hash version 9");
+        damage(root + 34, &[0xff, 0xff], "entries");
+    });
+}
+
+#[test]
+fn a_mounted_directory_s_positions_are_its_hashes() {
+    let Some(debugfs) = require_tool("debugfs") else { return };
+    let Some(mut mount) = filled(3000) else { return };
+    let found = live::read(&mount.path().join("d")).unwrap();
+    assert_eq!(found.entries.len(), 3000);
+    mount.edit_image(|image| {
+        let ext4 = Ext4::open(image).unwrap();
+        let hash = &verisum_digest::namehash::NAME_HASHES[1];
+        for entry in &found.entries {
+            let value = hash.hash(&entry.name, &ext4.seed());
+            assert_eq!((entry.hash, entry.minor), (value.hash as u32, value.minor));
+        }
+        let out = Command::new(&debugfs).args(["-R", "htree_dump /d"]).arg(image).output().unwrap().stdout;
+        let out = String::from_utf8_lossy(&out);
+        for entry in found.entries.iter().step_by(100) {
+            assert!(out.contains(&format!("0x{:08x}-{:08x}", entry.hash, entry.minor)));
+        }
+    });
+    assert!(live::read(Path::new("/proc")).is_err());
+}
+
+#[test]
+fn what_is_no_ext4_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    for content in [vec![], vec![0; 1000], vec![0xff; 8192]] {
+        std::fs::write(&path, content).unwrap();
+        assert!(Ext4::open(&path).is_err());
+    }
+}
