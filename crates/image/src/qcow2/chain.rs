@@ -24,8 +24,8 @@ pub(crate) fn open(
     options: &OpenOptions,
 ) -> Result<Box<dyn Image>, Error> {
     let fence = Fence::new(named.then_some(path), options.follow)?;
-    // What is behind the image is read to its last byte, and without its snapshots.
-    let behind = OpenOptions { sector_padding: false, snapshot: None, ..options.clone() };
+    // What is behind the image is read to its last byte, in its current state, and has its own format.
+    let behind = OpenOptions { sector_padding: false, format: None, snapshot: None, ..options.clone() };
     let tables = Arc::<Tables>::default();
     let mut seen = HashSet::new();
     let mut links = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn open(
     while let Some((file, path)) = next.take() {
         if links.len() == MAX_LINKS {
             let what = format!("more than {MAX_LINKS} backing files");
-            return Err(Error::Refused { path: links_first(&links), what });
+            return Err(Error::Refused { path: first_name(&links), what });
         }
         if !seen.insert(identity(&file)) {
             let what = "its backing files lead back to it";
@@ -63,7 +63,7 @@ pub(crate) fn open(
 }
 
 /// The name of the image itself.
-fn links_first(links: &[Link]) -> PathBuf {
+fn first_name(links: &[Link]) -> PathBuf {
     match links.first() {
         Some(Link::Qcow2(node, _)) => node.path.clone(),
         _ => PathBuf::new(),
