@@ -3,9 +3,9 @@
 //! An [`Image`] knows how long it is, which parts of it read as zeros without being looked at, and how
 //! to read any part of itself from several threads at once. It knows nothing of hashes.
 //!
-//! [`open`] looks at a name and gives either an [`Image`] (a raw file or a block device) or a
-//! [`Stream`] (a pipe, a terminal, a file whose length is not known before it is read);
-//! [`open_stdin`] does the same for standard input.
+//! [`open`] looks at a name and gives either an [`Image`] (a file of any of the [`FORMATS`], or a block
+//! device) or a [`Stream`] (a pipe, a terminal, a file whose length is not known before it is read);
+//! [`open_stdin`] does the same for standard input, and [`NbdImage::open`] takes the address of a server.
 
 #![deny(unsafe_code)]
 

@@ -48,6 +48,8 @@ pub struct NbdImage {
     exact_length: u64,
     /// Zeros after it.
     padding: u64,
+    /// The unit of requests in bytes.
+    unit: u64,
     has_status: bool,
     pool: Pool,
 }
@@ -96,9 +98,12 @@ impl NbdImage {
     }
 
     fn new(path: &Path, pool: Pool, size: u64, sector_padding: bool) -> NbdImage {
-        let has_status = pool.lend().handle().can_block_status();
+        let (has_status, unit) = {
+            let connection = pool.lend();
+            (connection.handle().can_block_status(), connection.minimum())
+        };
         let padding = if sector_padding { size.next_multiple_of(SECTOR) - size } else { 0 };
-        NbdImage { name: path.to_path_buf(), exact_length: size, padding, has_status, pool }
+        NbdImage { name: path.to_path_buf(), exact_length: size, padding, unit, has_status, pool }
     }
 
     fn failed(&self, operation: Operation, failed_at: Failed) -> Error {
@@ -110,11 +115,9 @@ impl NbdImage {
         if !self.has_status {
             return Ok(None);
         }
-        let connection = self.pool.lend();
-        let unit = connection.minimum();
-        let start = range.start - range.start % unit;
-        let end = range.end.min(start + STATUS_BYTES).next_multiple_of(unit).min(self.exact_length);
-        match connection.block_status(start, end - start) {
+        let start = range.start - range.start % self.unit;
+        let end = range.end.min(start + STATUS_BYTES).next_multiple_of(self.unit).min(self.exact_length);
+        match self.pool.lend().block_status(start, end - start) {
             Ok(statuses) if statuses.iter().any(|status| status.length == 0) || statuses.is_empty() => {
                 let error = io::Error::other("the server answered with no extent");
                 Err(Error::io_at(&self.name, Operation::Map, range.start, error))
@@ -145,7 +148,7 @@ impl Image for NbdImage {
             out.push(Extent::new(range, ExtentKind::Data));
             return Ok(());
         };
-        let mut at = stored.start - stored.start % self.pool.lend().minimum();
+        let mut at = stored.start - stored.start % self.unit;
         for Status { length, zero } in statuses {
             at += u64::from(length);
             let start = out[first..].last().map_or(stored.start, |last| last.range.end);
@@ -178,7 +181,7 @@ impl Image for NbdImage {
     }
 
     fn alignment(&self) -> usize {
-        self.pool.lend().minimum() as usize
+        self.unit as usize
     }
 
     fn layers(&self) -> Vec<Layer> {
@@ -192,7 +195,7 @@ impl Image for NbdImage {
                 ("TLS", yes_or_no(connection.handle().has_tls())),
                 ("block status", yes_or_no(self.has_status)),
                 ("several connections", yes_or_no(connection.handle().can_multi_conn())),
-                ("smallest request", connection.minimum().to_string()),
+                ("smallest request", self.unit.to_string()),
             ],
             ..Layer::default()
         }]

@@ -22,7 +22,8 @@ use crate::render::Output;
 pub(crate) enum ImageCommand {
     /// Print the block hash of disk images
     #[command(
-        long_about = "Print the block hash of disk images: raw files, block devices and pipes.\n\n\
+        long_about = "Print the block hash of disk images: raw files, qcow2 and the other formats that \
+            QEMU knows, block devices, pipes, and NBD exports by their address (nbd://HOST/EXPORT).\n\n\
             The value is that of what a guest sees: the same whether the image is sparse or full, a file, \
             a device or a pipe. It depends on the digest and the block size and on nothing else. Holes \
             are not read. It is not the digest of the file, which sha256sum prints.",
