@@ -21,6 +21,9 @@ use crate::{Entry, Error, Hashed, Job, Kind, Operation, Plan};
 /// How many lines are looked at to find those of the same file.
 const AHEAD: usize = 4096;
 
+/// The most answers that wait for an earlier one before that one is waited for.
+const MOST_WAITING: usize = 1 << 17;
+
 /// The most different sets of digests that are computed apart. Beyond, all digests are computed.
 const MOST_SETS: usize = 32;
 
@@ -117,8 +120,8 @@ pub fn check(
         ended: false,
     };
     loop {
-        feed.fresh = false;
         feed.fill();
+        feed.fresh = false;
         let sets = feed.sets.iter().map(|set| feed.digests(set)).collect();
         let plan = Plan { sets, ..plan.clone() };
         let names = feed.sets.clone();
@@ -280,7 +283,8 @@ impl Iterator for Feed<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if self.groups.is_empty() {
-                if self.ended || self.fresh {
+                // What waits for a file that takes long is not let grow without bound.
+                if self.ended || self.fresh || lock(self.answers).slots.len() > MOST_WAITING {
                     return None;
                 }
                 self.fill();

@@ -364,8 +364,6 @@ struct Compared<'a> {
 
 impl<'a> Record<'a> {
     fn new(list: Option<&OsStr>, name: &[u8], status: &'a str) -> Record<'a> {
-        let hexadecimal =
-            |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         Record {
             list: list.map(|list| list.to_string_lossy().into_owned()),
             line: None,
@@ -376,6 +374,13 @@ impl<'a> Record<'a> {
             error: None,
         }
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn digests<'a>(listed: &'a Listed, outcome: &Outcome) -> Vec<Compared<'a>> {

@@ -1,0 +1,50 @@
+//! Lists of checksums, indexes of chkbit: no bytes make a reader fail, hang or give a name that no file
+//! can have; what is read can be written and read again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use verisum_digest::Digest;
+use verisum_tree::store::manifest::{Chkbit, Dialect, Format, Item, Line, Options, Reader, Writer};
+
+/// Manifests' names, which tell digests and formats.
+const NAMES: [&str; 5] = ["list", "x.sfv", "B3SUMS", "manifest-sha512.txt", "list.xxh3"];
+
+fuzz_target!(|data: &[u8]| {
+    let [choice, text @ ..] = data else { return };
+    let options = Options {
+        algorithm: (choice & 1 == 1).then_some("md5".into()),
+        dialect: [Dialect::Any, Dialect::Any, Dialect::Coreutils, Dialect::Bag][usize::from(choice >> 1 & 3)],
+        zero: choice >> 3 & 1 == 1,
+        name: NAMES[usize::from(choice >> 4) % NAMES.len()].into(),
+    };
+    if let Ok(mut reader) = Reader::new(text, &options) {
+        while let Ok(Some(line)) = reader.line() {
+            let Line::File(listed) = line else { continue };
+            assert!(!listed.name.contains(&0));
+            assert!(reader.number() <= text.len() as u64 + 1);
+            again(&listed.name);
+        }
+    }
+    if let Ok(index) = Chkbit::read(text) {
+        assert!(index.files.iter().all(|file| !file.name.is_empty() && !file.name.contains(&b'/')));
+    }
+});
+
+/// Writes a name in the formats for any, and reads it.
+fn again(name: &[u8]) {
+    let digests = [Digest::find("crc32").expect("it is in the table")];
+    let outputs = [digests[0].hash(name).expect("it cannot fail")];
+    for format in [Format::Gnu, Format::Bsd, Format::Json] {
+        let writer = Writer::new(format, &digests).expect("it has a place for every digest");
+        let mut list = Vec::new();
+        let item = Item { name, size: 1, modified: None, mode: None, digests: &outputs };
+        writer.item(&mut list, &item).expect("it holds every name");
+        let mut reader = Reader::new(&list[..], &Options::default()).expect("it is one of ours");
+        // An empty name is one of nobody's files, and some readers say so.
+        match reader.line().expect("it is in memory") {
+            Some(Line::File(listed)) => assert_eq!(listed.name, name),
+            other => assert!(name.is_empty(), "{other:?}"),
+        }
+    }
+}
