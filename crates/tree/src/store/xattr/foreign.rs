@@ -170,3 +170,74 @@ fn output(bytes: &[u8]) -> Output {
     output.as_mut_bytes().copy_from_slice(bytes);
     output
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Standing};
+    use proptest::prelude::*;
+
+    const TIME: Timestamp = Timestamp { seconds: 1_600_000_000, nanoseconds: 123_456_789 };
+    const STAT: Stat = Stat {
+        kind: Kind::File,
+        device: 1,
+        inode: 1,
+        links: 1,
+        size: 3,
+        stored: 0,
+        modified: TIME,
+        changed: TIME,
+    };
+
+    fn record(name: &str, value: &[u8]) -> Result<Record, Defect> {
+        parse(name, value, Some(b"1600000000.123456789"), &STAT).unwrap().record
+    }
+
+    #[test]
+    fn each_tool_is_understood() {
+        let md5 = "ab".repeat(16);
+        let raw = [&[7; 32][..], b"1600000000.123456789"].concat();
+        let mut xrootd = [0; 96];
+        xrootd[..7].copy_from_slice(b"adler32");
+        xrootd[16..24].copy_from_slice(&1_600_000_000_i64.to_be_bytes());
+        xrootd[31] = 4;
+        xrootd[32..36].copy_from_slice(&[1, 2, 3, 4]);
+        let table: [(&str, &[u8], Standing); 7] = [
+            ("user.checksum.md5", md5.as_bytes(), Standing::Unknown),
+            ("user.shatag.md5", md5.as_bytes(), Standing::Current),
+            ("user.hash", &raw, Standing::Current),
+            ("user.hashrat:md5", &format!("1600000001:3:{md5}\0").into_bytes(), Standing::Current),
+            ("user.hashrat:md5", &format!("1600000000:3:{md5}\0").into_bytes(), Standing::Outdated),
+            ("user.crc64", &0x0102_0304_0506_0708_u64.to_ne_bytes(), Standing::Unknown),
+            ("user.XrdCks.adler32", &xrootd, Standing::Current),
+        ];
+        for (name, value, standing) in table {
+            let record = record(name, value).unwrap_or_else(|defect| panic!("{name}: {defect}"));
+            assert_eq!(record.standing(&STAT), standing, "{name}");
+            assert_eq!(record.verified, None);
+        }
+        assert_eq!(record("user.crc64", &table[5].1).unwrap().digest.to_string(), "0102030405060708");
+        assert_eq!(record("user.XrdCks.adler32", &xrootd).unwrap().digest.to_string(), "01020304");
+        xrootd[31] = 5;
+        assert_eq!(record("user.XrdCks.adler32", &xrootd), Err(Defect::Damaged));
+        assert_eq!(record("user.hashrat:md5", format!("x:3:{md5}").as_bytes()), Err(Defect::Damaged));
+        // Of digests that are not known here, and of no digest at all.
+        for name in ["user.XrdCks.crc32", "user.shatag.ts", "user.checksum.", "user.checksum.null", "user.verisum"] {
+            assert!(parse(name, b"", None, &STAT).is_none(), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(value in prop::collection::vec(any::<u8>(), 0..120), text in "[0-9.:a-f]{0,80}") {
+            for name in [
+                "user.checksum.crc32", "user.shatag.md5", "user.hash", "user.hashrat:crc32", "user.crc64",
+                "user.XrdCks.adler32",
+            ] {
+                for value in [&value[..], text.as_bytes()] {
+                    let _ = parse(name, value, Some(value), &STAT);
+                }
+            }
+        }
+    }
+}
