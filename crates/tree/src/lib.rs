@@ -26,7 +26,6 @@ pub use engine::{Content, Hashed, Job, Plan, hash};
 pub use error::{Error, Operation};
 pub use exclude::{BadPattern, Excludes};
 pub use record::{Record, RecordedTime, Standing};
-pub use reread::reread;
 pub use stat::{Kind, Stat, Timestamp};
 pub use system::{go_to_background, is_rotating};
 pub use verdict::{Class, Comparison, Evidence, SecondRead, Verdict};

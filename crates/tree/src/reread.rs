@@ -1,74 +1,106 @@
-//! The second read, before anybody is told that data went bad.
+//! Reading a file again, past the page cache: what is in memory may be what is wrong.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
 
-use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
-use crate::SecondRead;
+use crate::Stat;
 
-/// Bytes a read, a multiple of any device's alignment.
+/// Bytes of one read.
 const PIECE: usize = 1 << 20;
 
-/// The alignment in memory that direct reads want at most, in bytes.
+/// Enough for any sector.
 const ALIGNMENT: usize = 4096;
 
-/// Reads an open file once more, from the storage where the system lets it, and compares the digest with
-/// that of the first read. The page cache is bypassed by `O_DIRECT`; where a file system has no such
-/// thing, the file's pages are dropped from the cache before they are read.
-pub fn reread(file: &File, digest: &Digest, first: &Output) -> SecondRead {
-    let second = match directly(file, digest) {
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-            // Only pages that are on the storage already are dropped.
-            let _ = rustix::fs::fdatasync(file);
-            let _ = fadvise(file, 0, None, Advice::DontNeed);
-            read(file, digest)
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC`: files that are nowhere but in the cache.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// How a second read was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bypass {
+    /// By direct I/O, past the page cache.
+    Direct,
+    /// After the system was asked to drop the file from the page cache.
+    Dropped,
+    /// Through the page cache: the file system has no other place.
+    No,
+}
+
+impl Bypass {
+    /// The words used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bypass::Direct => "direct",
+            Bypass::Dropped => "cache-dropped",
+            Bypass::No => "cached",
         }
-        outcome => outcome,
-    };
-    match second {
-        Ok(second) if second == *first => SecondRead::Same,
-        Ok(_) => SecondRead::Different,
-        Err(_) => SecondRead::Failed,
     }
 }
 
-/// Fails with `EINVAL` where there are no direct reads.
-fn directly(file: &File, digest: &Digest) -> io::Result<Output> {
-    let flags = fcntl_getfl(file)?;
-    fcntl_setfl(file, flags | OFlags::DIRECT)?;
-    let outcome = read(file, digest);
-    fcntl_setfl(file, flags)?;
-    outcome
+/// A whole read of an open file.
+#[derive(Debug)]
+pub(crate) struct Reread {
+    pub digest: Output,
+    pub before: Stat,
+    pub after: Stat,
+    pub bypass: Bypass,
 }
 
-fn read(file: &File, digest: &Digest) -> io::Result<Output> {
-    let mut stream = digest.stream().map_err(io::Error::other)?;
-    let mut buffer = vec![0; PIECE + ALIGNMENT];
-    let start = buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-    let piece = &mut buffer[start..start + PIECE];
+/// Why a file could not be read again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    #[error(transparent)]
+    System(#[from] Errno),
+    #[error(transparent)]
+    Digest(#[from] verisum_digest::Error),
+}
+
+/// Reads all of an open file, from the storage if that can be done.
+pub(crate) fn past_the_cache(file: &File, digest: &Digest) -> Result<Reread, Failed> {
+    let magic = rustix::fs::fstatfs(file).map(|fs| fs.f_type as u64).unwrap_or_default();
+    if IN_MEMORY.contains(&magic) {
+        return whole(file, digest, Bypass::No);
+    }
+    // What is dirty is written, or it could not be dropped.
+    let _ = rustix::fs::fdatasync(file);
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::DIRECT;
+    let own_name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    if let Ok(direct) = rustix::fs::open(own_name, flags, Mode::empty()) {
+        match whole(&File::from(direct), digest, Bypass::Direct) {
+            Err(Failed::System(Errno::INVAL | Errno::OPNOTSUPP)) => {}
+            done => return done,
+        }
+    }
+    whole(file, digest, Bypass::Dropped)
+}
+
+/// Reads all of an open file, as it comes.
+pub(crate) fn whole(file: &File, digest: &Digest, bypass: Bypass) -> Result<Reread, Failed> {
+    let before = Stat::of(file)?;
+    let mut room = vec![0; PIECE + ALIGNMENT];
+    let start = room.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+    let piece = &mut room[start..start + PIECE];
+    let mut stream = digest.stream()?;
     let mut offset = 0;
     loop {
-        match file.read_at(piece, offset) {
-            Ok(0) => break,
-            Ok(count) => {
-                stream.update(&piece[..count]).map_err(io::Error::other)?;
-                offset += count as u64;
-                // Direct reads are short at the end only, and refuse to go on from there.
-                if count % ALIGNMENT != 0 && offset >= file.metadata()?.len() {
-                    break;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        let count = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *piece, offset))?;
+        if count == 0 {
+            break;
+        }
+        stream.update(&piece[..count])?;
+        offset += count as u64;
+        // A short direct read is the end; the next would not be aligned.
+        if bypass == Bypass::Direct && count < PIECE && offset >= before.size {
+            break;
         }
     }
     let mut output = Output::zeroed(digest.len());
-    stream.finish(output.as_mut_bytes()).map_err(io::Error::other)?;
-    Ok(output)
+    stream.finish(output.as_mut_bytes())?;
+    Ok(Reread { digest: output, before, after: Stat::of(file)?, bypass })
 }
 
 #[cfg(test)]
@@ -87,11 +119,9 @@ mod tests {
                 let path = folder.join("file");
                 let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
                 std::fs::write(&path, &bytes).unwrap();
-                let file = File::open(&path).unwrap();
-                let first = digest.hash(&bytes).unwrap();
-                assert_eq!(reread(&file, &digest, &first), SecondRead::Same, "{len} {}", folder.display());
-                let other = Output::zeroed(32);
-                assert_eq!(reread(&file, &digest, &other), SecondRead::Different);
+                let again = past_the_cache(&File::open(&path).unwrap(), &digest).unwrap();
+                assert_eq!(again.digest, digest.hash(&bytes).unwrap(), "{len} {}", folder.display());
+                assert!(again.before.is_same_state(&again.after));
             }
         }
     }

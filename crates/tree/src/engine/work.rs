@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use verisum_digest::{Batch, Digest, Output};
@@ -322,7 +321,8 @@ impl<'a, T: Send> Engine<'a, T> {
     }
 
     /// Opens a file and finds out whether it is one. `None` if there is nothing more to do for the job now.
-    fn open(&self, job: Numbered<T>, worker: &mut Worker) -> Option<Opened<T>> {
+    fn open(&self, mut job: Numbered<T>, worker: &mut Worker) -> Option<Opened<T>> {
+        let held = job.job.entry.take_held();
         let entry = &job.job.entry;
         if self.plan.stop.is_due() {
             let error = Error::Stopped { path: entry.path() };
@@ -333,13 +333,7 @@ impl<'a, T: Send> Engine<'a, T> {
             let error = not_a_file(entry.path());
             return self.report(job, Err(error), worker);
         }
-        let quietly = self.no_access_time.load(Ordering::Relaxed);
-        let mut file =
-            entry.open_with(OFlags::NONBLOCK | if quietly { OFlags::NOATIME } else { OFlags::empty() });
-        if quietly && matches!(file, Err(Errno::PERM)) {
-            self.no_access_time.store(false, Ordering::Relaxed);
-            file = entry.open_with(OFlags::NONBLOCK);
-        }
+        let file = held.map_or_else(|| entry.open_quietly(&self.no_access_time), Ok);
         let opened = file
             .map_err(|e| (Operation::Open, e))
             .and_then(|file| Stat::of(&file).map(|stat| (file, stat)).map_err(|e| (Operation::Stat, e)));

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::Digest;
 
-use super::reread::{self, Bypass};
 use super::writer::seen;
 use super::{Error, digest_failed};
 use crate::Entry;
+use crate::reread::{self, Bypass};
 use crate::store::catalog::{Catalog, Change, Record, Root, Seen, State};
 
 /// How many files in trouble are looked at at once.

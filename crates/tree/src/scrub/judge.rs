@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
 use super::Tally;
-use super::reread::{self, Bypass, Failed};
 use super::writer::{Judged, Message};
+use crate::reread::{self, Bypass, Failed};
 use crate::store::catalog::{Change, Finding, Record, Seen, State, Trouble};
 use crate::{Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Stat, Verdict};
 

@@ -16,7 +16,6 @@ mod guard;
 mod jobs;
 mod judge;
 mod merge;
-mod reread;
 mod writer;
 
 use std::collections::HashMap;
@@ -31,9 +30,9 @@ use verisum_digest::Digest;
 use crate::store::catalog::{self, Catalog, Run, Seen};
 use crate::{Plan, Verdict, hash};
 
+pub use crate::reread::Bypass;
 pub use accept::{Accepted, accept};
 pub use forecast::Forecast;
-pub use reread::Bypass;
 
 /// How to scrub.
 #[derive(Clone, Debug)]

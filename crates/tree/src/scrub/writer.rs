@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::reread::Bypass;
 use super::{Error, Options, Report, Scope, Summary};
 use crate::Verdict;
+use crate::reread::Bypass;
 use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, State};
 
 /// How long a result waits to be kept.

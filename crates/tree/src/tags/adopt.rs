@@ -115,7 +115,8 @@ fn next_wanted(session: &Session, entries: Entries, sets: &DigestSets) -> Option
             continue;
         }
         let Some(set) = session.set_of(&opened.entry, sets, record.algorithm) else { continue };
-        let Opened { entry, stat, .. } = opened;
+        let Opened { mut entry, file, stat, .. } = opened;
+        entry.hold(file);
         return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
 }

@@ -38,19 +38,20 @@ pub(super) fn next_entry(session: &Session, entries: Entries) -> Option<Entry> {
 /// Opens a file, if it is one that was not met by another name, and reads its tags of a family. What
 /// fails is reported.
 pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<Opened> {
-    let file = match entry.open() {
-        Ok(file) => file,
-        Err(error) => {
-            match error.errno() {
-                // Gone since its directory was listed.
-                Some(Errno::NOENT) => session.plain(&entry, Outcome::Judged(Verdict::Missing)),
-                _ => session.unreadable(&entry, &error),
-            }
-            return None;
-        }
-    };
     let failed = |operation, errno| {
         session.unreadable(&entry, &Error::io(&entry.path(), operation, errno));
+    };
+    let file = match entry.open_quietly(&session.quietly) {
+        Ok(file) => File::from(file),
+        // Gone since its directory was listed.
+        Err(Errno::NOENT) => {
+            session.plain(&entry, Outcome::Judged(Verdict::Missing));
+            return None;
+        }
+        Err(errno) => {
+            failed(Operation::Open, errno);
+            return None;
+        }
     };
     let stat = match Stat::of(&file) {
         Ok(stat) => stat,

@@ -104,7 +104,7 @@ impl Run<'_> {
                 self.session.unreadable(&opened.entry, &error);
                 continue;
             }
-            let entry = opened.entry;
+            let mut entry = opened.entry;
             let record = |slot: &Slot| opened.found.iter().find(|found| slot.is(found));
             let (old, new) = (record(&self.from), record(&self.to));
             let (Some(Ok(old)), new) = (old, new.and_then(|new| new.as_ref().ok())) else {
@@ -124,6 +124,7 @@ impl Run<'_> {
                 self.drop_old(entry, opened.stat, opened.file);
                 continue;
             }
+            entry.hold(opened.file);
             let (modified, token) = (opened.stat.modified, Both { old: *old, new: new.copied() });
             return Some(Wanted { entry, set: 0, modified, token });
         }

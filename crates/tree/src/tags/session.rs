@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
@@ -9,8 +10,9 @@ use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
 
 use super::finding::Counters;
 use super::{Counts, Finding, Options, Outcome, Report};
+use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family};
-use crate::{Content, Entry, Error, Evidence, Operation, Plan, Record, SecondRead, Stat, Verdict, reread};
+use crate::{Content, Entry, Error, Evidence, Operation, Plan, Record, SecondRead, Stat, Verdict};
 
 /// One run.
 pub(super) struct Session<'a> {
@@ -21,12 +23,14 @@ pub(super) struct Session<'a> {
     refusing: Mutex<HashSet<u64>>,
     /// Files with several names that were seen.
     linked: Mutex<HashSet<(u64, u64)>>,
+    /// Whether files can be opened without moving the time of their last access.
+    pub(super) quietly: AtomicBool,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(options: &'a Options, report: Report<'a>) -> Session<'a> {
         let (counters, refusing, linked) = Default::default();
-        Session { options, report, counters, refusing, linked }
+        Session { options, report, counters, refusing, linked, quietly: AtomicBool::new(true) }
     }
 
     /// What came of all files so far.
@@ -120,8 +124,14 @@ impl<'a> Session<'a> {
     pub(super) fn judge(&self, content: &Content, record: &Record, computed: &Output) -> Verdict {
         let mut comparison = record.compare(&content.after, computed, SecondRead::NotMade);
         if comparison.needs_second_read() {
-            comparison.second = match Digest::of(record.algorithm, &self.options.policy) {
-                Ok(digest) => reread(&content.file, &digest, computed),
+            let digest = Digest::of(record.algorithm, &self.options.policy);
+            comparison.second = match digest.map(|digest| past_the_cache(&content.file, &digest)) {
+                Ok(Ok(again)) if !again.after.is_same_state(&content.after) => {
+                    return Evidence::Unsettled.verdict();
+                }
+                Ok(Ok(again)) if again.digest == *computed => SecondRead::Same,
+                Ok(Ok(_)) => SecondRead::Different,
+                Ok(Err(_)) => SecondRead::Failed,
                 Err(_) => SecondRead::NotMade,
             };
         }

@@ -48,7 +48,7 @@ fn next_wanted(
     loop {
         let entry = next_entry(session, entries)?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
-        let (entry, stat) = (opened.entry, opened.stat);
+        let (mut entry, stat) = (opened.entry, opened.stat);
         // Of plain tags a file may have several; each stands for itself.
         let mut found = opened.found.into_iter().filter(|found| match found {
             Ok(record) => session.family() != Family::Plain || record.algorithm.id == tagging.algorithm.id,
@@ -78,6 +78,7 @@ fn next_wanted(
         }
         let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
         let Some(set) = session.set_of(&entry, sets, algorithm) else { continue };
+        entry.hold(opened.file);
         return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::files::{next_entry, open};
+use super::files::{Opened, next_entry, open};
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
@@ -53,10 +53,14 @@ fn next_wanted(
         if opened.found.is_empty() {
             session.plain(&opened.entry, Outcome::Judged(Verdict::New));
         }
-        for found in opened.found {
+        let Opened { mut entry, file, stat, found } = opened;
+        if found.len() == 1 {
+            entry.hold(file);
+        }
+        for found in found {
             match found {
-                Ok(record) => waiting.push_back((opened.entry.clone(), opened.stat.modified, record)),
-                Err(defect) => session.defective(&opened.entry, defect),
+                Ok(record) => waiting.push_back((entry.split(), stat.modified, record)),
+                Err(defect) => session.defective(&entry, defect),
             }
         }
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -107,6 +108,8 @@ pub struct Entry {
     inode: u64,
     /// Whether a link of this name stands for what it leads to.
     follow: bool,
+    /// The file, if somebody who looked at it has left it open for whoever reads it.
+    held: Option<Arc<OwnedFd>>,
 }
 
 impl Entry {
@@ -116,7 +119,24 @@ impl Entry {
         (kind, inode): (Kind, u64),
         follow: bool,
     ) -> Entry {
-        Entry { directory: directory.clone(), name, kind, inode, follow }
+        Entry { directory: directory.clone(), name, kind, inode, follow, held: None }
+    }
+
+    /// Leaves its open file to whoever reads it next, which spares opening it twice. It is closed with the
+    /// entry: only entries that are soon read may be given one.
+    pub(crate) fn hold(&mut self, file: File) {
+        self.held = Some(Arc::new(file.into()));
+    }
+
+    /// A copy, to which the file that was left open goes.
+    pub(crate) fn split(&mut self) -> Entry {
+        let held = self.held.take();
+        Entry { held, ..self.clone() }
+    }
+
+    /// Takes the file that was left open, if there is one that no copy of the entry shares.
+    pub(crate) fn take_held(&mut self) -> Option<OwnedFd> {
+        self.held.take().and_then(Arc::into_inner)
     }
 
     /// The entry of a path that a user gave. If it is a link, it is the link.
@@ -132,7 +152,7 @@ impl Entry {
     fn of_path(path: &Path, follow: bool) -> Result<Entry, Error> {
         let (directory, name) = within_limits(path).map_err(|e| Error::io(path, Operation::Stat, e))?;
         let directory = Arc::new(directory);
-        let mut entry = Entry { directory, name, kind: Kind::Special, inode: 0, follow };
+        let mut entry = Entry { directory, name, kind: Kind::Special, inode: 0, follow, held: None };
         let stat = entry.stat()?;
         (entry.kind, entry.inode) = (stat.kind, stat.inode);
         Ok(entry)
@@ -184,6 +204,18 @@ impl Entry {
     /// Opens it for reading; a link is refused unless it was followed, a pipe is not waited for.
     pub fn open(&self) -> Result<File, Error> {
         self.open_with(OFlags::NONBLOCK).map(File::from).map_err(|e| self.failed(Operation::Open, e))
+    }
+
+    /// Opens it without moving the time of its last access, where the system lets us: only the owner may
+    /// ask for that. `quietly` says whether that is worth trying, and is unset where it is not.
+    pub(crate) fn open_quietly(&self, quietly: &AtomicBool) -> Result<OwnedFd, Errno> {
+        if quietly.load(Ordering::Relaxed) {
+            match self.open_with(OFlags::NONBLOCK | OFlags::NOATIME) {
+                Err(Errno::PERM) => quietly.store(false, Ordering::Relaxed),
+                opened => return opened,
+            }
+        }
+        self.open_with(OFlags::NONBLOCK)
     }
 
     pub(crate) fn open_with(&self, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -216,13 +216,15 @@ mod tests {
             assert_eq!(record.standing(&STAT), standing, "{name}");
             assert_eq!(record.verified, None);
         }
-        assert_eq!(record("user.crc64", &table[5].1).unwrap().digest.to_string(), "0102030405060708");
+        assert_eq!(record("user.crc64", table[5].1).unwrap().digest.to_string(), "0102030405060708");
         assert_eq!(record("user.XrdCks.adler32", &xrootd).unwrap().digest.to_string(), "01020304");
         xrootd[31] = 5;
         assert_eq!(record("user.XrdCks.adler32", &xrootd), Err(Defect::Damaged));
         assert_eq!(record("user.hashrat:md5", format!("x:3:{md5}").as_bytes()), Err(Defect::Damaged));
         // Of digests that are not known here, and of no digest at all.
-        for name in ["user.XrdCks.crc32", "user.shatag.ts", "user.checksum.", "user.checksum.null", "user.verisum"] {
+        for name in
+            ["user.XrdCks.crc32", "user.shatag.ts", "user.checksum.", "user.checksum.null", "user.verisum"]
+        {
             assert!(parse(name, b"", None, &STAT).is_none(), "{name}");
         }
     }
