@@ -69,7 +69,7 @@ fn a_read_only_file_system_is_one_line() {
     assert_eq!((ended.code, ended.out()), (Some(3), ""));
     let (before, after) = ended.stderr.split_once(": set attribute: Read-only file system").unwrap();
     assert!(!before.contains('\n'), "{}", ended.stderr);
-    assert!(after.starts_with(" (as for all files of this file system)\n"), "{}", ended.stderr);
+    assert!(after.starts_with(" (as for all files of this file system; `verisum scrub`"), "{}", ended.stderr);
     assert!(after.contains("3 files: 1 current, 2 not-written"), "{}", ended.stderr);
     // What is there can be verified.
     assert_eq!(verisum(["verify".as_ref(), "-q".as_ref(), mount.path().as_os_str()]).code, Some(0));

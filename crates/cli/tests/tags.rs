@@ -395,6 +395,40 @@ fn adopted_is_not_verified() {
 }
 
 #[test]
+fn lists_are_adopted() {
+    let folder = tree();
+    let list = folder.path().join("sums");
+    // printf 'one\n' | md5sum; of b a wrong one.
+    let md5 = "5bbf5a52328e7439ae6e719dfe712200";
+    fs::write(&list, format!("{md5}  a\n{md5}  ./b\n{md5}  gone\n")).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let adopt = |extra: &[&str]| {
+        let ended = verisum([&["adopt"], extra, &["--from", list.to_str().unwrap(), path]].concat());
+        (ended.code, ended.out().replace(&format!("{path}/"), ""), ended.stderr)
+    };
+    let (code, out, stderr) = adopt(&["--verify"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(out.starts_with("b: suspicious: md5 is d41d8cd9") && out.lines().count() == 1, "{out}");
+    assert!(stderr.contains("gone: stat: No such file or directory"), "{stderr}");
+    assert!(stderr.contains("3 files: 1 adopted, 1 unverifiable, 1 suspicious"), "{stderr}");
+    assert_eq!(attribute(&folder.path().join("b"), "user.verisum"), None);
+    assert_eq!(attribute(&folder.path().join("a"), "user.verisum").unwrap()[1], 4);
+    assert!(adopt(&[]).2.contains("3 files: 1 adopted, 1 current, 1 unverifiable"));
+    // What was adopted unverified is wrong, and seen.
+    assert_eq!(outcomes(&["verify"], folder.path()), (Some(1), vec!["b: suspicious".to_string()]));
+
+    let modified = fs::metadata(folder.path().join("sub/c")).unwrap().mtime() * 1000;
+    let idx = format!(r#"{{"c":{{"mod":{modified},"a":"md5","h":"{}","s":6}}}}"#, "0".repeat(32));
+    fs::write(folder.path().join("sub/.chkbit"), format!(r#"{{"v":2,"idx":{idx},"idx_hash":""}}"#)).unwrap();
+    let ended = verisum(["adopt", "--indexes", path]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the index does not have the checksum that it claims"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 file: 1 adopted"), "{}", ended.stderr);
+    verisum(["adopt", "--from", "sums", path, path])
+        .failed(2, "verisum: --from takes one DIR, that of the names in the list");
+}
+
+#[test]
 fn files_that_change_while_they_are_read_get_no_tag() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");

@@ -1,11 +1,13 @@
 //! Taking over what other tools recorded.
 
+use std::path::PathBuf;
+
 use super::files::{Opened, each, next_entry, open};
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
-use crate::store::xattr::{Foreign, foreign};
-use crate::{Error, Operation, Record, RecordedTime, Standing, Stat, Verdict};
+use crate::store::xattr::{Stored, foreign};
+use crate::{Entry, Error, Kind, Operation, Record, RecordedTime, Standing, Stat, Verdict};
 
 /// What `adopt` may do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,18 +24,59 @@ pub struct AdoptOptions {
 /// own tag is replaced only where it is out of date and the other tool's is not.
 pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report: Report) -> Counts {
     let session = Session::new(options, report);
-    if !adopting.verify {
-        each(&session, entries, &|opened| {
-            if let Some(record) = candidate(&session, &opened) {
-                let Opened { entry, file, stat, .. } = &opened;
-                session.store(entry, file, stat, &record, Outcome::Adopted);
-            }
-        });
-        return session.counts();
+    match adopting.verify {
+        true => verified(&session, &mut || Some((next_entry(&session, entries)?, None))),
+        false => each(&session, entries, &|opened| unverified(&session, &opened, None)),
     }
+    session.counts()
+}
+
+/// Does the same with what lists of other tools say of files: a path that the system can open, and what is
+/// recorded of it. Files that are not there are counted as missing.
+pub fn adopt_listed(
+    listed: &mut (dyn Iterator<Item = (PathBuf, Record)> + Send),
+    options: &Options,
+    adopting: AdoptOptions,
+    report: Report,
+) -> Counts {
+    let session = Session::new(options, report);
+    let mut next = || {
+        loop {
+            let (path, record) = listed.next()?;
+            match Entry::named(&path) {
+                Ok(entry) if entry.kind() == Kind::File => return Some((entry, Some(record))),
+                Ok(_) => session.unwalkable(&Error::NotAFile { path }),
+                Err(error) => session.unwalkable(&error),
+            }
+        }
+    };
+    match adopting.verify {
+        true => verified(&session, &mut next),
+        false => {
+            while let Some((entry, record)) = next() {
+                if let Some(opened) = open(&session, entry, session.family()) {
+                    unverified(&session, &opened, record);
+                }
+            }
+        }
+    }
+    session.counts()
+}
+
+/// Gives a file, with what a list records of it, if it comes from one.
+type Next<'a> = &'a mut (dyn FnMut() -> Option<(Entry, Option<Record>)> + Send);
+
+fn unverified(session: &Session, opened: &Opened, listed: Option<Record>) {
+    if let Some(record) = candidate(session, opened, listed) {
+        let Opened { entry, file, stat, .. } = opened;
+        session.store(entry, file, stat, &record, Outcome::Adopted);
+    }
+}
+
+fn verified(session: &Session, next: Next) {
     let (plan, sets) = session.plan_by_digest();
-    let mut wanted = std::iter::from_fn(|| next_wanted(&session, entries, &sets));
-    read(&session, &plan, &mut wanted, &|entry, record, content| {
+    let mut wanted = std::iter::from_fn(|| next_wanted(session, next, &sets));
+    read(session, &plan, &mut wanted, &|entry, record, content| {
         let computed = content.digests[0];
         match session.judge(&content, &record, &computed) {
             Verdict::Ok | Verdict::Touched => {
@@ -43,11 +86,10 @@ pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report
             verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
         }
     });
-    session.counts()
 }
 
 /// What is to be adopted of a file; why not is reported.
-fn candidate(session: &Session, opened: &Opened) -> Option<Record> {
+fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Option<Record> {
     let Opened { entry, file, stat, found } = opened;
     let own = match found.first() {
         Some(Err(defect)) => {
@@ -61,17 +103,20 @@ fn candidate(session: &Session, opened: &Opened) -> Option<Record> {
         session.plain(entry, Outcome::Current);
         return None;
     }
-    let others = match foreign(file, stat) {
-        Ok(others) => others,
-        Err(errno) => {
-            session.unreadable(entry, &Error::io(&entry.path(), Operation::GetAttribute, errno));
-            return None;
-        }
+    let others = match listed {
+        Some(record) => vec![Ok(record)],
+        None => match foreign(file, stat) {
+            Ok(others) => others.into_iter().map(|other| other.record).collect(),
+            Err(errno) => {
+                session.unreadable(entry, &Error::io(&entry.path(), Operation::GetAttribute, errno));
+                return None;
+            }
+        },
     };
     let Some(best) = best(&others, stat) else {
         match (own, others.first()) {
             (Some(_), _) => session.plain(entry, Outcome::Current),
-            (None, Some(Foreign { record: Err(defect), .. })) => session.defective(entry, *defect),
+            (None, Some(Err(defect))) => session.defective(entry, *defect),
             (None, _) => session.plain(entry, Outcome::Judged(Verdict::New)),
         }
         return None;
@@ -84,14 +129,14 @@ fn candidate(session: &Session, opened: &Opened) -> Option<Record> {
 }
 
 /// The record that says most about the file as it is, in the terms of our own.
-fn best(others: &[Foreign], stat: &Stat) -> Option<Record> {
+fn best(others: &[Stored], stat: &Stat) -> Option<Record> {
     let rank = |record: &Record| match record.standing(stat) {
         Standing::Current => 3,
         Standing::Unknown => 2,
         Standing::Resized => 1,
         Standing::Outdated => 0,
     };
-    let records = others.iter().filter_map(|other| other.record.ok());
+    let records = others.iter().filter_map(|other| other.ok());
     let best = records.max_by_key(|record| (rank(record), record.algorithm.bits))?;
     Some(match best.standing(stat) {
         // As exact as the file system has it, and with the length that belongs to that time.
@@ -106,11 +151,11 @@ fn best(others: &[Foreign], stat: &Stat) -> Option<Record> {
 }
 
 /// The next file to read, with what is to be adopted of it.
-fn next_wanted(session: &Session, entries: Entries, sets: &DigestSets) -> Option<Wanted<Record>> {
+fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wanted<Record>> {
     loop {
-        let entry = next_entry(session, entries)?;
+        let (entry, listed) = next()?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
-        let Some(record) = candidate(session, &opened) else { continue };
+        let Some(record) = candidate(session, &opened, listed) else { continue };
         if session.is_refused(&opened.stat) {
             continue;
         }

@@ -22,7 +22,7 @@ use verisum_digest::Policy;
 use crate::store::xattr::Family;
 use crate::{Entry, Error, Plan};
 
-pub use adopt::{AdoptOptions, adopt};
+pub use adopt::{AdoptOptions, adopt, adopt_listed};
 pub use finding::{Counts, Finding, Outcome};
 pub use retag::{Slot, retag};
 pub use status::{Status, has_tags, status};

@@ -1,8 +1,11 @@
 //! `verisum adopt`.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
 use verisum_tree::tags::{self, AdoptOptions};
 
+use super::lists;
 use super::options::{Family, TreeArgs};
 use super::report::Reporter;
 use crate::exit::Exit;
@@ -16,6 +19,14 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     verify: bool,
 
+    /// Adopt what this list records of files below DIR: a manifest of any format, .chkbit, .bitrot.db
+    #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
+    from: Option<PathBuf>,
+
+    /// Adopt what every .chkbit and .bitrot.db below DIR records
+    #[arg(long, conflicts_with = "from")]
+    indexes: bool,
+
     #[command(flatten)]
     tree: TreeArgs,
 }
@@ -24,7 +35,16 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     let options = arguments.tree.options(Family::Verisum)?;
     let adopting = AdoptOptions { verify: arguments.verify };
     let mut walk = arguments.tree.walk()?;
+    let mut listed = match &arguments.from {
+        Some(list) => Some(lists::list(list, arguments.tree.only()?)?),
+        None if arguments.indexes => Some(Box::new(lists::indexes(arguments.tree.walk()?)) as Box<_>),
+        None => None,
+    };
     let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
-    let counts = tags::adopt(&mut walk, &options, adopting, &|finding| reporter.finding(finding));
+    let report = |finding: &tags::Finding| reporter.finding(finding);
+    let counts = match &mut listed {
+        Some(listed) => tags::adopt_listed(listed, &options, adopting, &report),
+        None => tags::adopt(&mut walk, &options, adopting, &report),
+    };
     reporter.end(&counts)
 }

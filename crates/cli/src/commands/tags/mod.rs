@@ -1,6 +1,7 @@
 //! `verisum tag` and its like: checksums in extended attributes. One module for each verb.
 
 mod adopt;
+mod lists;
 mod options;
 mod report;
 mod retag;
@@ -58,10 +59,11 @@ pub(crate) enum TagsCommand {
     /// Count tagged, outdated and untagged files without reading their data
     #[command(after_help = exit_codes(), after_long_help = with_environment())]
     Status(status::StatusArgs),
-    /// Make tags of the checksums that other tools left in attributes
+    /// Make tags of the checksums that other tools left in attributes or lists
     #[command(
-        long_about = "Make tags of the checksums that other tools left in attributes: plain user.checksum.*, \
-            shatag, cshatag and their forks, hashrat, checkit, XRootD. Theirs stay. Adopted is not verified: \
+        long_about = "Make tags of the checksums that other tools left, in attributes first of all: plain user.checksum.*, \
+            shatag, cshatag and their forks, hashrat, checkit, XRootD. With --from they come from a manifest or an \
+            index, with --indexes from those of chkbit and bitrot in the tree. Theirs stay. Adopted is not verified: \
             the next `verisum verify` compares the files with what was adopted.",
         after_help = exit_codes(),
         after_long_help = with_environment()

@@ -1,6 +1,6 @@
 //! What all verbs of tags take.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -84,6 +84,14 @@ impl TreeArgs {
         let options =
             WalkOptions { one_file_system: self.one_file_system, excludes, ..WalkOptions::default() };
         Ok(Walk::new(self.paths.clone(), options))
+    }
+
+    /// The only folder, where names of a list are to be found.
+    pub(crate) fn only(&self) -> Result<&Path, Failure> {
+        match self.paths.as_slice() {
+            [only] => Ok(only),
+            _ => Err(Failure::Usage("--from takes one DIR, that of the names in the list".to_string())),
+        }
     }
 
     /// How to work on it.

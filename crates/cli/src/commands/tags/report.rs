@@ -51,7 +51,9 @@ impl<'a> Reporter<'a> {
     pub(crate) fn finding(&self, finding: &Finding) {
         if let Some(error) = finding.error {
             let all = match finding.stands_for_all {
-                true => " (as for all files of this file system)",
+                true => {
+                    " (as for all files of this file system; `verisum scrub` keeps records apart from the files)"
+                }
                 false => "",
             };
             render::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
