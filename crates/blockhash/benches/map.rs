@@ -3,14 +3,22 @@
 //! `cargo bench -p verisum-blockhash --bench map`. The maps lie in the temporary folder and in the page
 //! cache. What is compared are maps that are equal, that differ in one block of a thousand sections, and
 //! that differ in every block; `check` also computes the root anew.
+//!
+//! Then an image of 1 GiB in memory: hashed, hashed into a map, hashed and compared with a map, and compared
+//! with another image.
 
 #![allow(missing_docs)]
 
+use std::ops::Range;
 use std::path::Path;
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use verisum_blockhash::{BlockMap, DigestSink, MapWriter, Params, compare_maps};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use verisum_blockhash::{
+    BlockMap, DigestSink, MapComparison, MapWriter, Params, Progress, compare_images, compare_maps,
+    hash_image, hash_image_to,
+};
 use verisum_digest::{Digest, Output, Policy};
+use verisum_image::{Extent, ExtentKind, Image};
 
 const LENGTH: u64 = 1 << 40;
 const BLOCKS: u64 = LENGTH / 65_536;
@@ -64,5 +72,54 @@ fn maps(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, maps);
+/// Data without zeros, which is read as from a page cache.
+struct InMemory(Vec<u8>);
+
+impl Image for InMemory {
+    fn length(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+        out.push(Extent::new(range, ExtentKind::Data));
+        Ok(())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+        buf.copy_from_slice(&self.0[offset as usize..][..buf.len()]);
+        Ok(())
+    }
+}
+
+fn images(criterion: &mut Criterion) {
+    let image = InMemory((0..1_u32 << 30).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8 | 1).collect());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let params = Params::new(Digest::find("sha256").unwrap()).threads(threads).unwrap();
+    let progress = Progress::default();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("map");
+    let write = || {
+        let mut writer = MapWriter::new(std::fs::File::create(&path).unwrap(), &path, &params).unwrap();
+        let root = hash_image_to(&image, &params, &progress, &mut writer).unwrap();
+        writer.finish(image.length(), &root).unwrap();
+    };
+    let mut group = criterion.benchmark_group("images of 1 GiB");
+    group.sample_size(10).throughput(Throughput::Bytes(image.length()));
+    group.bench_function("hash", |bencher| bencher.iter(|| hash_image(&image, &params, &progress).unwrap()));
+    group.bench_function("map", |bencher| bencher.iter(write));
+    group.bench_function("verify", |bencher| {
+        let map = BlockMap::open(&path, &Policy::default()).unwrap();
+        bencher.iter(|| {
+            let mut comparison = MapComparison::new(&map).unwrap();
+            let root = hash_image_to(&image, &params, &progress, &mut comparison).unwrap();
+            assert!(comparison.finish(image.length(), &root).unwrap().is_empty());
+        });
+    });
+    group.bench_function("diff", |bencher| {
+        bencher.iter(|| compare_images(&image, &image, 65_536, threads, &progress).unwrap());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, maps, images);
 criterion_main!(benches);

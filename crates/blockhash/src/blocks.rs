@@ -11,6 +11,7 @@ use crate::{Error, Params};
 const CALL: usize = 64;
 
 /// The digest of a block of zeros, computed when first needed.
+#[derive(Debug)]
 pub(crate) struct ZeroBlock {
     digest: Digest,
     len: usize,

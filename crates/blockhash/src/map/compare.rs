@@ -224,9 +224,10 @@ impl DigestSink for MapComparison<'_> {
             let Some(known) = self.cursor.peek()? else { return Ok(()) };
             let count = match known {
                 Known::Zeros(blocks) => {
+                    let zero = self.map.zero()?;
                     let count = (rest.len() / digest_len).min(blocks.try_into().unwrap_or(usize::MAX));
                     for (i, digest) in rest[..count * digest_len].chunks_exact(digest_len).enumerate() {
-                        if digest != self.map.zero() {
+                        if digest != zero {
                             push_range(&mut self.found, block + i as u64..block + i as u64 + 1);
                         }
                     }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use verisum_digest::{Digest, Output, Policy};
 
@@ -27,7 +28,8 @@ pub struct BlockMap {
     file: File,
     path: PathBuf,
     params: Params,
-    zero: Output,
+    /// Computed when it is needed: a map can claim blocks that take seconds to hash.
+    zero: Arc<ZeroBlock>,
     pub(super) geometry: Geometry,
     trailer: Trailer,
     /// Where in the file the index begins.
@@ -94,7 +96,7 @@ impl BlockMap {
             return Err(corrupt("the length or the name of its digest is another").into());
         }
         let params = Params::new(digest).block_size(header.block_size)?;
-        let zero = *ZeroBlock::new(&params).value()?;
+        let zero = ZeroBlock::new(&params);
         Ok(BlockMap { file, path: path.to_path_buf(), params, zero, geometry, trailer, index })
     }
 
@@ -134,16 +136,15 @@ impl BlockMap {
     }
 
     /// The digest of a full block of zeros.
-    pub(super) fn zero(&self) -> &[u8] {
-        self.zero.as_bytes()
+    pub(super) fn zero(&self) -> Result<&[u8], Error> {
+        Ok(self.zero.value()?.as_bytes())
     }
 
     /// Reads every section and fails unless their digests give the root.
     ///
     /// The time is that of the outer hash: it grows with the length of the image, also of an empty one.
     pub fn check(&self) -> Result<(), Error> {
-        let zero = ZeroBlock::new(&self.params);
-        let mut outer = Outer::new(&self.params, zero)?;
+        let mut outer = Outer::new(&self.params, self.zero.clone())?;
         let mut cursor = Cursor::new(self)?;
         while let Some(known) = cursor.peek()? {
             let blocks = match known {
@@ -195,8 +196,9 @@ impl BlockMap {
                 return Err(corrupt("it is unclear which blocks they belong to").into());
             }
         }
+        let zero = self.zero()?;
         let mut digests = section.bytes[section.digests..].chunks_exact(section.digest_len);
-        if digests.any(|digest| digest == self.zero()) {
+        if digests.any(|digest| digest == zero) {
             return Err(corrupt("one is that of zeros, which are not stored").into());
         }
         Ok(())
