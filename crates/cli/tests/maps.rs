@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Ended, VERISUM, command, image_sum, start, stdin_of, values, verisum, wait_until, with_pipe};
@@ -410,4 +410,38 @@ fn info_tells_what_is_known() {
     let piped = with_pipe(&mut folder.command("info -"), b"x");
     piped.failed(3, "verisum: standard input: info: nothing is known of a pipe before it is read");
     assert_eq!(verisum(["image", "info", "/no/such"]).code, Some(3));
+}
+
+#[test]
+fn an_overlay_is_compared_with_its_base_and_updated_from_it() {
+    let (Some(qemu_img), Some(qemu_io)) = (require_tool("qemu-img"), require_tool("qemu-io")) else { return };
+    let folder = Folder::new();
+    folder.paint("base.img", &[Run::hole(1 << 20), Run::data(3 << 20), Run::hole(4 << 20)]);
+    let run = |program: &Path, words: &[&str]| {
+        let mut command = command(program.to_str().unwrap());
+        Ended::of(command.args(words).current_dir(folder.0.path()).output().unwrap()).clean()
+    };
+    run(&qemu_img, &["create", "-q", "-f", "qcow2", "-b", "base.img", "-F", "raw", "top.qcow2", "9M"]);
+    let edits = ["write -P 7 2M 100k", "write -z 3M 64k", "write -P 9 8M 512"];
+    for edit in edits {
+        run(&qemu_io, &["-f", "qcow2", "-c", edit, "top.qcow2"]);
+    }
+    let ranges = "2097152 131072\n3145728 65536\n8388608 1048576\n";
+    for words in ["map -o base.map base.img", "map -o top.map top.qcow2"] {
+        folder.image(words).clean();
+    }
+    for words in ["diff base.img top.qcow2", "diff base.map top.qcow2", "diff base.map top.map"] {
+        differs(folder.image(words), ranges);
+    }
+    run(&qemu_img, &["convert", "-q", "-c", "-O", "qcow2", "top.qcow2", "flat.qcow2"]);
+    folder.image("diff flat.qcow2 top.qcow2").clean();
+    folder.image("verify --map top.map flat.qcow2").clean();
+    fs::write(folder.path("ranges"), run(&qemu_img, &["map", "--output=json", "top.qcow2"])).unwrap();
+    let updated = folder.image("update --map base.map --ranges ranges -o new.map top.qcow2").clean();
+    assert_eq!(updated, folder.image("sum top.qcow2").clean());
+    assert!(folder.read("new.map") == folder.read("top.map"));
+    for name in ["base.img", "top.qcow2"] {
+        let failed = format!("verisum: {name}: create: it is the image, or a part of it");
+        folder.image(&format!("map -o {name} top.qcow2")).failed(3, &failed);
+    }
 }
