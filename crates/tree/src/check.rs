@@ -22,7 +22,7 @@ use crate::{Entry, Error, Hashed, Job, Kind, Operation, Plan};
 const AHEAD: usize = 4096;
 
 /// The most answers that wait for an earlier one before that one is waited for.
-const MOST_WAITING: usize = 1 << 17;
+const MOST_WAITING: usize = 1 << 16;
 
 /// The most different sets of digests that are computed apart. Beyond, all digests are computed.
 const MOST_SETS: usize = 32;
