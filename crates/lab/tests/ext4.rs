@@ -104,3 +104,44 @@ fn what_is_no_ext4_is_refused() {
         assert!(Ext4::open(&path).is_err());
     }
 }
+
+/// What the fuzz target does, on some thousands of random images.
+#[test]
+fn damaged_images_neither_panic_nor_hang() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    let Some(mke2fs) = require_tool("mke2fs") else { return };
+    let tree = folder.path().join("tree");
+    std::fs::create_dir_all(tree.join("d")).unwrap();
+    for number in 0..200 {
+        std::fs::write(tree.join("d").join(format!("name {number}")), "").unwrap();
+    }
+    let made = Command::new(mke2fs)
+        .args(["-q", "-F", "-t", "ext4", "-b", "1024", "-O", "^has_journal", "-N", "256", "-d"])
+        .args([&tree, &path])
+        .arg("1M")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let sound = std::fs::read(&path).unwrap();
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize
+    };
+    for round in 0..600 {
+        let mut image = sound.clone();
+        let end = if round % 3 == 0 { 2048 } else { image.len().min(300 * 1024) };
+        for _ in 0..1 + next() % 40 {
+            image[1024 + next() % (end - 1024)] = next() as u8;
+        }
+        std::fs::write(&path, image).unwrap();
+        let Ok(ext4) = Ext4::open(&path) else { continue };
+        for inode in 1..=ext4.inodes().min(300) {
+            if let Ok(Some(directory)) = ext4.directory(inode) {
+                let _ = check(&ext4, &directory);
+            }
+        }
+        let _ = ext4.find(b"/d");
+    }
+}

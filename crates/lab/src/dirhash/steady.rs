@@ -141,7 +141,7 @@ impl Iterator for Program {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {
-        // An almost empty directory takes for ever to hit.
+        // An almost empty directory, which the program as written ends with, takes for ever to hit.
         for _ in 0..u64::from(self.range) * 64 {
             let number = self.rand.next() % self.range;
             let there = self.there[number as usize];
@@ -157,7 +157,7 @@ impl Iterator for Program {
                 if !self.as_written && self.live == self.range {
                     return None;
                 }
-            } else if self.cycles == 0 || self.live == 0 {
+            } else if self.cycles == 0 || u64::from(self.live) * 100 < u64::from(self.target) {
                 return None;
             } else if there {
                 self.there[number as usize] = false;

@@ -1,7 +1,7 @@
 //! Superblock, inodes, and the blocks of a directory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -70,9 +70,9 @@ const ROOT_INODE: u32 = 2;
 const DIRECTORY_MODE: u16 = 0x4000;
 /// The longest directory that is looked at, in blocks: that of three full levels of 4 KiB is longer, and
 /// never was seen.
-const MOST_BLOCKS: u64 = 1 << 24;
+const MOST_BLOCKS: u64 = 1 << 22;
 /// Extents and index blocks of one inode, so that a loop ends.
-const MOST_EXTENT_BLOCKS: u32 = 100_000;
+const MOST_EXTENT_BLOCKS: u32 = 1000;
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
@@ -96,7 +96,10 @@ impl Ext4 {
     ///
     /// # Errors
     /// As [`Ext4::open`].
-    pub fn of(file: File) -> Result<Ext4, ReadError> {
+    pub fn of(mut file: File) -> Result<Ext4, ReadError> {
+        let length = file
+            .seek(io::SeekFrom::End(0))
+            .map_err(|error| ReadError::Io { operation: "find the length", error })?;
         let mut sb = [0; 1024];
         file.read_exact_at(&mut sb, 1024).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => ReadError::NotExt4,
@@ -115,6 +118,8 @@ impl Ext4 {
         let inode_size = if u32_at(&sb, 76) == 0 { 128 } else { u16_at(&sb, 88) };
         let descriptor_size = if wide { u16_at(&sb, 254) } else { 32 };
         let blocks = u64::from(u32_at(&sb, 4)) | if wide { u64::from(u32_at(&sb, 336)) << 32 } else { 0 };
+        // What a truncated image lacks cannot be read, whatever the superblock says.
+        let blocks = blocks.min(length >> (10 + shift));
         let blocks_per_group = u32_at(&sb, 32);
         let ext4 = Ext4 {
             block_size: 1024 << shift,
@@ -135,7 +140,8 @@ impl Ext4 {
             && inode_size.is_power_of_two()
             && (32..=1024).contains(&descriptor_size)
             && blocks_per_group > 0
-            && ext4.inodes_per_group > 0
+            // A bitmap of one block has a bit for each.
+            && (1..=8 * ext4.block_size).contains(&ext4.inodes_per_group)
             && ext4.first_data_block <= 1;
         match sound {
             true => Ok(ext4),
@@ -207,6 +213,7 @@ impl Ext4 {
                 false => self.indirect(&raw[40..100], blocks as u32, &mut extents)?,
             }
         }
+        extents.sort_by_key(|extent| extent.logical);
         Ok(Some(DirectoryInfo { inode, size, indexed: flags & 0x1000 != 0, opaque, extents }))
     }
 
@@ -301,10 +308,10 @@ impl Ext4 {
     /// # Errors
     /// If there is none, or it cannot be read.
     pub(super) fn block(&self, directory: &DirectoryInfo, logical: u32) -> Result<Vec<u8>, ReadError> {
-        let extent = directory
-            .extents
-            .iter()
-            .find(|extent| extent.logical <= logical && logical - extent.logical < extent.count)
+        let after = directory.extents.partition_point(|extent| extent.logical <= logical);
+        let extent = directory.extents[..after]
+            .last()
+            .filter(|extent| logical - extent.logical < extent.count)
             .ok_or_else(|| ReadError::Damaged(format!("block {logical} of the directory is missing")))?;
         self.physical(extent.physical + u64::from(logical - extent.logical))
     }
