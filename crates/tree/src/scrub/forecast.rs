@@ -63,3 +63,61 @@ fn interval_with(newest: i64, older: &[Run]) -> Option<Duration> {
     gaps.sort_unstable();
     gaps.get(gaps.len() / 2).map(|gap| Duration::from_millis(*gap))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000;
+
+    #[test]
+    fn rhythms_are_those_of_most_runs() {
+        let runs = |days: &[i64]| -> Vec<Run> {
+            days.iter().map(|day| Run { started: day * DAY, ..Run::default() }).collect()
+        };
+        let days = |count: u64| Some(Duration::from_secs(count * 86_400));
+        assert_eq!(interval(&runs(&[])), None);
+        assert_eq!(interval(&runs(&[5])), None);
+        assert_eq!(interval(&runs(&[30, 23, 16])), days(7));
+        // A run by hand, and one with a clock that was wrong.
+        assert_eq!(interval(&runs(&[30, 30, 23, 16, 9, 400, 2])), days(7));
+    }
+
+    #[test]
+    fn a_budget_that_is_too_small_is_told_by_how_much() {
+        // A tenth of the tree in an hour, once a day: ten days, where five were promised.
+        let summary = Summary { files: 0, bytes: 1000 << 20, ..Summary::default() };
+        let run = Run { started: DAY, read_files: 1, read_bytes: (100 << 20) - FILE, ..Run::default() };
+        let run = Run { seconds: 3600.0, ..run };
+        let options = Options {
+            budget: Some(Duration::from_secs(3600)),
+            max_age: Some(Duration::from_secs(5 * 86_400)),
+            ..options()
+        };
+        let found = forecast(&summary, &run, &[], &options).unwrap();
+        assert_eq!((found.time.as_secs(), found.assumed_daily), (10 * 86_400, true));
+        assert!((found.needed.unwrap() - 2.0).abs() < 1e-6);
+        let weekly = [Run { started: DAY - 7 * DAY, ..Run::default() }];
+        let found = forecast(&summary, &run, &weekly, &options).unwrap();
+        assert_eq!((found.time.as_secs(), found.assumed_daily), (70 * 86_400, false));
+        assert_eq!(forecast(&summary, &Run::default(), &[], &options), None);
+    }
+
+    fn options() -> Options {
+        Options {
+            digest: verisum_digest::Digest::find("sha256").unwrap(),
+            policy: verisum_digest::Policy::default(),
+            threads: 1,
+            max_age: None,
+            budget: None,
+            sample: 1.0,
+            shuffle: false,
+            since: None,
+            one_file_system: true,
+            stop_after: None,
+            alarm: super::super::Alarm { share: 1.0, at_least: 1 },
+            replaced_root: false,
+            now: 0,
+        }
+    }
+}

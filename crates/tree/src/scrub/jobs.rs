@@ -169,12 +169,11 @@ impl<'a> Jobs<'a> {
     /// The next file of the bad or the stale ones.
     fn recorded(&mut self) -> Result<Option<Job<Token>>, Error> {
         loop {
-            if self.plan.is_over() {
-                self.outcome.waiting += u64::from(self.stage == Stage::Bad);
-                self.is_stopped |= self.stage != Stage::Bad;
+            if self.page.is_empty() && !self.turn_page()? {
                 return Ok(None);
             }
-            if self.page.is_empty() && !self.turn_page()? {
+            if self.plan.is_over() {
+                self.is_stopped = true;
                 return Ok(None);
             }
             let Some((directory, name, record)) = self.page.pop_front() else { continue };

@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use rustix::io::Errno;
-use verisum_digest::{Digest, Output};
+use verisum_digest::Digest;
 
 use super::Tally;
 use super::writer::{Judged, Message};
 use crate::reread::{self, Bypass, Failed};
 use crate::store::catalog::{Change, Finding, Record, Seen, State, Trouble};
-use crate::{Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Stat, Verdict};
+use crate::{Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Verdict};
 
 /// What a job is known by.
 #[derive(Debug)]
@@ -34,12 +34,6 @@ pub(super) struct Judge<'a, Clock> {
     pub algorithm: i64,
     pub tally: &'a Tally,
     pub now: Clock,
-}
-
-/// A settled read: one state of the file and its digest.
-struct Settled {
-    stat: Stat,
-    digest: Output,
 }
 
 /// What the look at a file led to.
@@ -106,11 +100,12 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
 
     fn compare(&self, token: &Token, content: Content) -> Result<Look, Failed> {
         let digest = &self.sets[token.set];
-        let Some(settled) = settle(&content, digest)? else {
+        // The engine has read it a second time by now.
+        if !content.before.is_same_state(&content.after) {
             let evidence = Evidence::Unsettled;
             return Ok(Look { evidence, read: None, second: None, error: None });
-        };
-        let seen = Seen::new(&settled.stat, settled.digest);
+        }
+        let seen = Seen::new(&content.after, content.digests[0]);
         let Some(record) = &token.record else {
             let evidence = Evidence::Unrecorded { moved_here: false };
             return Ok(Look { evidence, read: Some(seen), second: None, error: None });
@@ -126,7 +121,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let (mut second, mut error) = (None, None);
         if comparison.needs_second_read() {
             match reread::past_the_cache(&content.file, digest) {
-                Ok(again) if !again.after.is_same_state(&settled.stat) => {
+                Ok(again) if !again.after.is_same_state(&content.after) => {
                     let evidence = Evidence::Unsettled;
                     return Ok(Look { evidence, read: None, second: None, error: None });
                 }
@@ -216,17 +211,6 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             Some(_) => Change::Confirm(new),
         }
     }
-}
-
-/// The content in one state of the file: as it was read, or, if it was written to meanwhile, of a
-/// second try. `None` if that met another writer.
-fn settle(content: &Content, digest: &Digest) -> Result<Option<Settled>, Failed> {
-    if content.before.is_same_state(&content.after) {
-        return Ok(Some(Settled { stat: content.after, digest: content.digests[0] }));
-    }
-    let again = reread::whole(&content.file, digest, Bypass::No)?;
-    let is_settled = again.before.is_same_state(&again.after);
-    Ok(is_settled.then_some(Settled { stat: again.after, digest: again.digest }))
 }
 
 /// Whether an error says that the storage, or the file system's own checksum of it, failed.

@@ -16,6 +16,9 @@ use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, S
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often what was committed is brought to the disk, against a loss of power.
+const CHECKPOINT: Duration = Duration::from_secs(60);
+
 /// How many results are kept at once at most. They are sorted first: neighbours share a page.
 const BATCH: usize = 8192;
 
@@ -59,6 +62,7 @@ pub(super) struct Writer<'a> {
     names: Vec<String>,
     /// New files may be moved ones, because there are records already.
     may_be_moved: bool,
+    checkpoint: Instant,
     /// What is missing since then was not reported yet.
     pub(super) news_since: i64,
 }
@@ -76,7 +80,8 @@ impl<'a> Writer<'a> {
         let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
         let summary = Summary { root: scope.path.clone(), ..Summary::default() };
         let may_be_moved = scope.root.files > 0;
-        Writer { catalog, scope, options, report, summary, names, may_be_moved, news_since }
+        let checkpoint = Instant::now();
+        Writer { catalog, scope, options, report, summary, names, may_be_moved, checkpoint, news_since }
     }
 
     /// Writes until all senders are gone.
@@ -118,6 +123,10 @@ impl<'a> Writer<'a> {
                 self.catalog.roll_back();
                 return Err(error.into());
             }
+        }
+        if self.checkpoint.elapsed() >= CHECKPOINT {
+            self.catalog.checkpoint()?;
+            self.checkpoint = Instant::now();
         }
         for message in batch.drain(..) {
             match message {
