@@ -224,12 +224,15 @@ fn killed_at_any_moment_tag_and_retag_are_taken_up() {
 }
 
 /// What is recorded in each file, but for the time of verification and the check over it.
-fn state(files: &[PathBuf]) -> Vec<(Option<Vec<u8>>, Option<Vec<u8>>)> {
+fn state(files: &[PathBuf]) -> Vec<Tags> {
     let timeless = |tag: Vec<u8>| [&tag[..2], &tag[4..24], &tag[32..]].concat();
     files.iter().map(|path| tags(path)).map(|(new, old)| (new.map(timeless), old)).collect()
 }
 
-fn tags(path: &Path) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+/// A file's tags of the families verisum and plain, with MD5.
+type Tags = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn tags(path: &Path) -> Tags {
     let get = |name: &str| {
         let mut value = vec![0; 512];
         let len = rustix::fs::getxattr(path, name, &mut value[..]).ok()?;
