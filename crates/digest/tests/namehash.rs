@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use verisum_digest::namehash::{NAME_HASHES, NameHash, NameValue, Seed};
-use verisum_digest::{Digest, MAX_DIGEST_LEN};
+use verisum_digest::{Digest, Level, MAX_DIGEST_LEN};
 use verisum_testkit::require_tool;
 
 #[test]
@@ -58,6 +58,44 @@ fn the_references_vectors_hold() {
         let found = row.hash(&unhex(text("name")), &seed);
         assert_eq!(found.hash, number("value"), "{vector}");
         assert_eq!(u64::from(found.minor), number("minor"), "{vector}");
+    }
+}
+
+/// Every length from 0 to 255, all bytes, names that end where their memory does.
+#[test]
+fn batches_are_as_single_names_at_every_level() {
+    let mut state = 1u32;
+    let mut bytes = |length: usize| -> Box<[u8]> {
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        (0..length).map(|_| next()).collect()
+    };
+    let of_one_length: Vec<Vec<Box<[u8]>>> =
+        (0..=255).map(|length| (0..19).map(|_| bytes(length)).collect()).collect();
+    let mut batches = of_one_length;
+    // Mixed lengths, in one batch longer than what is looked at together; short batches; one long name.
+    batches.push((0..3000usize).map(|n| bytes(n * 7 % 256)).collect());
+    batches.push((0..700usize).map(|n| bytes(n % 20)).collect());
+    batches.extend((0..18usize).map(|count| (0..count).map(|n| bytes(n * 5)).collect()));
+    batches.push([3, 70_000, 5, 7, 0].map(&mut bytes).into());
+    batches.push([3, 65_535, 5, 7, 0].map(&mut bytes).into());
+    let seeds = [Seed::ZERO, Seed(std::array::from_fn(|i| 0x11 * i as u8))];
+    for row in NAME_HASHES {
+        for (batch, names) in batches.iter().enumerate() {
+            let names: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
+            let seed = &seeds[batch % 2];
+            let expected: Vec<NameValue> = names.iter().map(|name| row.hash(name, seed)).collect();
+            for &level in Level::ALL {
+                let mut values = vec![NameValue { hash: 7, minor: 7 }; names.len()];
+                row.hash_batch_at(level, &names, seed, &mut values);
+                assert_eq!(values, expected, "{} {level:?} batch {batch}", row.id);
+            }
+            let mut keys = vec![7; names.len()];
+            row.index_keys(&names, seed, &mut keys);
+            assert!(keys.iter().zip(&expected).all(|(key, value)| *key == row.key_of(value.hash)));
+        }
     }
 }
 

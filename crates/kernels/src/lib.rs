@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Messages that come in pieces are hashed one at a time with [`Single`], or
-//! many side by side with [`Feed`] or [`Kernel::update_batch`].
+//! many side by side with [`Feed`] or [`Kernel::update_batch`]. [`NameKernel`]
+//! does the same for the small hashes that index directories.
 //!
 //! # Non-goals
 //!
@@ -34,6 +35,7 @@ mod drive;
 mod feed;
 mod kernel;
 mod level;
+mod names;
 mod side_by_side;
 mod single;
 mod spec;
@@ -45,5 +47,6 @@ pub use algorithm::Algorithm;
 pub use feed::Feed;
 pub use kernel::Kernel;
 pub use level::Level;
+pub use names::{NameFunction, NameKernel};
 pub use single::Single;
 pub use zero::{is_zero, is_zero_at};

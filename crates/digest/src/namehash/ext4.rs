@@ -116,8 +116,9 @@ fn parity(sum: u32, x: u32, y: u32, z: u32) -> u32 {
     sum.wrapping_add(x ^ (y ^ z))
 }
 
+/// The state before the first block.
 #[inline(always)]
-fn state(seed: &Seed) -> [u32; 4] {
+pub(super) fn state(seed: &Seed) -> [u32; 4] {
     match *seed == Seed::ZERO {
         true => DEFAULT_STATE,
         false => [seed.word(0), seed.word(1), seed.word(2), seed.word(3)],

@@ -13,6 +13,8 @@ mod reiserfs;
 mod siphash;
 mod tea;
 
+use verisum_kernels::{Level, NameFunction, NameKernel};
+
 use Characters::{Bytes, Signed, Unsigned};
 
 /// The secret that is mixed into a hash: for ext4 the bytes of the superblock's `s_hash_seed`, which its
@@ -110,6 +112,8 @@ pub struct NameHash {
     /// A code that any right implementation reproduces; `reference/dirhash.py` defines and computes it.
     pub verification: u32,
     function: fn(&[u8], &Seed) -> NameValue,
+    /// What of our kernels hashes many names at once.
+    lanes: Option<NameFunction>,
 }
 
 impl NameHash {
@@ -123,6 +127,75 @@ impl NameHash {
     #[inline]
     pub fn hash(&self, name: &[u8], seed: &Seed) -> NameValue {
         (self.function)(name, seed)
+    }
+
+    /// The hashes of many names, each where its name stands. ext4's own hashes are computed side by side
+    /// where the processor has vectors for it; the others one by one.
+    ///
+    /// # Panics
+    /// If there are not as many values as names.
+    pub fn hash_batch(&self, names: &[&[u8]], seed: &Seed, values: &mut [NameValue]) {
+        self.hash_batch_at(Level::best(), names, seed, values);
+    }
+
+    /// The same with no instructions above this level.
+    ///
+    /// # Panics
+    /// If there are not as many values as names.
+    pub fn hash_batch_at(&self, cap: Level, names: &[&[u8]], seed: &Seed, values: &mut [NameValue]) {
+        assert_eq!(names.len(), values.len(), "a value for each name");
+        let in_lanes = self.in_lanes(cap, names, seed, |place, [hash, minor]| {
+            values[place] = NameValue { hash: (hash & !1).into(), minor };
+        });
+        if !in_lanes {
+            for (name, value) in names.iter().zip(values) {
+                *value = self.hash(name, seed);
+            }
+        }
+    }
+
+    /// The keys of many names in an index, each where its name stands: [`NameHash::index_key`] of all.
+    ///
+    /// # Panics
+    /// If there are not as many keys as names.
+    pub fn index_keys(&self, names: &[&[u8]], seed: &Seed, keys: &mut [u32]) {
+        assert_eq!(names.len(), keys.len(), "a key for each name");
+        let in_lanes = self.in_lanes(Level::best(), names, seed, |place, [hash, _]| {
+            keys[place] = ext4::kernel_key(hash);
+        });
+        if !in_lanes {
+            for (name, key) in names.iter().zip(keys) {
+                *key = self.index_key(name, seed);
+            }
+        }
+    }
+
+    /// Hashes names side by side; returns whether it did. Each place gets hash and minor hash, the
+    /// lowest bit of the hash still set.
+    fn in_lanes(
+        &self,
+        cap: Level,
+        names: &[&[u8]],
+        seed: &Seed,
+        mut put: impl FnMut(usize, [u32; 2]),
+    ) -> bool {
+        // Of fewer the vectors would be mostly empty.
+        const WORTH: usize = 4;
+        /// Names at a time: their words stay in the nearest cache.
+        const CHUNK: usize = 512;
+        let Some(function) = self.lanes else { return false };
+        if names.len() < WORTH || names.iter().any(|name| name.len() > NameKernel::MAX_LEN) {
+            return false;
+        }
+        let Some(kernel) = NameKernel::best(function, self.characters == Signed, cap) else { return false };
+        let initial = ext4::state(seed);
+        let mut words = [[0; 2]; CHUNK];
+        for (chunk, names) in names.chunks(CHUNK).enumerate() {
+            let words = &mut words[..names.len()];
+            kernel.hash_batch(initial, names, words);
+            words.iter().enumerate().for_each(|(place, &pair)| put(chunk * CHUNK + place, pair));
+        }
+        true
     }
 
     /// The key of a name in an index of ext4's form: the 32 most significant bits of the hash without
@@ -147,12 +220,24 @@ impl NameHash {
 
 /// Every name hash verisum knows. The first seven are ext4's, in the order of its version numbers.
 pub static NAME_HASHES: &[NameHash] = &[
-    ext4("legacy", &["dx_hack_hash"], 0, Signed, 0x131b_6417, ext4::legacy_signed),
-    ext4("half_md4", &["halfmd4"], 128, Signed, 0x09d1_095d, ext4::half_md4_signed),
-    ext4("tea", &[], 128, Signed, 0xf2f5_e62a, ext4::tea_signed),
-    ext4("legacy_unsigned", &[], 0, Unsigned, 0x37b0_08eb, ext4::legacy_unsigned),
-    ext4("half_md4_unsigned", &[], 128, Unsigned, 0xfcee_c013, ext4::half_md4_unsigned),
-    ext4("tea_unsigned", &[], 128, Unsigned, 0x1781_b204, ext4::tea_unsigned),
+    lanes(
+        NameFunction::Legacy,
+        ext4("legacy", &["dx_hack_hash"], 0, Signed, 0x131b_6417, ext4::legacy_signed),
+    ),
+    lanes(
+        NameFunction::HalfMd4,
+        ext4("half_md4", &["halfmd4"], 128, Signed, 0x09d1_095d, ext4::half_md4_signed),
+    ),
+    lanes(NameFunction::Tea, ext4("tea", &[], 128, Signed, 0xf2f5_e62a, ext4::tea_signed)),
+    lanes(
+        NameFunction::Legacy,
+        ext4("legacy_unsigned", &[], 0, Unsigned, 0x37b0_08eb, ext4::legacy_unsigned),
+    ),
+    lanes(
+        NameFunction::HalfMd4,
+        ext4("half_md4_unsigned", &[], 128, Unsigned, 0xfcee_c013, ext4::half_md4_unsigned),
+    ),
+    lanes(NameFunction::Tea, ext4("tea_unsigned", &[], 128, Unsigned, 0x1781_b204, ext4::tea_unsigned)),
     ext4("siphash", &[], 128, Bytes, 0x4ef8_30e9, ext4::siphash),
     row("btrfs", &[], "btrfs", 32, 0, Bytes, 0x59f9_2859, crc::btrfs),
     row("xfs", &[], "xfs", 32, 0, Bytes, 0x9690_248e, others::xfs),
@@ -191,7 +276,18 @@ const fn row(
     verification: u32,
     function: fn(&[u8], &Seed) -> NameValue,
 ) -> NameHash {
-    NameHash { id, aliases, system, bits, has_minor: false, seed_bits, characters, verification, function }
+    NameHash {
+        id,
+        aliases,
+        system,
+        bits,
+        has_minor: false,
+        seed_bits,
+        characters,
+        verification,
+        function,
+        lanes: None,
+    }
 }
 
 const fn ext4(
@@ -204,6 +300,10 @@ const fn ext4(
 ) -> NameHash {
     // The legacy hash has a minor hash too; it is always 0.
     minor(row(id, aliases, "ext4", 32, seed_bits, characters, verification, function))
+}
+
+const fn lanes(function: NameFunction, row: NameHash) -> NameHash {
+    NameHash { lanes: Some(function), ..row }
 }
 
 const fn minor(row: NameHash) -> NameHash {

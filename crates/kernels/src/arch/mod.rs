@@ -6,6 +6,7 @@ pub(crate) mod portable;
 pub(crate) mod x86_64;
 
 use crate::Level;
+use crate::names::{NameFunction, NameStage};
 use crate::spec::Compression;
 
 /// Compresses whole blocks of every lane of a group.
@@ -41,5 +42,17 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
         #[cfg(target_arch = "x86_64")]
         _ if level.available() => x86_64::stages(compression, level),
         _ => None,
+    }
+}
+
+/// Returns how a level hashes names of directories, if it has vectors and the processor has the level.
+pub(crate) fn name_stage(function: NameFunction, signed: bool, level: Level) -> Option<NameStage> {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level.available() => x86_64::name_stage(function, signed, level),
+        _ => {
+            let _ = (function, signed);
+            None
+        }
     }
 }

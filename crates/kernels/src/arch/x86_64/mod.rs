@@ -7,6 +7,7 @@ mod shani;
 
 use super::{Stage, portable};
 use crate::Level;
+use crate::names::{HashNamesFn, NameFunction, NameStage};
 use crate::spec::Compression;
 
 macro_rules! tokens {
@@ -139,4 +140,26 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
         },
     };
     Some(stages)
+}
+
+/// Returns what a level that the processor has can do with directory names.
+pub(crate) fn name_stage(function: NameFunction, signed: bool, level: Level) -> Option<NameStage> {
+    macro_rules! stage {
+        ($lanes:literal, $level:ident) => {{
+            let hash: HashNamesFn = match (function, signed) {
+                (NameFunction::Legacy, false) => $level::names::legacy,
+                (NameFunction::Legacy, true) => $level::names::legacy_signed,
+                (NameFunction::HalfMd4, false) => $level::names::half_md4,
+                (NameFunction::HalfMd4, true) => $level::names::half_md4_signed,
+                (NameFunction::Tea, false) => $level::names::tea,
+                (NameFunction::Tea, true) => $level::names::tea_signed,
+            };
+            Some(NameStage { lanes: $lanes, hash })
+        }};
+    }
+    match level {
+        Level::Portable | Level::ShaNi => None,
+        Level::Avx2 => stage!(8, avx2),
+        Level::Avx512 => stage!(16, avx512),
+    }
 }

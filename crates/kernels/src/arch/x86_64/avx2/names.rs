@@ -1,0 +1,194 @@
+//! ext4's directory hashes with AVX2.
+
+use core::arch::x86_64::*;
+
+use super::super::Avx2;
+use super::U32x8;
+use crate::algorithms::names::{HalfMd4, Legacy, NameVector, Tea, run_names};
+use crate::vector::Vector;
+
+macro_rules! kernels {
+    ($($function:ident = $hash:ty;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// As for [`crate::names::HashNamesFn`]; the level is AVX2.
+            #[target_feature(enable = "avx2")]
+            pub(crate) unsafe fn $function(
+                initial: &[u32; 4],
+                pointers: *const *const u8,
+                lengths: *const u32,
+                words: [*mut u32; 2],
+                groups: usize,
+            ) {
+                // SAFETY: the caller's promises are the same.
+                unsafe {
+                    let token = Avx2::assume();
+                    run_names::<U32x8, $hash>(token, initial, pointers, lengths, words, groups)
+                }
+            }
+        )*
+    };
+}
+
+kernels! {
+    legacy = Legacy<false>;
+    legacy_signed = Legacy<true>;
+    half_md4 = HalfMd4<false>;
+    half_md4_signed = HalfMd4<true>;
+    tea = Tea<false>;
+    tea_signed = Tea<true>;
+}
+
+/// Calls intrinsics.
+macro_rules! avx2 {
+    ($call:expr) => {
+        // SAFETY: a token or a vector is at hand, and neither can be made where
+        // the processor has no AVX2.
+        unsafe { $call }
+    };
+}
+
+/// Transposes each half, 4 by 4 words.
+#[inline(always)]
+fn transpose(_: Avx2, rows: [__m256i; 4]) -> [__m256i; 4] {
+    avx2!({
+        let low01 = _mm256_unpacklo_epi32(rows[0], rows[1]);
+        let high01 = _mm256_unpackhi_epi32(rows[0], rows[1]);
+        let low23 = _mm256_unpacklo_epi32(rows[2], rows[3]);
+        let high23 = _mm256_unpackhi_epi32(rows[2], rows[3]);
+        [
+            _mm256_unpacklo_epi64(low01, low23),
+            _mm256_unpackhi_epi64(low01, low23),
+            _mm256_unpacklo_epi64(high01, high23),
+            _mm256_unpackhi_epi64(high01, high23),
+        ]
+    })
+}
+
+/// The 16 bytes of a name from `offset` on, zeros past its end.
+///
+/// # Safety
+///
+/// `start` must be valid for reads of `length` bytes.
+#[inline(always)]
+unsafe fn sixteen(_: Avx2, start: *const u8, length: usize, offset: usize) -> __m128i {
+    let rest = length.saturating_sub(offset);
+    let from = start.wrapping_add(offset);
+    // SAFETY: each reads only what `rest` says is there, a name's end from its end backwards.
+    unsafe {
+        if rest >= 16 {
+            return _mm_loadu_si128(from.cast());
+        }
+        let (low, high);
+        if rest >= 8 {
+            low = from.cast::<u64>().read_unaligned();
+            let end = from.add(rest - 8).cast::<u64>().read_unaligned();
+            // In two steps: for 8 bytes it is all of them.
+            high = end >> (8 * (15 - rest)) >> 8;
+        } else {
+            high = 0;
+            if rest >= 4 {
+                let first = from.cast::<u32>().read_unaligned();
+                let last = from.add(rest - 4).cast::<u32>().read_unaligned();
+                low = u64::from(first) | u64::from(last) << (8 * (rest - 4));
+            } else if rest > 0 {
+                let middle = rest / 2;
+                low = u64::from(*from)
+                    | u64::from(*from.add(middle)) << (8 * middle)
+                    | u64::from(*from.add(rest - 1)) << (8 * (rest - 1));
+            } else {
+                low = 0;
+            }
+        }
+        _mm_set_epi64x(high as i64, low as i64)
+    }
+}
+
+impl NameVector for U32x8 {
+    type Mask = __m256i;
+
+    #[inline(always)]
+    unsafe fn load_names<const WORDS: usize>(
+        token: Avx2,
+        pointers: *const *const u8,
+        lengths: *const u32,
+        offset: usize,
+    ) -> [Self; WORDS] {
+        const { assert!(WORDS == 4 || WORDS == 8) };
+        let mut words = [Self::zero(token); WORDS];
+        let mut first = 0;
+        while first < WORDS {
+            let mut rows = [words[0].0; 4];
+            let mut row = 0;
+            while row < 4 {
+                // SAFETY: the caller promises the names.
+                rows[row] = unsafe {
+                    let at = offset + 4 * first;
+                    let low = sixteen(token, *pointers.add(row), *lengths.add(row) as usize, at);
+                    let high = sixteen(token, *pointers.add(row + 4), *lengths.add(row + 4) as usize, at);
+                    _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
+                };
+                row += 1;
+            }
+            let columns = transpose(token, rows);
+            let mut i = 0;
+            while i < 4 {
+                words[first + i] = U32x8(columns[i]);
+                i += 1;
+            }
+            first += 4;
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        U32x8(avx2!(_mm256_sub_epi32(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn multiply(self, other: Self) -> Self {
+        U32x8(avx2!(_mm256_mullo_epi32(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn shift_left_by(self, counts: Self) -> Self {
+        U32x8(avx2!(_mm256_sllv_epi32(self.0, counts.0)))
+    }
+
+    #[inline(always)]
+    fn shift_right_by(self, counts: Self) -> Self {
+        U32x8(avx2!(_mm256_srlv_epi32(self.0, counts.0)))
+    }
+
+    #[inline(always)]
+    fn shift_sign_by(self, counts: Self) -> Self {
+        U32x8(avx2!(_mm256_srav_epi32(self.0, counts.0)))
+    }
+
+    #[inline(always)]
+    fn clamp(self, most: Self) -> Self {
+        U32x8(avx2!(_mm256_min_epi32(_mm256_max_epi32(self.0, _mm256_setzero_si256()), most.0)))
+    }
+
+    #[inline(always)]
+    fn greater(self, other: Self) -> __m256i {
+        avx2!(_mm256_cmpgt_epi32(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn any(mask: __m256i) -> bool {
+        avx2!(_mm256_testz_si256(mask, mask)) == 0
+    }
+
+    #[inline(always)]
+    fn all(mask: __m256i) -> bool {
+        avx2!(_mm256_movemask_epi8(mask)) == -1
+    }
+
+    #[inline(always)]
+    fn select(mask: __m256i, one: Self, zero: Self) -> Self {
+        U32x8(avx2!(_mm256_blendv_epi8(zero.0, one.0, mask)))
+    }
+}
