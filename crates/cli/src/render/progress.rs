@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WIDEST_BAR: usize = 40;
 
 /// To the start of the line, and erase it.
-const ERASE: &str = "\r\x1b[K";
+pub(crate) const ERASE: &str = "\r\x1b[K";
 
 /// Whether progress is to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -88,16 +88,14 @@ pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
     let started = Instant::now();
     let mut directory = Directory::with(hashing, question.geometry, question.policy, question.split_rule);
     let mut curve = Vec::new();
-    let mut name = Vec::new();
     let mut bytes = 0u64;
     let mut full = false;
     let mut next = f64::from(question.count.clamp(1, 1000));
     // Points are evenly spaced on a logarithmic axis: fill repeats with each doubling.
     let factor = (f64::from(question.count) / next).powf(1.0 / f64::from(question.points.max(2) - 1));
-    for number in 0..question.count {
-        let name = question.names.name(number.into(), &mut name);
-        bytes += u64::from(Geometry::record_size(name.len()));
-        if let Err(IndexFull) = directory.create(name, number) {
+    for (number, (key, length)) in (0..question.count).zip(hashed(question, hashing)) {
+        bytes += u64::from(Geometry::record_size(length));
+        if let Err(IndexFull) = directory.create_hashed(key, length, number) {
             full = true;
             break;
         }
@@ -125,6 +123,28 @@ pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
         limit: IndexLimit::of(question.geometry, record, std::f64::consts::LN_2),
         model_time: started.elapsed(),
     }
+}
+
+/// The key and the length of each name, hashed many at once.
+fn hashed<'a>(question: &'a Question<'_>, hashing: Hashing) -> impl Iterator<Item = (u32, usize)> + 'a {
+    const AT_ONCE: usize = 512;
+    let mut name = Vec::new();
+    (0..question.count).step_by(AT_ONCE).flat_map(move |first| {
+        let last = first.saturating_add(AT_ONCE as u32).min(question.count);
+        let mut bytes = Vec::new();
+        let ends: Vec<usize> = (first..last)
+            .map(|number| {
+                bytes.extend_from_slice(question.names.name(number.into(), &mut name));
+                bytes.len()
+            })
+            .collect();
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let names: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &bytes[start..end]).collect();
+        let mut keys = vec![0; names.len()];
+        hashing.hash.index_keys(&names, &hashing.seed, &mut keys);
+        let lengths: Vec<usize> = names.iter().map(|name| name.len()).collect();
+        keys.into_iter().zip(lengths)
+    })
 }
 
 /// Without a look at the leaves: splits of the index and added levels are all that make index blocks.

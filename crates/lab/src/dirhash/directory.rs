@@ -48,6 +48,14 @@ impl Directory {
         self.tree.insert(self.slot(name, id))
     }
 
+    /// Adds a name whose key was computed before, of this length in bytes.
+    ///
+    /// # Errors
+    /// If the index is full.
+    pub fn create_hashed(&mut self, key: u32, length: usize, id: u32) -> Result<(), IndexFull> {
+        self.tree.insert(Slot { key, id, size: Geometry::record_size(length) })
+    }
+
     /// Removes a name; returns whether it was there.
     pub fn delete(&mut self, name: &[u8], id: u32) -> bool {
         self.tree.remove(self.hashing.key(name), id)

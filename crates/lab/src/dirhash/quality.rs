@@ -33,6 +33,20 @@ impl Subject {
         matches!(self, Subject::Hash(hash) if hash.is_seeded())
     }
 
+    /// The 31 bits of many names.
+    fn keys<N: AsRef<[u8]>>(&self, names: &[N], seed: &Seed) -> Vec<u32> {
+        match self {
+            Subject::Hash(hash) => {
+                let names: Vec<&[u8]> = names.iter().map(AsRef::as_ref).collect();
+                let mut keys = vec![0; names.len()];
+                hash.index_keys(&names, seed, &mut keys);
+                keys.iter_mut().for_each(|key| *key >>= 1);
+                keys
+            }
+            Subject::BadControl => names.iter().map(|name| self.key(name.as_ref(), seed)).collect(),
+        }
+    }
+
     /// The 31 bits.
     fn key(&self, name: &[u8], seed: &Seed) -> u32 {
         match self {
@@ -67,7 +81,7 @@ pub fn examine(subject: Subject, seed: &Seed, names: usize) -> Vec<Finding> {
         findings.push(avalanche(subject, seed, length));
     }
     for (set, members) in key_sets(names) {
-        let keys: Vec<u32> = members.iter().map(|name| subject.key(name, seed)).collect();
+        let keys = subject.keys(&members, seed);
         findings.push(collisions(&format!("collisions, {set}"), &keys));
         findings.push(top_bits(&format!("top 12 bits, {set}"), &keys));
     }
@@ -79,19 +93,17 @@ pub fn examine(subject: Subject, seed: &Seed, names: usize) -> Vec<Finding> {
     findings
 }
 
+/// The first names of a pattern.
+fn counted(names: &Names, count: usize) -> Vec<Vec<u8>> {
+    let mut buffer = Vec::new();
+    (0..count as u64).map(|number| names.name(number, &mut buffer).to_vec()).collect()
+}
+
 /// Sets of names that have tripped hashes.
 fn key_sets(count: usize) -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let counters = Names::parse("foo%d").expect("a pattern");
-    let take = |names: &Names| -> Vec<Vec<u8>> {
-        (0..count as u64)
-            .map(|number| {
-                let mut name = Vec::new();
-                names.name(number, &mut name).to_vec()
-            })
-            .collect()
-    };
-    let mut sets = vec![("counters", take(&counters))];
-    sets.extend(Names::CORPORA.iter().map(|(name, corpus)| (*name, take(corpus))));
+    let mut sets = vec![("counters", counted(&counters, count))];
+    sets.extend(Names::CORPORA.iter().map(|(name, corpus)| (*name, counted(corpus, count))));
     // Sixteen bytes, of which at most two differ from a row of `a`.
     let mut sparse = HashSet::new();
     'all: for first in 0..16 {
@@ -220,9 +232,7 @@ fn top_bits(test: &str, keys: &[u32]) -> Finding {
 /// How often a counter's next name lands near the last one's: within 2^24 of 2^32.
 fn adjacency(subject: Subject, seed: &Seed, count: usize) -> Finding {
     let counters = Names::parse("file_name_%05d").expect("a pattern");
-    let mut buffer = Vec::new();
-    let keys: Vec<u32> =
-        (0..count as u64).map(|n| subject.key(counters.name(n, &mut buffer), seed)).collect();
+    let keys = subject.keys(&counted(&counters, count), seed);
     let near = keys.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 1 << 23).count() as u64;
     // Two points of a line, not of a circle: both sides of each but for the ends.
     let p = 2.0 / 256.0 - 1.0 / 65536.0;
@@ -239,14 +249,11 @@ fn adjacency(subject: Subject, seed: &Seed, count: usize) -> Finding {
 fn seed_independence(subject: Subject, count: usize) -> Finding {
     let (one, other) = (Seed([0x5a; 16]), Seed(std::array::from_fn(|i| mix(i as u64) as u8)));
     let counters = Names::parse("foo%d").expect("a pattern");
-    let mut buffer = Vec::new();
+    let names = counted(&counters, count);
+    let keys = [one, other].map(|seed| subject.keys(&names, &seed));
     // Only 16 bits of each key: else no two of so few would meet under either seed.
-    let mut both: Vec<u32> = (0..count as u64)
-        .map(|number| {
-            let name = counters.name(number, &mut buffer);
-            (subject.key(name, &one) >> 15) << 16 | subject.key(name, &other) >> 15
-        })
-        .collect();
+    let mut both: Vec<u32> =
+        keys[0].iter().zip(&keys[1]).map(|(one, other)| (one >> 15) << 16 | other >> 15).collect();
     both.sort_unstable();
     let pairs: u64 = both.chunk_by(|a, b| a == b).map(|run| (run.len() * (run.len() - 1) / 2) as u64).sum();
     let expected = count as f64 * (count as f64 - 1.0) / 2.0 / 2f64.powi(32);

@@ -1,17 +1,20 @@
 //! `verisum dirhash attack`: names of one hash, and what they do.
 
 use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use verisum_lab::dirhash::Hashing;
-use verisum_lab::dirhash::attack;
+use verisum_lab::dirhash::attack::{self, Collisions, Method};
 use verisum_lab::export::{Cell, Report, Table};
 
 use super::options::{self, HashOptions, TreeOptions};
 use super::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::progress::ERASE;
 use crate::render::{Output, names};
 
 /// What `verisum dirhash attack` takes.
@@ -31,7 +34,8 @@ pub(crate) struct AttackArgs {
     #[arg(long, value_name = "NAME", default_value = "hello")]
     like: OsString,
 
-    /// Hashes to try where nothing is better than trying: 2147483648 give one name on average
+    /// Hashes to try where nothing is better than trying; of a 32-bit hash 2147483648 give one name on
+    /// average, since the index ignores a bit
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     tries: u64,
 
@@ -42,6 +46,12 @@ pub(crate) struct AttackArgs {
     #[command(flatten)]
     report: ReportOptions,
 }
+
+/// What of a hash is in the key of an index.
+const KEY_BITS: i32 = 31;
+
+/// How often the line of progress is drawn, at most.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Builds the names and puts them into modelled directories.
 pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -58,7 +68,16 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
     let geometry = arguments.tree.geometry()?;
     let mut made = Table::new(
         format!("Names with the hash of {}, the seed being known", names::quoted(&arguments.like)),
-        &[("hash", ""), ("method", ""), ("names", ""), ("time", "s"), ("hashed", ""), ("for example", "")],
+        &[
+            ("hash", ""),
+            ("method", ""),
+            ("names", ""),
+            ("time", "s"),
+            ("tried", ""),
+            ("rate", "million/s"),
+            ("expected", "s a name"),
+            ("for example", ""),
+        ],
     );
     let mut done = Table::new(
         "What they do to a directory with the seed they were made for, and with one that nobody knew",
@@ -73,20 +92,28 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         ],
     );
     for hashing in hashings {
-        let found = attack::collide(hashing, arguments.like.as_bytes(), count, arguments.tries);
+        let found = collide(hashing, arguments, count);
         if arguments.list {
             for name in &found.names {
                 output.line(&names::quoted(&OsString::from_vec(name.clone())))?;
             }
             continue;
         }
+        let time = found.time.as_secs_f64();
+        let rate = (found.method == Method::Search && time > 0.0).then(|| found.tried as f64 / time);
+        let expected = match found.method {
+            Method::Inversion if !found.names.is_empty() => Some(time / found.names.len() as f64),
+            _ => rate.map(|rate| 2f64.powi(KEY_BITS) / rate),
+        };
         let example = found.names.first().map(|name| names::quoted(&OsString::from_vec(name.clone())));
         made.row([
             Cell::text(hashing.hash.id),
             Cell::text(found.method.name()),
             Cell::Count(found.names.len() as u64),
-            Cell::Number(found.time.as_secs_f64(), 3),
+            Cell::Number(time, 3),
             if found.tried > 0 { Cell::Count(found.tried) } else { Cell::Missing },
+            rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e6, 1)),
+            expected.map_or(Cell::Missing, |time| Cell::Number(time, 2)),
             example.map_or(Cell::Missing, Cell::Text),
         ]);
         let secret = Hashing { seed: attack::other_seed(&hashing.seed), ..hashing };
@@ -112,4 +139,33 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         arguments.report.show(&report, output)?;
     }
     Ok(Exit::Clean)
+}
+
+/// Makes the names of one hash; a terminal is told how far a search is.
+fn collide(hashing: Hashing, arguments: &AttackArgs, count: usize) -> Collisions {
+    let is_seen = std::io::stderr().is_terminal();
+    let started = Instant::now();
+    let mut next = INTERVAL;
+    let mut is_drawn = false;
+    let mut watch = |tried: u64, found: usize| {
+        let time = started.elapsed();
+        if !is_seen || time < next || Method::of(hashing.hash) != Method::Search {
+            return;
+        }
+        next = time + INTERVAL;
+        is_drawn = true;
+        let rate = tried as f64 / time.as_secs_f64();
+        let each = 2f64.powi(KEY_BITS) / rate;
+        let line = format!(
+            "{ERASE}{}: {found} of {count} names, {tried} hashes, {:.0} million/s, about {each:.0} s a name",
+            hashing.hash.id,
+            rate / 1e6
+        );
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    };
+    let found = attack::collide(hashing, arguments.like.as_bytes(), count, arguments.tries, &mut watch);
+    if is_drawn {
+        let _ = std::io::stderr().write_all(ERASE.as_bytes());
+    }
+    found
 }
