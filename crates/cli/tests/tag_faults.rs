@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn a_read_only_file_system_is_one_line() {
     assert_eq!((ended.code, ended.out()), (Some(3), ""));
     let (before, after) = ended.stderr.split_once(": set attribute: Read-only file system").unwrap();
     assert!(!before.contains('\n'), "{}", ended.stderr);
-    assert!(after.starts_with(" (as for all files of this file system; `verisum scrub`"), "{}", ended.stderr);
+    assert!(after.starts_with(" (as for all files of this file system; with --catalog"), "{}", ended.stderr);
     assert!(after.contains("3 files: 1 current, 2 not-written"), "{}", ended.stderr);
     // What is there can be verified.
     assert_eq!(verisum(["verify".as_ref(), "-q".as_ref(), mount.path().as_os_str()]).code, Some(0));
@@ -221,6 +221,101 @@ fn killed_at_any_moment_tag_and_retag_are_taken_up() {
             assert_eq!(run(&["verify", "-q"]), Some(0));
         }
     }
+}
+
+#[test]
+fn files_that_take_no_attributes_are_in_the_catalogue() {
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 0) else { return };
+    let folder = mount.path();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let catalog = elsewhere.path().join("c.db");
+    let run = |words: &[&str]| {
+        let paths = ["--catalog".as_ref(), catalog.as_os_str(), folder.as_os_str()];
+        let ended = verisum(words.iter().map(|word| word.as_ref()).chain(paths));
+        (ended.code, format!("{}{}", ended.out(), ended.stderr))
+    };
+    let expect = |words: &[&str], code, told: &str| {
+        let (ended, text) = run(words);
+        assert!(ended == Some(code) && text.contains(told), "{words:?}: {ended:?} {text}");
+    };
+    fs::create_dir_all(folder.join("sub/folder")).unwrap();
+    fs::write(folder.join("tagged"), "tagged").unwrap();
+    assert_eq!(tag(&folder).code, Some(0));
+    let fixed = folder.join("sub/folder/immutable");
+    fs::write(&fixed, [&MARKER[..], &[7; 5000]].concat()).unwrap();
+    system("chattr", &["+i"], &fixed);
+    expect(&["tag", "-a", "md5"], 0, "2 files: 1 catalogued, 1 current;");
+    expect(&["tag"], 0, "2 files: 2 current; 0 bytes read");
+    expect(&["status"], 0, "in the catalogue               1");
+    expect(&["retag", "--from", "md5", "--to", "sha256"], 0, "2 files: 1 retagged, 1 current;");
+    expect(&["verify"], 0, "2 files: 2 ok;");
+    expect(&["verify", "--stamp"], 0, "2 files: 1 refreshed, 1 catalogued;");
+    let alone = verisum(["verify".as_ref(), folder.as_os_str()]);
+    assert!(alone.stderr.contains("2 files: 1 ok, 1 untagged;"), "{}", alone.stderr);
+    mount.edit_image(|image| flip(image, MARKER));
+    expect(&["verify"], 1, "sub/folder/immutable: rot: sha256 is ");
+    mount.edit_image(|image| flip(image, &flipped()));
+    // It is a record for scrubs as any other.
+    expect(&["scrub"], 0, "");
+    // Once the file takes a tag it gets that of the catalogue, unread.
+    system("chattr", &["-i"], &fixed);
+    expect(&["tag"], 0, "2 files: 1 tagged, 1 current; 0 bytes read");
+    // A tag that is out of date and cannot be replaced counts less than a record of the file as it is.
+    fs::write(&fixed, "written").unwrap();
+    system("chattr", &["+i"], &fixed);
+    expect(&["tag"], 0, "2 files: 1 catalogued, 1 current;");
+    expect(&["verify"], 0, "2 files: 2 ok;");
+    system("mount", &["-o", "remount,ro"], &folder);
+    expect(&["tag"], 0, "2 files: 2 current; 0 bytes read");
+    system("mount", &["-o", "remount,rw"], &folder);
+    system("chattr", &["-i"], &fixed);
+    let check = verisum(["catalog".as_ref(), "check".as_ref(), "--catalog".as_ref(), catalog.as_os_str()]);
+    assert_eq!(check.code, Some(0), "{}", check.stderr);
+}
+
+#[test]
+fn rot_of_a_tagged_file_on_a_disk_is_found() {
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 0) else { return };
+    let folder = mount.path();
+    fs::write(folder.join("file"), [&MARKER[..], &[7; 100_000]].concat()).unwrap();
+    assert_eq!(tag(&folder).code, Some(0));
+    let mut image = PathBuf::new();
+    mount.edit_image(|path| {
+        flip(path, MARKER);
+        image = path.to_path_buf();
+    });
+    let verify = |found: &str| {
+        let ended = verisum(["verify".as_ref(), "-q".as_ref(), folder.as_os_str()]);
+        let is_found = ended.out().contains(&format!("/file: {found}: sha256 is "));
+        assert!(ended.code == Some(1) && is_found, "{found}: {:?} {}", ended.code, ended.out());
+    };
+    verify("rot");
+    // `tag` leaves the good tag, and the file is not even read.
+    assert_eq!(tag(&folder).code, Some(0));
+    // Good on the disk, bad in the page cache: the second read tells.
+    fs::read(folder.join("file")).unwrap();
+    flip(&image, &flipped());
+    verify("flaky");
+    assert_eq!(verisum(["verify".as_ref(), "-q".as_ref(), folder.as_os_str()]).code, Some(0));
+}
+
+const MARKER: &[u8; 37] = b"verisum: these bytes are going to rot";
+
+fn flipped() -> [u8; 37] {
+    let mut flipped = *MARKER;
+    flipped[0] ^= 0x55;
+    flipped
+}
+
+/// Flips bits of the first byte of a block that begins with these bytes.
+fn flip(image: &Path, bytes: &[u8]) {
+    let file = fs::File::options().read(true).write(true).open(image).unwrap();
+    let mut block = vec![0; bytes.len()];
+    let blocks = (0..file.metadata().unwrap().len()).step_by(4096);
+    let mut found = blocks.filter(|&at| file.read_exact_at(&mut block, at).is_ok() && block == bytes);
+    let at = found.next().expect("the bytes are there");
+    file.write_all_at(&[bytes[0] ^ 0x55], at).unwrap();
+    file.sync_all().unwrap();
 }
 
 /// What is recorded in each file, but for the time of verification and the check over it.

@@ -33,8 +33,12 @@ fn main() {
     let folder = tempfile::tempdir_in(below).expect("a folder");
     let folder = folder.path();
     make(folder, count, size);
-    let options =
-        Options { family: Family::Verisum, plan: Plan::new(Vec::new(), THREADS), policy: Policy::default() };
+    let options = Options {
+        family: Family::Verisum,
+        plan: Plan::new(Vec::new(), THREADS),
+        policy: Policy::default(),
+        apart: None,
+    };
     let tagging = TagOptions { algorithm: Algorithm::find("sha256").expect("a digest"), new_only: false };
 
     let ways: [(&str, &dyn Fn()); 4] = [

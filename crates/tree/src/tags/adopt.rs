@@ -90,7 +90,7 @@ fn verified(session: &Session, next: Next) {
 
 /// What is to be adopted of a file; why not is reported.
 fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Option<Record> {
-    let Opened { entry, file, stat, found } = opened;
+    let Opened { entry, file, stat, found, .. } = opened;
     let own = match found.first() {
         Some(Err(defect)) => {
             session.defective(entry, *defect);

@@ -7,9 +7,9 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::session::{Session, lock};
-use super::{Entries, Outcome};
+use super::{Apart, Entries, Outcome};
 use crate::store::xattr::{Family, Stored};
-use crate::{Entry, Error, Kind, Operation, Stat, Verdict};
+use crate::{Entry, Error, Kind, Operation, Record, Standing, Stat, Verdict};
 
 /// How many entries a thread takes at once. Each may keep a directory open.
 const TAKEN: usize = 32;
@@ -21,6 +21,8 @@ pub(super) struct Opened {
     pub(super) stat: Stat,
     /// What its tags of the family that was asked for say.
     pub(super) found: Vec<Stored>,
+    /// It says so in the catalogue, and not in its attributes.
+    pub(super) is_apart: bool,
 }
 
 /// The next entry that is a regular file as far as its directory knows. What cannot be walked is reported.
@@ -60,18 +62,34 @@ pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<Op
             return None;
         }
     };
-    if stat.kind != Kind::File || !session.is_first_name(&stat) {
+    let apart = session.options.apart.as_deref();
+    if stat.kind != Kind::File || !session.is_first_name(&stat) || apart.is_some_and(|a| a.is_own(&stat)) {
         return None;
     }
     let mut found = Vec::new();
     match family.read(&file, &mut found) {
         // A file system without attributes has no tags; writing them fails by itself.
-        Ok(()) | Err(Errno::OPNOTSUPP) => Some(Opened { entry, file, stat, found }),
+        Ok(()) | Err(Errno::OPNOTSUPP) => {}
         Err(errno) => {
             failed(Operation::GetAttribute, errno);
-            None
+            return None;
         }
     }
+    let apart = apart.and_then(|apart| newer(apart, &entry, &stat, &found, family));
+    let is_apart = apart.is_some();
+    let found = apart.map_or(found, |record| vec![Ok(record)]);
+    Some(Opened { entry, file, stat, found, is_apart })
+}
+
+/// What the catalogue says of a file that has no tag, or that was written to since it got its tag and is as
+/// the catalogue says: then its tag could not be written again.
+fn newer(apart: &Apart, entry: &Entry, stat: &Stat, found: &[Stored], family: Family) -> Option<Record> {
+    let is_outdated = |tag: &Stored| tag.as_ref().is_ok_and(|tag| tag.standing(stat) == Standing::Outdated);
+    if !found.iter().all(is_outdated) {
+        return None;
+    }
+    let record = apart.find(entry).filter(|record| family.holds(record.algorithm))?;
+    (found.is_empty() || record.standing(stat) == Standing::Current).then_some(record)
 }
 
 /// Does something with every file, on as many threads as the plan has.

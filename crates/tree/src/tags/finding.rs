@@ -28,18 +28,21 @@ pub enum Outcome {
     Adopted,
     /// Its tag is not what was written once; the tag is left as it is.
     Damaged,
+    /// It takes no attribute; its record is in the catalogue.
+    Catalogued,
     /// Its tag cannot be written or removed.
     NotWritten,
 }
 
 /// The outcomes that are no verdicts, in the order of reports.
-const OTHERS: [Outcome; 9] = [
+const OTHERS: [Outcome; 10] = [
     Outcome::Tagged,
     Outcome::Updated,
     Outcome::Refreshed,
     Outcome::Retagged,
     Outcome::Removed,
     Outcome::Adopted,
+    Outcome::Catalogued,
     Outcome::Current,
     Outcome::Damaged,
     Outcome::NotWritten,
@@ -63,6 +66,7 @@ impl Outcome {
             Outcome::Retagged => "retagged",
             Outcome::Removed => "removed",
             Outcome::Adopted => "adopted",
+            Outcome::Catalogued => "catalogued",
             Outcome::Damaged => "damaged-tag",
             Outcome::NotWritten => "not-written",
         }

@@ -5,6 +5,7 @@
 //! ends because a file fails.
 
 mod adopt;
+mod apart;
 mod files;
 mod finding;
 mod reading;
@@ -15,6 +16,7 @@ mod tag;
 mod untag;
 mod verify;
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use verisum_digest::Policy;
@@ -23,6 +25,7 @@ use crate::store::xattr::Family;
 use crate::{Entry, Error, Plan};
 
 pub use adopt::{AdoptOptions, adopt, adopt_listed};
+pub use apart::Apart;
 pub use finding::{Counts, Finding, Outcome};
 pub use retag::{Slot, retag};
 pub use status::{Status, has_tags, status};
@@ -45,6 +48,8 @@ pub struct Options {
     pub plan: Plan,
     /// Which implementations of the digests may be used.
     pub policy: Policy,
+    /// Where records are kept of files that take no attributes; without it they get none.
+    pub apart: Option<Arc<Apart>>,
 }
 
 /// The time of now in seconds since 1970.

@@ -81,6 +81,8 @@ struct Run<'a> {
 struct Both {
     old: Record,
     new: Option<Record>,
+    /// The old one is in the catalogue.
+    is_apart: bool,
 }
 
 /// Files whose old tags are to go once the new ones are durable.
@@ -125,7 +127,8 @@ impl Run<'_> {
                 continue;
             }
             entry.hold(opened.file);
-            let (modified, token) = (opened.stat.modified, Both { old: *old, new: new.copied() });
+            let (modified, token) =
+                (opened.stat.modified, Both { old: *old, new: new.copied(), is_apart: opened.is_apart });
             return Some(Wanted { entry, set: 0, modified, token });
         }
     }
@@ -140,6 +143,9 @@ impl Run<'_> {
         if !recorded.new.is_some_and(|new| self.is_as_good(&new, &stat, &new_digest)) {
             let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
             if let Err(errno) = self.to.family.write(&content.file, &record) {
+                if recorded.is_apart && self.session.keeps_apart(&entry, &stat, &record, errno) {
+                    return self.session.plain(&entry, Outcome::Retagged);
+                }
                 return self.session.not_written(&entry, &stat, Operation::SetAttribute, errno);
             }
         }

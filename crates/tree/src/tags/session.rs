@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
     /// Whether a file is on a file system that is known to take no attributes. Then it is counted, and
     /// need not be read.
     pub(super) fn is_refused(&self, stat: &Stat) -> bool {
-        let refused = lock(&self.refusing).contains(&stat.device);
+        let refused = self.options.apart.is_none() && lock(&self.refusing).contains(&stat.device);
         if refused {
             self.counters.add(Outcome::NotWritten);
         }
@@ -116,8 +116,16 @@ impl<'a> Session<'a> {
     pub(super) fn store(&self, entry: &Entry, file: &File, stat: &Stat, record: &Record, done: Outcome) {
         match self.family().write(file, record) {
             Ok(()) => self.compared(entry, done, record, &record.digest),
+            Err(errno) if self.keeps_apart(entry, stat, record, errno) => {
+                self.compared(entry, Outcome::Catalogued, record, &record.digest);
+            }
             Err(errno) => self.not_written(entry, stat, Operation::SetAttribute, errno),
         }
+    }
+
+    /// Records in the catalogue, if there is one, what could not be written into the file.
+    pub(super) fn keeps_apart(&self, entry: &Entry, stat: &Stat, record: &Record, errno: Errno) -> bool {
+        self.options.apart.as_ref().is_some_and(|apart| apart.keep(entry, stat, record, errno))
     }
 
     /// The verdict on what was read of a file. What looks bad is read a second time first.

@@ -14,6 +14,8 @@ use crate::store::xattr::{Defect, Origin, foreign};
 pub struct Status {
     /// Tags whose length and time are those of the file.
     pub current: u64,
+    /// Tags that are in the catalogue, not in the files.
+    pub apart: u64,
     /// Tags of files that were written to, or whose time was set, since then.
     pub outdated: u64,
     /// Tags with the file's time and another length.
@@ -63,6 +65,7 @@ impl Status {
         } else {
             self.tagged_bytes += opened.stat.size;
         }
+        self.apart += u64::from(opened.is_apart);
         if let Some(origin) = origin {
             *self.adoptable.entry(origin.name()).or_default() += 1;
         }
@@ -100,7 +103,9 @@ pub fn has_tags(entries: Entries, options: &Options, most: usize) -> bool {
     let session = Session::new(options, &|_| {});
     for _ in 0..most {
         let Some(entry) = next_entry(&session, entries) else { return false };
-        if open(&session, entry, options.family).is_some_and(|opened| !opened.found.is_empty()) {
+        if open(&session, entry, options.family)
+            .is_some_and(|opened| !opened.found.is_empty() && !opened.is_apart)
+        {
             return true;
         }
     }

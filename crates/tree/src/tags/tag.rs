@@ -69,7 +69,10 @@ fn next_wanted(
                 Standing::Unknown => session.family() == Family::Plain,
             };
             if is_current || tagging.new_only {
-                session.plain(&entry, Outcome::Current);
+                // What the catalogue has goes into the file once that takes it.
+                let is_moved =
+                    opened.is_apart && is_current && session.family().write(&opened.file, record).is_ok();
+                session.plain(&entry, if is_moved { Outcome::Tagged } else { Outcome::Current });
                 continue;
             }
         }

@@ -53,7 +53,7 @@ fn next_wanted(
         if opened.found.is_empty() {
             session.plain(&opened.entry, Outcome::Judged(Verdict::New));
         }
-        let Opened { mut entry, file, stat, found } = opened;
+        let Opened { mut entry, file, stat, found, .. } = opened;
         if found.len() == 1 {
             entry.hold(file);
         }

@@ -11,6 +11,7 @@ mod values;
 
 use clap::Subcommand;
 
+pub(crate) use self::place::{CatalogArgs, absolute};
 use crate::args::{exit_codes, with_environment};
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -31,7 +31,7 @@ impl CatalogArgs {
     }
 
     /// Opens it to write, or makes it, with the folder that it is in by default.
-    pub(super) fn open(&self) -> Result<(Lock, Catalog), Failure> {
+    pub(crate) fn open(&self) -> Result<(Lock, Catalog), Failure> {
         let path = self.path()?;
         if self.catalog.is_none()
             && let Some(folder) = path.parent()
@@ -43,7 +43,7 @@ impl CatalogArgs {
     }
 
     /// Opens it to write if it is there.
-    pub(super) fn open_existing(&self) -> Result<(Lock, Catalog), Failure> {
+    pub(crate) fn open_existing(&self) -> Result<(Lock, Catalog), Failure> {
         let path = self.path()?;
         // Before the lock, which would be a file beside nothing.
         std::fs::metadata(&path).map_err(|error| failed(&path, "open", error))?;
@@ -52,7 +52,7 @@ impl CatalogArgs {
     }
 
     /// Opens it to read while others may write.
-    pub(super) fn open_shared(&self) -> Result<Catalog, Failure> {
+    pub(crate) fn open_shared(&self) -> Result<Catalog, Failure> {
         Ok(Catalog::open_existing(&self.path()?)?)
     }
 }
@@ -66,7 +66,7 @@ fn default_path() -> Result<PathBuf, Failure> {
 }
 
 /// A path from the root of the file system, without `.` and `..`, links resolved where they are there.
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     if let Ok(path) = path.canonicalize() {
         return Ok(path);
     }

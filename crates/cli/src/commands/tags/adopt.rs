@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
         None if arguments.indexes => Some(Box::new(lists::indexes(arguments.tree.walk()?)) as Box<_>),
         None => None,
     };
-    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
     let report = |finding: &tags::Finding| reporter.finding(finding);
     let counts = match &mut listed {
         Some(listed) => tags::adopt_listed(listed, &options, adopting, &report),

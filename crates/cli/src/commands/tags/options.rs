@@ -6,9 +6,10 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::Algorithm;
 use verisum_tree::store::xattr;
-use verisum_tree::tags::Options;
+use verisum_tree::tags::{Apart, Options};
 use verisum_tree::{Excludes, Plan, Walk, WalkOptions};
 
+use crate::commands::scrub::{CatalogArgs, absolute};
 use crate::failure::Failure;
 use crate::{digests, kernel, sizes};
 
@@ -42,6 +43,14 @@ pub(crate) struct TreeArgs {
     /// Folders, with all that is below them, and files; links are not followed
     #[arg(value_name = "DIR", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
+}
+
+/// Where records are kept that files cannot hold.
+#[derive(Args, Debug)]
+pub(crate) struct ApartArgs {
+    /// The catalogue that has the records of files that take no attributes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    catalog: Option<PathBuf>,
 }
 
 /// The forms of tags.
@@ -101,7 +110,27 @@ impl TreeArgs {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let plan = Plan::new(Vec::new(), threads);
-        Ok(Options { family: family.into(), plan, policy: kernel::policy()? })
+        Ok(Options { family: family.into(), plan, policy: kernel::policy()?, apart: None })
+    }
+
+    /// The same with a catalogue for what files cannot hold: to read, or also to write.
+    pub(crate) fn options_with(
+        &self,
+        family: Family,
+        apart: &ApartArgs,
+        writes: bool,
+    ) -> Result<Options, Failure> {
+        let mut options = self.options(family)?;
+        let place = CatalogArgs { catalog: apart.catalog.clone() };
+        if place.catalog.is_some() {
+            let (lock, catalog) = match writes {
+                true => place.open().map(|(lock, catalog)| (Some(lock), catalog))?,
+                false => (None, place.open_shared()?),
+            };
+            let tops = self.paths.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
+            options.apart = Some(Arc::new(Apart::new(catalog, lock, tops)?));
+        }
+        Ok(options)
     }
 }
 

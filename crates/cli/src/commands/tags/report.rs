@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;
-use verisum_tree::tags::{Counts, Finding, Outcome};
+use verisum_tree::tags::{Apart, Counts, Finding, Options, Outcome};
 use verisum_tree::{Class, Stop, Verdict};
 
 use super::options::TreeArgs;
@@ -24,6 +24,7 @@ pub(crate) struct Reporter<'a> {
     quiet: bool,
     verbose: bool,
     stop: Arc<Stop>,
+    apart: Option<Arc<Apart>>,
     started: Instant,
     shared: Mutex<Shared<'a>>,
 }
@@ -35,13 +36,14 @@ struct Shared<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// `stop` is asked to end when nobody can hear of the findings any more.
-    pub(crate) fn new(arguments: &TreeArgs, stop: &Arc<Stop>, output: &'a mut Output) -> Reporter<'a> {
+    /// The run is asked to end when nobody can hear of the findings any more.
+    pub(crate) fn new(arguments: &TreeArgs, options: &Options, output: &'a mut Output) -> Reporter<'a> {
         Reporter {
             json: arguments.json,
             quiet: arguments.quiet,
             verbose: arguments.verbose,
-            stop: stop.clone(),
+            stop: options.plan.stop.clone(),
+            apart: options.apart.clone(),
             started: Instant::now(),
             shared: Mutex::new(Shared { output, failed: None }),
         }
@@ -52,7 +54,7 @@ impl<'a> Reporter<'a> {
         if let Some(error) = finding.error {
             let all = match finding.stands_for_all {
                 true => {
-                    " (as for all files of this file system; `verisum scrub` keeps records apart from the files)"
+                    " (as for all files of this file system; with --catalog their records are kept apart)"
                 }
                 false => "",
             };
@@ -78,7 +80,7 @@ impl<'a> Reporter<'a> {
         let shared = self.shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         match shared.failed {
             Some(failure) => Err(failure),
-            None => Ok(exit(counts.worst())),
+            None => ended(self.apart.as_deref(), counts),
         }
     }
 
@@ -93,7 +95,7 @@ impl<'a> Reporter<'a> {
             Some(failure) => return Err(failure),
             None => print(shared.output)?,
         }
-        Ok(exit(counts.worst()))
+        ended(self.apart.as_deref(), counts)
     }
 
     fn is_shown(&self, finding: &Finding) -> bool {
@@ -117,6 +119,14 @@ impl<'a> Reporter<'a> {
             self.stop.request();
         }
     }
+}
+
+/// How a run ended. A catalogue that failed is told of, and does not hide what is worse.
+fn ended(apart: Option<&Apart>, counts: &Counts) -> Result<Exit, Failure> {
+    let exit = exit(counts.worst());
+    let Some(failed) = apart.and_then(Apart::take_failure) else { return Ok(exit) };
+    render::say(PROGRAM, &Failure::Catalog(failed).message());
+    Ok(exit.max(Exit::Unchecked))
 }
 
 /// How a run ended that found this at worst.

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use verisum_tree::tags::{self, Slot};
 
-use super::options::{Family, TreeArgs, algorithm};
+use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,6 +21,9 @@ pub(crate) struct RetagArgs {
     to: String,
 
     #[command(flatten)]
+    apart: ApartArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
@@ -29,9 +32,9 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     if from.family == to.family && from.algorithm.id == to.algorithm.id {
         return Err(Failure::Usage("--from and --to are the same".to_string()));
     }
-    let options = arguments.tree.options(Family::default())?;
+    let options = arguments.tree.options_with(Family::default(), &arguments.apart, true)?;
     let mut walk = arguments.tree.walk()?;
-    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
         .map_err(Failure::Digest)?;
     reporter.end(&counts)

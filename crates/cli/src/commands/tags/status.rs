@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use verisum_tree::tags::{self, Counts, Status};
 
-use super::options::{Family, TreeArgs};
+use super::options::{ApartArgs, Family, TreeArgs};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -22,14 +22,17 @@ pub(crate) struct StatusArgs {
     family: Family,
 
     #[command(flatten)]
+    apart: ApartArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options(arguments.family)?;
+    let options = arguments.tree.options_with(arguments.family, &arguments.apart, false)?;
     let mut walk = arguments.tree.walk()?;
     let json = arguments.tree.json;
-    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
     let (status, counts) = tags::status(&mut walk, &options, &|finding| reporter.finding(finding));
     let exit = reporter.end_with(&counts, |output| match json {
         true => output.json(&Line { status: Json::new(&status, &counts) }),
@@ -48,6 +51,7 @@ fn print(status: &Status, counts: &Counts, output: &mut Output) -> Result<(), Fa
     let untagged = format!("({})", human(status.untagged_bytes));
     let rows = [
         ("current", status.current, "by length and time as recorded"),
+        ("in the catalogue", status.apart, "the files take no attributes"),
         ("outdated", status.outdated, "another time than recorded: `verisum tag` brings them up to date"),
         ("resized", status.resized, "the time as recorded, another length"),
         ("without time", status.untimed, "only reading tells"),
@@ -92,6 +96,8 @@ struct Line<'a> {
 #[derive(Serialize)]
 struct Json<'a> {
     current: u64,
+    /// In the catalogue, not in the files.
+    apart: u64,
     outdated: u64,
     resized: u64,
     untimed: u64,
@@ -112,6 +118,7 @@ impl<'a> Json<'a> {
     fn new(status: &'a Status, counts: &Counts) -> Json<'a> {
         Json {
             current: status.current,
+            apart: status.apart,
             outdated: status.outdated,
             resized: status.resized,
             untimed: status.untimed,

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use clap::Args;
 use verisum_tree::tags::{self, TagOptions};
 
-use super::options::{Family, TreeArgs, algorithm};
+use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,18 +31,21 @@ pub(crate) struct TagArgs {
     new_only: bool,
 
     #[command(flatten)]
+    apart: ApartArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options(arguments.family)?;
+    let options = arguments.tree.options_with(arguments.family, &arguments.apart, true)?;
     let algorithm = algorithm(&arguments.algorithm, options.family)?;
     let tagging = TagOptions { algorithm, new_only: arguments.new_only };
     let mut walk = arguments.tree.walk()?;
     if !arguments.tree.quiet && !tags::has_tags(&mut arguments.tree.walk()?, &options, SAMPLE) {
         warn_of_backups();
     }
-    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::tag(&mut walk, &options, &tagging, &|finding| reporter.finding(finding));
     reporter.end(&counts)
 }

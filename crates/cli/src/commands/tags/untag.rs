@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: UntagArgs, output: &mut Output) -> Result<Exit, Fai
     let options = arguments.tree.options(arguments.family)?;
     let wanted = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
     let mut walk = arguments.tree.walk()?;
-    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::untag(&mut walk, &options, wanted, &|finding| reporter.finding(finding));
     reporter.end(&counts)
 }

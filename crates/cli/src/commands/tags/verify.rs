@@ -4,7 +4,7 @@ use clap::Args;
 use verisum_tree::Verdict;
 use verisum_tree::tags::{self, Outcome, VerifyOptions};
 
-use super::options::{Family, TreeArgs};
+use super::options::{ApartArgs, Family, TreeArgs};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,14 +23,17 @@ pub(crate) struct VerifyArgs {
     stamp: bool,
 
     #[command(flatten)]
+    apart: ApartArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options(arguments.family)?;
+    let options = arguments.tree.options_with(arguments.family, &arguments.apart, arguments.stamp)?;
     let verifying = VerifyOptions { stamp: arguments.stamp };
     let mut walk = arguments.tree.walk()?;
-    let reporter = Reporter::new(&arguments.tree, &options.plan.stop, output);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding));
     let exit = reporter.end(&counts)?;
     // Nothing compared is no good news.

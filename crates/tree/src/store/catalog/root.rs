@@ -1,6 +1,6 @@
 //! The trees that a catalogue covers, and how it knows them again.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -102,17 +102,21 @@ impl Catalog {
     pub fn directory(&self, root: &Root, below: &Path) -> Result<Option<i64>> {
         let mut id = root.directory;
         for name in below.components() {
-            let sql = "SELECT id FROM directory WHERE parent = ?1 AND name = ?2";
-            let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
-                let values = params![id, name.as_os_str().as_bytes()];
-                statement.query_row(values, |row| row.get(0)).optional()
-            });
-            match found.map_err(self.failed("read"))? {
+            match self.directory_in(id, name.as_os_str())? {
                 Some(found) => id = found,
                 None => return Ok(None),
             }
         }
         Ok(Some(id))
+    }
+
+    /// The number of a directory in another one, if it is recorded.
+    pub fn directory_in(&self, parent: i64, name: &OsStr) -> Result<Option<i64>> {
+        let sql = "SELECT id FROM directory WHERE parent = ?1 AND name = ?2";
+        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_row(params![parent, name.as_bytes()], |row| row.get(0)).optional()
+        });
+        found.map_err(self.failed("read"))
     }
 
     /// How many files of a root are in each trouble.

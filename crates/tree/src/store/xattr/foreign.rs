@@ -131,10 +131,11 @@ fn hashrat(algorithm: &'static Algorithm, value: &[u8], stat: &Stat) -> Option<R
     let hashed: i64 = fields.next()?.parse().ok()?;
     let size = fields.next()?.parse().ok()?;
     let digest = text::parse_hex(fields.next()?.as_bytes(), algorithm.digest_len())?;
-    // A file that was not written to since then has the time of modification that it had.
+    // A file that was not written to since then has the time of modification that it had. One that was,
+    // also within that second, had an earlier one, which is not known.
     let modified = match stat.modified.seconds < hashed {
         true => RecordedTime::exact(stat.modified),
-        false => RecordedTime::exact(Timestamp { seconds: hashed, nanoseconds: 0 }),
+        false => RecordedTime::exact(Timestamp { seconds: hashed.saturating_sub(1), nanoseconds: 0 }),
     };
     Some(Record { size: Some(size), modified: Some(modified), ..text::untimed(algorithm, digest) })
 }
@@ -216,6 +217,10 @@ mod tests {
             assert_eq!(record.standing(&STAT), standing, "{name}");
             assert_eq!(record.verified, None);
         }
+        // Written to in the second in which it was hashed, maybe after it: nobody's proof of rot.
+        let stat = Stat { modified: Timestamp { nanoseconds: 0, ..TIME }, ..STAT };
+        let same_second = parse(table[4].0, table[4].1, None, &stat).unwrap().record.unwrap();
+        assert_eq!(same_second.standing(&stat), Standing::Outdated);
         assert_eq!(record("user.crc64", table[5].1).unwrap().digest.to_string(), "0102030405060708");
         assert_eq!(record("user.XrdCks.adler32", &xrootd).unwrap().digest.to_string(), "01020304");
         xrootd[31] = 5;
