@@ -31,6 +31,9 @@ fn digests(format: Format) -> (&'static [&'static str], &'static str) {
     }
 }
 
+/// A name and its digests.
+type Found = (Vec<u8>, Vec<(String, Output)>);
+
 /// Writes and reads; the names that fit.
 fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u32)) {
     let (ids, file_name) = digests(format);
@@ -55,7 +58,7 @@ fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u
     let dialect = if format == Format::Bagit { Dialect::Bag } else { Dialect::Any };
     let options = Options { zero, dialect, name: file_name.into(), ..Options::default() };
     let mut reader = Reader::new(&list[..], &options).unwrap();
-    let mut found: Vec<(Vec<u8>, Vec<(String, Output)>)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     while let Some(line) = reader.line().unwrap() {
         let Line::File(listed) = line else { panic!("line {} of {}", reader.number(), list.escape_ascii()) };
         if listed.claims.is_empty() {
