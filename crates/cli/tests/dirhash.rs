@@ -2,7 +2,10 @@
 
 mod common;
 
+use std::os::unix::process::ExitStatusExt;
+
 use common::verisum;
+use rustix::process::{Pid, Signal, kill_process};
 
 const SEED: &str = "11223344-5566-7788-99aa-bbccddeeff00";
 
@@ -124,4 +127,64 @@ fn bad_usage_is_one_line() {
     }
     let ended = dirhash(&["names", "/nonexistent"]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+}
+
+/// What this program may have left behind.
+fn leftovers(folder: &std::path::Path) -> (usize, bool) {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    (std::fs::read_dir(folder).unwrap().count(), mounts.contains(folder.to_str().unwrap()))
+}
+
+#[test]
+fn a_bakeoff_on_mounted_file_systems_agrees_with_the_model_and_leaves_nothing() {
+    let tools = ["mke2fs", "tune2fs", "mkfs.xfs", "mkfs.btrfs", "mount"];
+    if verisum_testkit::require_root().is_none()
+        || tools.iter().any(|tool| verisum_testkit::require_tool(tool).is_none())
+    {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let out = std::process::Command::new(common::VERISUM)
+            .arg("dirhash")
+            .args(arguments)
+            .env("TMPDIR", folder.path())
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(leftovers(folder.path()), (0, false));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let out = run(&["bakeoff", "--real", "-n", "3000", "--rounds", "1", "--seed", SEED]);
+    assert_eq!(out.matches("exact").count(), 3, "{out}");
+    assert!(!out.contains("DIFFERS") && out.contains("btrfs") && out.contains("not resolved"), "{out}");
+    let out = run(&["bakeoff", "--real", "-n", "2000", "--rounds", "1", "--alg", "tea", "--checksums"]);
+    assert_eq!(out.matches("exact").count(), 1, "{out}");
+    let out = run(&["attack", "--real", "-n", "3", "--rounds", "1"]);
+    assert!(out.contains("colliding"), "{out}");
+}
+
+#[test]
+fn a_signal_ends_a_bakeoff_on_mounted_file_systems_and_leaves_nothing() {
+    if verisum_testkit::require_root().is_none()
+        || ["mke2fs", "mount"].iter().any(|tool| verisum_testkit::require_tool(tool).is_none())
+    {
+        return;
+    }
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new(common::VERISUM)
+            .args(["dirhash", "bakeoff", "--real", "--alg", "legacy", "--rounds", "1000"])
+            .env("TMPDIR", folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        while !leftovers(folder.path()).1 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+        assert_eq!(leftovers(folder.path()), (0, false));
+    }
 }

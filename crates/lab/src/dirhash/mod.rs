@@ -14,6 +14,7 @@ pub mod live;
 pub mod names;
 pub mod quality;
 pub mod steady;
+pub mod workload;
 
 pub use directory::{Directory, Hashing};
 pub use glibc::Rand;

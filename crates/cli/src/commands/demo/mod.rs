@@ -1,7 +1,7 @@
 //! `verisum demo`: what the tool is for, shown on a disk image made for the purpose.
 
 mod picture;
-mod scratch;
+pub(crate) mod scratch;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

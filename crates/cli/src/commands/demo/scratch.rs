@@ -141,7 +141,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 
 /// The signals that a user ends programs with, but for those that this one was started to ignore, as
 /// `nohup` does.
-fn ending_signals() -> Vec<i32> {
+pub(crate) fn ending_signals() -> Vec<i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -10,6 +10,7 @@ use verisum_lab::dirhash::Hashing;
 use verisum_lab::dirhash::attack::{self, Collisions, Method};
 use verisum_lab::export::{Cell, Report, Table};
 
+use super::attack_real::{self, Attack};
 use super::options::{self, HashOptions, TreeOptions};
 use super::report::ReportOptions;
 use crate::exit::Exit;
@@ -43,6 +44,15 @@ pub(crate) struct AttackArgs {
     #[arg(long)]
     list: bool,
 
+    /// Also create and look up the names on a real ext4 in a file, with the seed they were made for and
+    /// with another; needs root. Without --alg: legacy alone, which needs no long search
+    #[arg(long, conflicts_with = "list")]
+    real: bool,
+
+    /// How often, in turns with ordinary names; below five, no times are told apart
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
     #[command(flatten)]
     report: ReportOptions,
 }
@@ -55,17 +65,17 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Builds the names and puts them into modelled directories.
 pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let hashings = arguments.hashes.hashings(&[
-        "legacy",
-        "half_md4",
-        "tea",
-        "btrfs",
-        "xfs",
-        "reiserfs_r5",
-        "crc32c_seeded",
-    ])?;
+    let usual: &[&str] = match arguments.real {
+        true => &["legacy"],
+        false => &["legacy", "half_md4", "tea", "btrfs", "xfs", "reiserfs_r5", "crc32c_seeded"],
+    };
+    let hashings = arguments.hashes.hashings(usual)?;
     let count = options::at_least_one("--count", arguments.count)? as usize;
     let geometry = arguments.tree.geometry()?;
+    if arguments.real {
+        attack_real::require(&hashings, geometry)?;
+    }
+    let mut attacks = Vec::new();
     let mut made = Table::new(
         format!("Names with the hash of {}, the seed being known", names::quoted(&arguments.like)),
         &[
@@ -132,10 +142,16 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
                 Cell::text(if damage.full { "yes" } else { "no" }),
             ]);
         }
+        if found.names.len() >= 2 {
+            attacks.push(Attack { hashing, names: found.names });
+        }
     }
     if !arguments.list {
         let mut report = Report::new("Names that all have one hash");
         report.tables = vec![made, done];
+        if arguments.real {
+            report.tables.push(attack_real::run(&attacks, geometry, arguments.rounds)?);
+        }
         arguments.report.show(&report, output)?;
     }
     Ok(Exit::Clean)

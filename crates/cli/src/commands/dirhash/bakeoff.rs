@@ -5,6 +5,7 @@ use verisum_lab::dirhash::bakeoff::{self, Answer, Question};
 use verisum_lab::dirhash::htree::Geometry;
 use verisum_lab::export::{Cell, Report, Table};
 
+use super::bakeoff_real;
 use super::options::{self, HashOptions, THREAD, TreeOptions};
 use super::report::ReportOptions;
 use crate::exit::Exit;
@@ -32,15 +33,37 @@ pub(crate) struct BakeoffArgs {
     #[arg(long, value_name = "N", default_value_t = 16)]
     points: u32,
 
+    /// Create, remount, stat, delete and create again on real file systems in files; needs root. Without
+    /// --alg: ext4 with legacy, half_md4 and tea, then xfs and btrfs
+    #[arg(long, conflicts_with_all = ["policy", "split"])]
+    real: bool,
+
+    /// How often, with all file systems in turns; below five, no times are told apart
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
     #[command(flatten)]
     report: ReportOptions,
 }
 
-/// Fills the directories, in the model.
+/// Fills the directories, in the model or in real file systems.
 pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let hashings = arguments.hashes.hashings(&THREAD)?;
     let names = options::names(&arguments.names)?;
     let geometry = arguments.tree.geometry()?;
+    if arguments.real {
+        let hashings = arguments.hashes.hashings(&bakeoff_real::ALL)?;
+        let question = bakeoff_real::Question {
+            names: &names,
+            pattern: &arguments.names,
+            count: options::at_least_one("--count", arguments.count)?,
+            geometry,
+            rounds: arguments.rounds,
+        };
+        let report = bakeoff_real::run(&question, &hashings)?;
+        arguments.report.show(&report, output)?;
+        return Ok(Exit::Clean);
+    }
+    let hashings = arguments.hashes.hashings(&THREAD)?;
     let question = Question {
         names: &names,
         count: options::at_least_one("--count", arguments.count)?,

@@ -1,7 +1,9 @@
 //! `verisum dirhash`: which hash should name the entries of a directory's index?
 
 mod attack;
+mod attack_real;
 mod bakeoff;
+mod bakeoff_real;
 mod cost;
 mod hash;
 mod inspect;
@@ -11,6 +13,7 @@ mod options;
 mod quality;
 mod report;
 mod steady;
+mod volume;
 
 use clap::Subcommand;
 

@@ -5,7 +5,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use verisum_digest::namehash::Seed;
+use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
 
 /// Why an image, or a directory in it, cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -162,6 +162,12 @@ impl Ext4 {
     /// The hash version that new directories get.
     pub fn default_hash(&self) -> u8 {
         self.default_hash
+    }
+
+    /// The hash of new directories, with the sign that characters have here.
+    pub fn new_hash(&self) -> Option<&'static NameHash> {
+        let unsigned = if self.unsigned && self.default_hash < 3 { 3 } else { 0 };
+        NAME_HASHES[..7].get(usize::from(self.default_hash) + unsigned)
     }
 
     /// The number of the last inode.

@@ -41,6 +41,11 @@ impl Geometry {
         self.checksums
     }
 
+    /// Whether the index may have three levels.
+    pub fn large_dir(self) -> bool {
+        self.large_dir
+    }
+
     /// What a record with a name of this many bytes needs: a multiple of four.
     pub const fn record_size(name_len: usize) -> u16 {
         ((8 + name_len + 3) & !3) as u16

@@ -1,0 +1,158 @@
+//! `verisum dirhash attack --real`: what names of one hash do to a mounted ext4.
+
+use std::time::Duration;
+
+use verisum_lab::dirhash::htree::Geometry;
+use verisum_lab::dirhash::names::Names;
+use verisum_lab::dirhash::workload::Act;
+use verisum_lab::dirhash::{Hashing, attack};
+use verisum_lab::export::{Cell, Table};
+use verisum_lab::stats;
+
+use super::bakeoff_real::{kind, length, perform};
+use super::volume::{self, Kind, Stop, Volume};
+use crate::failure::Failure;
+
+/// Names to try on one hash.
+pub(super) struct Attack {
+    pub(super) hashing: Hashing,
+    pub(super) names: Vec<Vec<u8>>,
+}
+
+/// Says what is missing, before names are searched for.
+pub(super) fn require(hashings: &[Hashing], geometry: Geometry) -> Result<(), Failure> {
+    let kinds = hashings.iter().map(|hashing| kind(hashing, geometry)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(place) = kinds.iter().position(|kind| !matches!(kind, Kind::Ext4 { .. })) {
+        return Err(Failure::Value {
+            option: "--alg",
+            value: hashings[place].hash.id.to_string(),
+            must: "with --real, must be one of legacy, half_md4, tea".to_string(),
+        });
+    }
+    volume::require(&kinds)
+}
+
+/// One directory: which names, under which seed.
+struct Case {
+    label: &'static str,
+    hashing: Hashing,
+    names: Names,
+}
+
+/// What was seen of one.
+#[derive(Default)]
+struct Seen {
+    create: Vec<f64>,
+    lookup: Vec<f64>,
+    names: u64,
+    blocks: u64,
+    full: bool,
+}
+
+/// Creates and looks up, in turns; ordinary names of the same lengths are what all is compared with.
+pub(super) fn run(attacks: &[Attack], geometry: Geometry, rounds: u32) -> Result<Table, Failure> {
+    let stop = Stop::new()?;
+    let result = table(attacks, geometry, rounds, &stop);
+    stop.obey();
+    result
+}
+
+fn table(attacks: &[Attack], geometry: Geometry, rounds: u32, stop: &Stop) -> Result<Table, Failure> {
+    let mut table = Table::new(
+        format!("On mounted ext4: medians of {rounds} rounds in turns, against ordinary names"),
+        &[
+            ("hash", ""),
+            ("names", ""),
+            ("seed", ""),
+            ("created", ""),
+            ("blocks", ""),
+            ("model", "blocks"),
+            ("model", "leaves a lookup"),
+            ("create", "µs"),
+            ("ratio", ""),
+            ("creates are", ""),
+            ("lookup", "µs"),
+            ("ratio", ""),
+            ("lookups are", ""),
+        ],
+    );
+    for attack in attacks {
+        let cases = cases(attack);
+        let mut seen: Vec<Seen> = cases.iter().map(|_| Seen::default()).collect();
+        for round in 0..rounds as usize {
+            for place in 0..cases.len() {
+                let place = (place + round) % cases.len();
+                one(&cases[place], geometry, stop, &mut seen[place])?;
+            }
+        }
+        for (place, (case, it)) in cases.iter().zip(&seen).enumerate() {
+            let Names::List(names) = &case.names else { continue };
+            let model = attack::damage(case.hashing, names, geometry);
+            let (create, by_create) = stats::paired(&it.create, &seen[0].create);
+            let (lookup, by_lookup) = stats::paired(&it.lookup, &seen[0].lookup);
+            let other = |cell: Cell| if place > 0 { cell } else { Cell::Missing };
+            table.row([
+                Cell::text(case.hashing.hash.id),
+                Cell::text(if place % 2 == 0 { "ordinary" } else { "colliding" }),
+                Cell::text(case.label),
+                Cell::text(format!("{}{}", it.names, if it.full { " (index full)" } else { "" })),
+                Cell::Count(it.blocks),
+                Cell::Count(model.blocks),
+                Cell::Number(model.leaves_read, 2),
+                Cell::Number(stats::median(&it.create), 2),
+                other(Cell::Number(create.median, 2)),
+                other(Cell::text(by_create.name())),
+                Cell::Number(stats::median(&it.lookup), 2),
+                other(Cell::Number(lookup.median, 2)),
+                other(Cell::text(by_lookup.name())),
+            ]);
+        }
+    }
+    Ok(table)
+}
+
+/// Ordinary and colliding names with the attacked seed, then with another one; the legacy hash is tried
+/// with another seed too, which changes nothing.
+fn cases(attack: &Attack) -> Vec<Case> {
+    let ordinary: Vec<Vec<u8>> = attack
+        .names
+        .iter()
+        .enumerate()
+        .map(|(number, name)| format!("{number:0width$}", width = name.len()).into_bytes())
+        .collect();
+    let other = Hashing { seed: attack::other_seed(&attack.hashing.seed), ..attack.hashing };
+    [("attacked", attack.hashing), ("another", other)]
+        .into_iter()
+        .flat_map(|(label, hashing)| {
+            [&ordinary, &attack.names].map(|names| Case { label, hashing, names: Names::List(names.clone()) })
+        })
+        .collect()
+}
+
+fn one(case: &Case, geometry: Geometry, stop: &Stop, seen: &mut Seen) -> Result<(), Failure> {
+    let count = case.names.count().unwrap_or(0);
+    let kind = kind(&case.hashing, geometry)?;
+    let mut volume = Volume::new(kind, count)?;
+    let folder = volume.path().join("d");
+    let failed = |operation| {
+        let name = folder.clone();
+        move |error| Failure::File { name, operation, error }
+    };
+    std::fs::create_dir(&folder).map_err(failed("create"))?;
+    let create = perform(&folder, Act::Create, &case.names, 0..count, stop)?;
+    seen.blocks = length(&folder, kind)?.0.unwrap_or(0);
+    // The kernel forgets which names it has seen; then the blocks are read, but no name is looked up.
+    volume.unmount()?;
+    volume.mount()?;
+    for entry in std::fs::read_dir(&folder).map_err(failed("list"))? {
+        entry.map_err(failed("list"))?;
+    }
+    let lookup = perform(&folder, Act::Stat, &case.names, 0..create.names, stop)?;
+    volume.remove()?;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / create.names.max(1) as f64;
+    seen.create.push(each(create.spent.real));
+    seen.lookup.push(each(lookup.spent.real));
+    seen.names = create.names;
+    seen.full = create.full;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! A file system of our own in a file, mounted for an experiment, and gone afterwards.
+//!
+//! Signals do not end the program while one exists: they are noted, the experiment stops at the next
+//! name, and everything is unmounted and removed on the way out. Only SIGKILL leaves a mount behind, in a
+//! folder whose name begins with `verisum-dirhash-`; no later run uses that folder.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use verisum_digest::namehash::Seed;
+use verisum_lab::dirhash::htree::Geometry;
+
+use crate::commands::demo::scratch::{ending_signals, find_program};
+use crate::failure::Failure;
+
+/// A kind of file system, and what it is made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// ext4 with this hash: legacy, half_md4 or tea.
+    Ext4 { hash: &'static str, seed: Seed, geometry: Geometry },
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+}
+
+impl Kind {
+    /// The kernel's name of it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Kind::Ext4 { .. } => "ext4",
+            Kind::Xfs => "xfs",
+            Kind::Btrfs => "btrfs",
+        }
+    }
+
+    /// Programs that make it and change it, with the Debian package they come in.
+    fn programs(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Kind::Ext4 { .. } => &[("mke2fs", "e2fsprogs"), ("tune2fs", "e2fsprogs")],
+            Kind::Xfs => &[("mkfs.xfs", "xfsprogs")],
+            Kind::Btrfs => &[("mkfs.btrfs", "btrfs-progs")],
+        }
+    }
+
+    /// A length in bytes in which so many empty files fit well. The file is sparse.
+    fn length(&self, names: u64) -> u64 {
+        match self {
+            Kind::Ext4 { .. } => (256 << 20) + (names << 10),
+            Kind::Xfs => (512 << 20) + (names << 11),
+            Kind::Btrfs => (512 << 20) + (names << 12),
+        }
+    }
+
+    /// No thread of the kernel shall write tables while we measure.
+    fn mount_options(&self) -> &'static str {
+        match self {
+            Kind::Ext4 { .. } => "loop,nosuid,nodev,noexec,noatime,noinit_itable",
+            _ => "loop,nosuid,nodev,noexec,noatime",
+        }
+    }
+}
+
+/// Notes signals instead of dying of them.
+pub(super) struct Stop {
+    asked: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// From now on.
+    pub(super) fn new() -> Result<Stop, Failure> {
+        let stop = Stop { asked: Arc::default(), signal: Arc::default() };
+        let failed = |error| Failure::File { name: "signals".into(), operation: "catch", error };
+        for signal in ending_signals() {
+            signal_hook::flag::register_usize(signal, stop.signal.clone(), signal as usize)
+                .map_err(failed)?;
+            signal_hook::flag::register(signal, stop.asked.clone()).map_err(failed)?;
+        }
+        Ok(stop)
+    }
+
+    /// Whether a signal asked for the end.
+    pub(super) fn asked(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// Lets a signal that came have its usual effect, now that nothing is left to clean up.
+    pub(super) fn obey(&self) {
+        if self.asked.load(Ordering::SeqCst) {
+            let signal = self.signal.load(Ordering::SeqCst) as i32;
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    }
+}
+
+/// Says what is missing before anything is made.
+pub(super) fn require(kinds: &[Kind]) -> Result<(), Failure> {
+    let missing = |name: &str, why: &str| Err(Failure::Program { name: name.to_string(), why: why.into() });
+    for (program, package) in kinds.iter().flat_map(|kind| kind.programs()).chain(&[
+        ("mount", "mount"),
+        ("umount", "mount"),
+        ("losetup", "mount"),
+    ]) {
+        if find_program(program).is_none() {
+            return missing(
+                program,
+                &format!("not found; install the package {package}, or choose other hashes with --alg"),
+            );
+        }
+    }
+    if !rustix::process::geteuid().is_root() {
+        return missing("--real", "only root can mount file systems; without --real a model answers");
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return missing("/dev/loop-control", "no loop devices: the kernel's module loop is not there");
+    }
+    Ok(())
+}
+
+/// A mounted file system.
+pub(super) struct Volume {
+    folder: TempDir,
+    kind: Kind,
+    mounted: bool,
+}
+
+impl Volume {
+    /// Makes it, with room for so many names, and mounts it.
+    pub(super) fn new(kind: Kind, names: u64) -> Result<Volume, Failure> {
+        let parent = std::env::temp_dir();
+        let failed = |error| Failure::File { name: parent.clone(), operation: "create a folder", error };
+        // Absolute, so that no program takes the name for an option.
+        let parent = fs::canonicalize(&parent).map_err(failed)?;
+        let folder =
+            tempfile::Builder::new().prefix("verisum-dirhash-").tempdir_in(&parent).map_err(failed)?;
+        let mut volume = Volume { folder, kind, mounted: false };
+        let make = |path: &Path| {
+            let length = kind.length(names);
+            let space = rustix::fs::statvfs(path.parent().unwrap_or(path))?;
+            // Sparse, but much of it is written.
+            if space.f_bavail.saturating_mul(space.f_frsize) < length / 2 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            fs::create_dir(volume.path())?;
+            fs::File::create_new(path)?.set_len(length)
+        };
+        let image = volume.image();
+        make(&image).map_err(|error| Failure::File { name: image, operation: "create", error })?;
+        volume.format(names)?;
+        volume.mount()?;
+        Ok(volume)
+    }
+
+    /// Where it is mounted.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+
+    /// Its content as a file; to be read while it is not mounted.
+    pub(super) fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+
+    fn format(&self, names: u64) -> Result<(), Failure> {
+        let image = self.image();
+        match self.kind {
+            Kind::Ext4 { hash, seed, geometry } => {
+                let unless = |wanted: bool| if wanted { "" } else { "^" };
+                let features = format!(
+                    "dir_index,{}metadata_csum,{}large_dir",
+                    unless(geometry.checksums()),
+                    unless(geometry.large_dir())
+                );
+                let block_size = geometry.block_size().to_string();
+                let inodes = (names + 2000).to_string();
+                let extended = format!("lazy_itable_init=1,hash_seed={seed}");
+                let options =
+                    ["-q", "-F", "-t", "ext4", "-m", "0", "-b", &block_size, "-N", &inodes, "-O", &features];
+                run("mke2fs", options.map(OsString::from).into_iter().chain(os(["-E", &extended])), &image)?;
+                run("tune2fs", os(["-E", &format!("hash_alg={hash}")]), &image)
+            }
+            Kind::Xfs => run("mkfs.xfs", os(["-q", "-f"]), &image),
+            Kind::Btrfs => run("mkfs.btrfs", os(["-q", "-f", "-m", "single", "-d", "single"]), &image),
+        }
+    }
+
+    /// Mounts it again.
+    pub(super) fn mount(&mut self) -> Result<(), Failure> {
+        let mut arguments = os(["-t", self.kind.name(), "-o", self.kind.mount_options()]);
+        arguments.push(self.image().into());
+        run("mount", arguments, &self.path())?;
+        self.mounted = true;
+        Ok(())
+    }
+
+    /// Unmounts it; the loop device goes with the mount.
+    pub(super) fn unmount(&mut self) -> Result<(), Failure> {
+        let mut result = Ok(());
+        // Somebody may be looking at every new mount.
+        for _ in 0..100 {
+            result = run("umount", Vec::new(), &self.path());
+            if result.is_ok() {
+                self.mounted = false;
+                return result;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        result
+    }
+
+    /// Unmounts and removes it, and says if that failed.
+    pub(super) fn remove(mut self) -> Result<(), Failure> {
+        if self.mounted {
+            self.unmount()?;
+        }
+        let image = self.image();
+        fs::remove_file(&image).map_err(|error| Failure::File { name: image, operation: "remove", error })
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if self.mounted && self.unmount().is_err() {
+            // The last who uses it ends it.
+            let _ = run("umount", os(["--lazy"]), &self.path());
+        }
+    }
+}
+
+fn os<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+    words.map(OsString::from).to_vec()
+}
+
+/// Runs a program on a path to its end. A Ctrl-C is for us, not for it.
+fn run(program: &str, arguments: impl IntoIterator<Item = OsString>, path: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Program { name: program.to_string(), why };
+    let found = find_program(program).ok_or_else(|| failed("not found".to_string()))?;
+    let ended = Command::new(found)
+        .args(arguments)
+        .arg(path)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .process_group(0)
+        .output()
+        .map_err(|error| failed(crate::failure::cause(&error)))?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(failed(format!(
+            "{}: {}",
+            ended.status,
+            String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ")
+        ))),
+    }
+}
