@@ -173,7 +173,9 @@ fn a_signal_ends_a_bakeoff_on_mounted_file_systems_and_leaves_nothing() {
     }
     for signal in [Signal::INT, Signal::TERM] {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = std::process::Command::new(common::VERISUM)
+        let mut child = std::process::Command::new("env")
+            // Whoever runs the tests may ignore signals.
+            .args(["--default-signal", common::VERISUM])
             .args(["dirhash", "bakeoff", "--real", "--alg", "legacy", "--rounds", "1000"])
             .env("TMPDIR", folder.path())
             .stdout(std::process::Stdio::null())

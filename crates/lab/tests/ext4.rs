@@ -58,6 +58,8 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         let entry = |place: u64| root + 32 + 8 * place;
         // A letter of the first name; a key; two entries of the index; a continuation; a length.
         damage(leaf * 4096 + 8, b"X", "the leaf");
+        damage(leaf * 4096 + 8, b"X", "the leaf's records: checksum");
+        damage(entry(2), &[2], "the index: checksum");
         damage(entry(3), &[0xff; 4], "out of order");
         let mut pair = [0; 16];
         file.read_exact_at(&mut pair, entry(4)).unwrap();
@@ -79,6 +81,11 @@ fn a_mounted_directory_s_positions_are_its_hashes() {
     let Some(mut mount) = filled(3000) else { return };
     let found = live::read(&mount.path().join("d")).unwrap();
     assert_eq!(found.entries.len(), 3000);
+    let device = found.file_system().expect("root reads the device");
+    let hashes: Vec<&str> = found.hashes(Some(device.seed())).iter().map(|hash| hash.id).collect();
+    assert_eq!(hashes, ["half_md4"], "names with ö tell signed from unsigned characters");
+    assert!(found.hashes(None).is_empty(), "the seed is random");
+    drop(device);
     mount.edit_image(|image| {
         let ext4 = Ext4::open(image).unwrap();
         let hash = &verisum_digest::namehash::NAME_HASHES[1];
@@ -91,8 +98,63 @@ fn a_mounted_directory_s_positions_are_its_hashes() {
         for entry in found.entries.iter().step_by(100) {
             assert!(out.contains(&format!("0x{:08x}-{:08x}", entry.hash, entry.minor)));
         }
+        // Leaves by position, as debugfs lists them; a record's name there may be cut, its bracket not.
+        let index = look(image).leaf_uses;
+        let by_position = found.leaf_uses(&index);
+        assert!(by_position.iter().flatten().count() > index.len() / 2);
+        for (leaf, used) in index.iter().zip(&by_position) {
+            let text = out.split(&format!("Reading directory block {},", leaf.block)).nth(1).unwrap();
+            let text = text.split("Entry #").next().unwrap().split("leaf block checksum").next().unwrap();
+            let names = text.matches("größe").count() as u32;
+            assert_eq!(leaf.names, names, "block {}", leaf.block);
+            assert!(used.is_none_or(|used| used == *leaf), "{used:?} {leaf:?}");
+        }
     });
     assert!(live::read(Path::new("/proc")).is_err());
+}
+
+#[test]
+fn e2fsck_leaves_as_many_blocks_as_was_said() {
+    let (Some(e2fsck), Some(mke2fs)) = (require_tool("e2fsck"), require_tool("mke2fs")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    let counts = [1, 60, 100, 400, 3000];
+    for count in counts {
+        std::fs::create_dir_all(tree.join(format!("d{count}"))).unwrap();
+        for number in 0..count {
+            let name = format!("d{count}/{}{number}", "long".repeat(number % 30));
+            std::fs::write(tree.join(name), "").unwrap();
+        }
+    }
+    for features in ["metadata_csum", "^metadata_csum"] {
+        for block_size in ["1024", "4096"] {
+            let image = folder.path().join(format!("{block_size}{features}"));
+            let made = Command::new(&mke2fs)
+                .args(["-q", "-F", "-t", "ext4", "-b", block_size, "-N", "6000", "-O", features, "-d"])
+                .args([&tree, &image])
+                .arg("64M")
+                .output()
+                .unwrap();
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+            let reports = |image: &Path| {
+                let ext4 = Ext4::open(image).unwrap();
+                counts.map(|count| {
+                    let inode = ext4.find(format!("/d{count}").as_bytes()).unwrap();
+                    let report = check(&ext4, &ext4.directory(inode).unwrap().unwrap()).unwrap();
+                    assert_eq!((report.findings.as_slice(), report.names), (&[][..], count as u64));
+                    (report.blocks, report.blocks_if_rebuilt, report.indexed)
+                })
+            };
+            let before = reports(&image);
+            let done = Command::new(&e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
+            assert!(done.status.code().is_some_and(|code| code <= 1), "{done:?}");
+            let after = reports(&image);
+            for (before, after) in before.iter().zip(after) {
+                assert_eq!(before.1, after.0, "{features} {block_size} {before:?}");
+                assert_eq!(after.1, after.0, "once more changes nothing");
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,10 +3,16 @@
 //! On ext4 the position that `getdents64` gives with an entry is where the next one begins, and that is
 //! its hash: the major half, without the lowest bit, above the minor one.
 
+use std::fs::File;
 use std::mem::MaybeUninit;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, RawDir};
+use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
+
+use super::ext4::{Ext4, LeafUse};
+use super::htree::Geometry;
 
 /// A name and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +34,75 @@ pub struct LiveDirectory {
     pub size: u64,
     /// The block size of the file system.
     pub block_size: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// The device that it lies on.
+    device: u64,
+}
+
+impl LiveDirectory {
+    /// The file system on the device below, for whoever may read that: root.
+    pub fn file_system(&self) -> Option<Ext4> {
+        let (major, minor) = (rustix::fs::major(self.device), rustix::fs::minor(self.device));
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let number = format!("{major}:{minor}");
+        let source = mounts.lines().find_map(|line| {
+            let (mount, system) = line.split_once(" - ")?;
+            (mount.split(' ').nth(2)? == number).then(|| system.split(' ').nth(1))?
+        });
+        let usual = format!("/dev/block/{number}");
+        [source, Some(usual.as_str())].into_iter().flatten().find_map(|path| {
+            let file = File::open(PathBuf::from(path)).ok()?;
+            let status = file.metadata().ok()?;
+            // Whatever the name says: it must be that device.
+            let same = status.file_type().is_block_device() && status.rdev() == self.device;
+            same.then(|| Ext4::of(file).ok())?
+        })
+    }
+
+    /// The hashes that give every name its place: with the seed if that is known, or else those that need
+    /// none. Several if no name has a character that tells signed ones from unsigned ones.
+    pub fn hashes(&self, seed: Option<Seed>) -> Vec<&'static NameHash> {
+        let seed = seed.unwrap_or(Seed::ZERO);
+        let fits = |hash: &NameHash| {
+            self.entries.iter().all(|entry| {
+                let value = hash.hash(&entry.name, &seed);
+                (hash.index_key(&entry.name, &seed), value.minor) == (entry.hash, entry.minor)
+            })
+        };
+        let ext4 = NAME_HASHES[..7].iter();
+        ext4.filter(|hash| !self.entries.is_empty() && fits(hash)).collect()
+    }
+
+    /// What is in each leaf, by the places of the names, the keys of the index being given. `None` for a
+    /// leaf that begins or ends with a hash which its neighbour has too: whose names those are cannot be
+    /// seen.
+    pub fn leaf_uses(&self, index: &[LeafUse]) -> Vec<Option<LeafUse>> {
+        let before = |key: u32| self.entries.partition_point(|entry| entry.hash < key & !1);
+        let continued = |place: usize| index.get(place).is_some_and(|leaf| leaf.key & 1 == 1);
+        (0..index.len())
+            .map(|place| {
+                let end = index.get(place + 1).map_or(self.entries.len(), |next| before(next.key));
+                let inside = self.entries.get(before(index[place].key)..end)?;
+                let sizes = inside.iter().map(|entry| u32::from(Geometry::record_size(entry.name.len())));
+                let sure = !continued(place) && !continued(place + 1);
+                let (names, live_bytes) = (inside.len() as u32, sizes.sum());
+                sure.then_some(LeafUse { names, live_bytes, ..index[place] })
+            })
+            .collect()
+    }
+
+    /// How many of its blocks are leaves, if all index blocks but the root are as full as they can be: at
+    /// most a few more than there are.
+    pub fn most_leaves(&self) -> u64 {
+        let blocks = self.size.div_ceil(self.block_size.max(1)).max(1);
+        let each = (self.block_size / 8).max(2);
+        match blocks {
+            1 => 1,
+            _ if blocks - 1 <= each - 4 => blocks - 1,
+            _ => (blocks - 1) * each / (each + 1),
+        }
+    }
 }
 
 /// Why a directory cannot be read so.
@@ -86,5 +161,11 @@ pub fn read(path: &Path) -> Result<LiveDirectory, LiveError> {
         // A linear directory's positions are offsets, which look like very small hashes.
         return Err(LiveError::Changed);
     }
-    Ok(LiveDirectory { entries, size: status.st_size as u64, block_size: status.st_blksize as u64 })
+    Ok(LiveDirectory {
+        entries,
+        size: status.st_size as u64,
+        block_size: status.st_blksize as u64,
+        inode: status.st_ino,
+        device: status.st_dev,
+    })
 }

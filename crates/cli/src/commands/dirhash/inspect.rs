@@ -1,6 +1,8 @@
 //! `verisum dirhash inspect`: the directories of an ext4 image.
 
-use std::ffi::OsString;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -11,7 +13,7 @@ use verisum_lab::export::{Cell, Report, Table};
 use super::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::Output;
+use crate::render::{Output, names};
 
 /// What `verisum dirhash inspect` takes.
 #[derive(Args, Debug)]
@@ -71,6 +73,12 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
             }
         }
     }
+    let paths = paths(&reports);
+    let path_of = |inode: u32| match (&arguments.path, paths.get(&inode)) {
+        (Some(path), _) => names::quoted(path),
+        (None, Some(path)) => names::quoted(OsStr::from_bytes(path)),
+        (None, None) => "-".to_string(),
+    };
     if reports.iter().any(|report| !report.findings.is_empty()) {
         exit = exit.max(Exit::Mismatch);
     }
@@ -82,11 +90,12 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         image.block_size(),
         reports.len()
     ));
-    report.tables.push(table(&reports, image.block_size()));
-    let mut damage = Table::new("Damage", &[("inode", ""), ("block", ""), ("what", "")]);
+    report.tables.push(table(&reports, image.block_size(), &path_of));
+    let mut damage = Table::new("Damage", &[("directory", ""), ("inode", ""), ("block", ""), ("what", "")]);
     for directory in &reports {
         for finding in &directory.findings {
             damage.row([
+                Cell::Text(path_of(directory.inode)),
                 Cell::Count(directory.inode.into()),
                 Cell::Count(finding.block.into()),
                 Cell::text(finding.what.as_str()),
@@ -94,7 +103,7 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         }
     }
     for (inode, what) in unread {
-        damage.row([Cell::Count(inode.into()), Cell::Missing, Cell::Text(what)]);
+        damage.row([Cell::Text(path_of(inode)), Cell::Count(inode.into()), Cell::Missing, Cell::Text(what)]);
     }
     if !damage.rows.is_empty() {
         report.tables.push(damage);
@@ -103,10 +112,37 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
     Ok(exit)
 }
 
-fn table(reports: &[DirectoryReport], block_size: u32) -> Table {
+/// The path of every directory to which a chain of directories leads from the root. In a damaged image two
+/// may lead to the same: then one of them is it.
+fn paths(reports: &[DirectoryReport]) -> HashMap<u32, Vec<u8>> {
+    const ROOT: u32 = 2;
+    /// The longest path that is put together; in a loop of directories they would have no end.
+    const LONGEST: usize = 4096;
+    let below: HashMap<u32, &DirectoryReport> = reports.iter().map(|report| (report.inode, report)).collect();
+    let mut paths = HashMap::from([(ROOT, b"/".to_vec())]);
+    let mut next = vec![ROOT];
+    while let Some(inode) = next.pop() {
+        let Some(report) = below.get(&inode) else { continue };
+        let above = paths[&inode].clone();
+        for (child, name) in &report.subdirectories {
+            if !below.contains_key(child) || above.len() + name.len() >= LONGEST {
+                continue;
+            }
+            if let Entry::Vacant(place) = paths.entry(*child) {
+                let slash: &[u8] = if above.ends_with(b"/") { b"" } else { b"/" };
+                place.insert([&above, slash, name].concat());
+                next.push(*child);
+            }
+        }
+    }
+    paths
+}
+
+fn table(reports: &[DirectoryReport], block_size: u32, path_of: &dyn Fn(u32) -> String) -> Table {
     let mut table = Table::new(
         "",
         &[
+            ("directory", ""),
             ("inode", ""),
             ("hash", ""),
             ("levels", ""),
@@ -121,6 +157,7 @@ fn table(reports: &[DirectoryReport], block_size: u32) -> Table {
     for report in reports {
         let leaves = report.leaves.max(1) as f64 * f64::from(block_size);
         table.row([
+            Cell::Text(path_of(report.inode)),
             Cell::Count(report.inode.into()),
             Cell::text(report.hash.map_or(if report.indexed { "unknown" } else { "none" }, |hash| hash.id)),
             Cell::Count(report.levels.into()),

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use verisum_lab::dirhash::ext4::{Ext4, LeafUse, check};
 use verisum_lab::dirhash::htree::Geometry;
 use verisum_lab::dirhash::live::{self, LiveError};
 use verisum_lab::export::{Cell, Report, Table};
@@ -20,6 +21,10 @@ pub(crate) struct LiveArgs {
     /// Show every name with its hash and minor hash
     #[arg(long)]
     list: bool,
+
+    /// Show the fill of every leaf; needs root, who can read the index from the device
+    #[arg(long)]
+    leaves: bool,
 
     /// A directory on a mounted ext4; no privileges are needed
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -50,12 +55,26 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         most = most.max(run.len());
         colliding += if run.len() > 1 { run.len() } else { 0 };
     }
+    let file_system = found.file_system();
+    let seed = file_system.as_ref().map(Ext4::seed);
+    let hashes: Vec<&str> = found.hashes(seed).iter().map(|hash| hash.id).collect();
+    let hash = match (hashes.is_empty(), seed) {
+        (false, _) => hashes.join(" or "),
+        (true, Some(_)) => "unknown".to_string(),
+        (true, None) => "unknown: the seed cannot be read".to_string(),
+    };
+    let index = file_system.and_then(|ext4| {
+        let directory = ext4.directory(u32::try_from(found.inode).ok()?).ok()??;
+        Some(check(&ext4, &directory).ok()?.leaf_uses)
+    });
+    let leaves = index.as_ref().map_or(found.most_leaves(), |index| index.len() as u64);
     let mut table = Table::new(
         "",
         &[
             ("names", ""),
             ("blocks", ""),
             ("block size", "bytes"),
+            ("hash", ""),
             ("needed", "bytes"),
             ("fill", "%"),
             ("colliding", "names"),
@@ -66,14 +85,33 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         Cell::Count(found.entries.len() as u64),
         Cell::Count(blocks),
         Cell::Count(found.block_size),
+        Cell::Text(hash),
         Cell::Count(live),
-        // The index's blocks count too: which they are cannot be seen from here.
-        Cell::Number(live as f64 * 100.0 / found.size.max(1) as f64, 1),
+        Cell::Number(live as f64 * 100.0 / (leaves * found.block_size).max(1) as f64, 1),
         Cell::Count(colliding as u64),
         Cell::Count(most as u64),
     ]);
     let mut report = Report::new(names::quoted(arguments.directory.as_os_str()));
     report.tables.push(table);
+    if arguments.leaves {
+        let index = index.ok_or_else(|| Failure::File {
+            name: arguments.directory.clone(),
+            operation: "read the index",
+            error: std::io::ErrorKind::PermissionDenied.into(),
+        })?;
+        let mut table =
+            Table::new("Leaves", &[("block", ""), ("from hash", ""), ("names", ""), ("fill", "%")]);
+        for (leaf, used) in index.iter().zip(found.leaf_uses(&index)) {
+            let fill = |used: LeafUse| f64::from(used.live_bytes) * 100.0 / found.block_size.max(1) as f64;
+            table.row([
+                Cell::Count(leaf.block.into()),
+                Cell::Text(format!("0x{:08x}", leaf.key)),
+                used.map_or(Cell::Missing, |used| Cell::Count(used.names.into())),
+                used.map_or(Cell::Missing, |used| Cell::Number(fill(used), 1)),
+            ]);
+        }
+        report.tables.push(table);
+    }
     if arguments.list {
         let mut list = Table::new("Names", &[("hash", ""), ("minor", ""), ("name", "")]);
         for entry in found.entries {

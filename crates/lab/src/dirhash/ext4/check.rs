@@ -4,6 +4,7 @@ use verisum_digest::namehash::{NAME_HASHES, NameHash};
 
 use super::super::htree::Geometry;
 use super::image::{DirectoryInfo, Ext4, ReadError};
+use super::metadata;
 
 /// A directory as it was found.
 #[derive(Clone, Debug)]
@@ -30,6 +31,23 @@ pub struct DirectoryReport {
     pub findings: Vec<Finding>,
     /// Blocks that `e2fsck -fD` would leave.
     pub blocks_if_rebuilt: u64,
+    /// Its leaves in the order of the index.
+    pub leaf_uses: Vec<LeafUse>,
+    /// The directories in it: inode and name. Without the feature filetype, all that is in it.
+    pub subdirectories: Vec<(u32, Vec<u8>)>,
+}
+
+/// What is in a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafUse {
+    /// Its number among the blocks of the directory.
+    pub block: u32,
+    /// The key that leads to it, with the bit that says that its first hash began in the leaf before.
+    pub key: u32,
+    /// Names in it.
+    pub names: u32,
+    /// Bytes that their records need.
+    pub live_bytes: u32,
 }
 
 /// Something that is wrong.
@@ -46,11 +64,16 @@ pub struct Finding {
 pub(super) struct DiskRecord<'a> {
     pub(super) inode: u32,
     pub(super) name: &'a [u8],
+    /// What it is a name of: 2 for a directory, 0 where that is not said.
+    kind: u8,
 }
+
+/// The type of a directory in a record.
+const DIRECTORY: u8 = 2;
 
 const MOST_FINDINGS: usize = 1000;
 /// What `e2fsck -D` leaves free in each leaf, in per cent.
-const REBUILD_SLACK: u64 = 20;
+const REBUILD_SLACK: u32 = 20;
 
 /// The records of a block, up to the first that makes no sense.
 pub(super) fn records(block: &[u8], block_size: u32) -> Vec<DiskRecord<'_>> {
@@ -73,7 +96,7 @@ fn walk(block: &[u8], block_size: u32) -> (Vec<DiskRecord<'_>>, Option<usize>) {
             return (records, Some(at));
         }
         let name = block.get(at + 8..at + 8 + name_len).unwrap_or_default();
-        records.push(DiskRecord { inode, name });
+        records.push(DiskRecord { inode, name, kind: block[at + 7] });
         at += length;
     }
     (records, None)
@@ -97,25 +120,51 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
         pieces: directory.extents.len() as u64,
         findings: Vec::new(),
         blocks_if_rebuilt: blocks,
+        leaf_uses: Vec::new(),
+        subdirectories: Vec::new(),
     };
+    let mut sizes = Vec::new();
     if directory.opaque || blocks == 0 {
         return Ok(report);
     }
     match directory.indexed {
-        true => Walk { image, directory, report: &mut report, visited: 0, last: 0 }.root(),
+        true => Walk { image, directory, report: &mut report, sizes: &mut sizes, visited: 0, last: 0 }.root(),
         false => {
             for block in 0..blocks as u32 {
-                leaf(image, directory, block, None, &mut report);
+                leaf(image, directory, block, None, &mut report, &mut sizes);
             }
         }
     }
-    let space = u64::from(image.block_size) - if image.checksums { 12 } else { 0 };
-    let leaves = (report.live_bytes).div_ceil((space * (100 - REBUILD_SLACK) / 100).max(1)).max(1);
-    let each = u64::from(image.block_size) / 8;
-    let rebuilt =
-        if leaves > 1 { leaves + 1 + if leaves > each { leaves.div_ceil(each) } else { 0 } } else { 1 };
-    report.blocks_if_rebuilt = rebuilt.min(blocks);
+    if blocks > 1 && image.indexes {
+        report.blocks_if_rebuilt = rebuilt(image, &mut sizes).unwrap_or(blocks);
+    }
     Ok(report)
+}
+
+/// Blocks after `e2fsck -fD`: it fills each leaf with names in the order of their hashes until less than a
+/// fifth is left, and makes an index over more than one block whatever is in them.
+fn rebuilt(image: &Ext4, sizes: &mut [(u32, u32)]) -> Option<u64> {
+    let geometry = Geometry::new(image.block_size, image.checksums, image.large_dir).ok()?;
+    sizes.sort_by_key(|&(key, _)| key);
+    let slack = image.block_size * REBUILD_SLACK / 100;
+    let (mut leaves, mut left) = (0u64, 0);
+    for &mut (_, size) in sizes {
+        if size > left {
+            leaves += 1;
+            left = geometry.leaf_space();
+        }
+        left = left.saturating_sub(size);
+        if left < slack {
+            left = 0;
+        }
+    }
+    let mut level = leaves.max(1);
+    let mut blocks = 1 + level;
+    while level > geometry.root_limit() as u64 {
+        level = level.div_ceil(geometry.node_limit() as u64);
+        blocks += level;
+    }
+    Some(blocks)
 }
 
 fn say(report: &mut DirectoryReport, block: u32, what: String) {
@@ -137,6 +186,8 @@ struct Walk<'a> {
     image: &'a Ext4,
     directory: &'a DirectoryInfo,
     report: &'a mut DirectoryReport,
+    /// Key and record size of every name.
+    sizes: &'a mut Vec<(u32, u32)>,
     visited: u64,
     /// The greatest key so far, over all index blocks.
     last: u32,
@@ -177,6 +228,11 @@ impl Walk<'_> {
         if count == 0 || start + 8 * count > block.len() {
             return say(self.report, number, format!("an index of {count} entries"));
         }
+        if self.image.checksums
+            && let Some(what) = metadata::index(self.image, self.directory, block, start)
+        {
+            say(self.report, number, format!("the index: {what}"));
+        }
         for place in 0..count {
             self.visited += 1;
             if self.visited > self.report.blocks + 1 {
@@ -191,7 +247,7 @@ impl Walk<'_> {
             self.last = from;
             if levels == 1 {
                 let range = Range { hash, from, to };
-                leaf(self.image, self.directory, child, Some(range), self.report);
+                leaf(self.image, self.directory, child, Some(range), self.report, self.sizes);
                 continue;
             }
             match self.image.block(self.directory, child) {
@@ -208,6 +264,7 @@ fn leaf(
     number: u32,
     range: Option<Range>,
     report: &mut DirectoryReport,
+    sizes: &mut Vec<(u32, u32)>,
 ) {
     report.leaves += 1;
     let block = match image.block(directory, number) {
@@ -218,15 +275,30 @@ fn leaf(
     if let Some(at) = broken {
         say(report, number, format!("the record at byte {at} is damaged"));
     }
+    if image.checksums
+        && let Some(what) = metadata::leaf(image, directory, &block)
+    {
+        say(report, number, format!("the leaf's records: {what}"));
+    }
+    let mut used =
+        LeafUse { block: number, key: range.map_or(0, |range| range.from), names: 0, live_bytes: 0 };
     let mut greatest = None;
     for record in records.iter().filter(|record| record.inode > 0 && !record.name.is_empty()) {
         if matches!(record.name, b"." | b"..") {
             continue;
         }
         report.names += 1;
-        report.live_bytes += u64::from(Geometry::record_size(record.name.len()));
-        let Some(Range { hash, from, to }) = range else { continue };
+        let size = u32::from(Geometry::record_size(record.name.len()));
+        report.live_bytes += u64::from(size);
+        used.names += 1;
+        used.live_bytes += size;
+        if matches!(record.kind, 0 | DIRECTORY) {
+            report.subdirectories.push((record.inode, record.name.to_vec()));
+        }
+        let Some(hash) = range.map(|range| range.hash).or(image.new_hash()) else { continue };
         let key = hash.index_key(record.name, &image.seed);
+        sizes.push((key, size));
+        let Some(Range { from, to, .. }) = range else { continue };
         greatest = greatest.max(Some(key));
         let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
         if key < from & !1 {
@@ -240,6 +312,7 @@ fn leaf(
             );
         }
     }
+    report.leaf_uses.push(used);
     // The bit that a hash goes on: then this leaf, too, must have a name of it.
     if let Some(Range { to: Some(to), .. }) = range
         && to & 1 == 1

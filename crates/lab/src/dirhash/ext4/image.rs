@@ -5,6 +5,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::metadata::crc32c;
 use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
 
 /// Why an image, or a directory in it, cannot be read.
@@ -41,6 +42,11 @@ pub struct Ext4 {
     pub(super) seed: Seed,
     pub(super) unsigned: bool,
     pub(super) checksums: bool,
+    /// What all checksums begin with.
+    pub(super) checksum_seed: u32,
+    /// Whether directories may have an index at all.
+    pub(super) indexes: bool,
+    pub(super) large_dir: bool,
     default_hash: u8,
 }
 
@@ -55,6 +61,8 @@ pub struct DirectoryInfo {
     pub indexed: bool,
     /// Its names are encrypted, or its entries lie in the inode: not looked at.
     pub opaque: bool,
+    /// Which file it is of those that had this inode one after the other.
+    pub(super) generation: u32,
     pub(super) extents: Vec<Extent>,
 }
 
@@ -133,6 +141,12 @@ impl Ext4 {
             seed: Seed(sb[236..252].try_into().expect("16 bytes")),
             unsigned: u32_at(&sb, 352) & 2 != 0,
             checksums: u32_at(&sb, 100) & 0x400 != 0,
+            checksum_seed: match incompatible & 0x2000 != 0 {
+                true => u32_at(&sb, 624),
+                false => crc32c(!0, &sb[104..120]),
+            },
+            indexes: u32_at(&sb, 92) & 0x20 != 0,
+            large_dir: incompatible & 0x4000 != 0,
             default_hash: sb[252],
             file,
         };
@@ -220,7 +234,14 @@ impl Ext4 {
             }
         }
         extents.sort_by_key(|extent| extent.logical);
-        Ok(Some(DirectoryInfo { inode, size, indexed: flags & 0x1000 != 0, opaque, extents }))
+        Ok(Some(DirectoryInfo {
+            inode,
+            size,
+            indexed: flags & 0x1000 != 0,
+            opaque,
+            generation: u32_at(&raw, 100),
+            extents,
+        }))
     }
 
     fn extents(

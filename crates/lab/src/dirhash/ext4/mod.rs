@@ -1,10 +1,11 @@
 //! A reader of ext4 images for directories alone: read-only, bounded, and made for damaged images.
 //!
-//! Non-goals: files, journals, encrypted names, and checksums of metadata. An image whose journal was
+//! Non-goals: files, journals, encrypted names, and checksums of metadata other than directories'. An image whose journal was
 //! not replayed is read as it lies on the disk.
 
 mod check;
 mod image;
+mod metadata;
 
-pub use check::{DirectoryReport, Finding, check};
+pub use check::{DirectoryReport, Finding, LeafUse, check};
 pub use image::{DirectoryInfo, Ext4, ReadError};
