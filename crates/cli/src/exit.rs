@@ -1,6 +1,6 @@
 //! The exit codes of `verisum`; docs/exit-codes.md is their specification.
 //!
-//! SIGINT and SIGTERM have no code here: they keep their default effect, and a shell shows 130 or 143.
+//! Where SIGINT and SIGTERM keep their default effect they have no code here, and a shell shows 130 or 143.
 
 use std::process::ExitCode;
 
@@ -15,6 +15,23 @@ pub(crate) enum Exit {
     Mismatch,
     /// Bad usage: an unknown option, digest or value. Found before anything is read.
     Usage,
+    /// Somebody ended it by a signal, and what was done until then is kept.
+    Interrupted,
+    /// What Nagios is told instead of the above.
+    Nagios(Service),
+}
+
+/// The states of a service in Nagios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Service {
+    /// All is well.
+    Ok,
+    /// Something could not be checked.
+    Warning,
+    /// Nothing can be said.
+    Unknown,
+    /// Something is wrong.
+    Critical,
 }
 
 impl Exit {
@@ -25,6 +42,30 @@ impl Exit {
             Exit::Mismatch => 1,
             Exit::Usage => 2,
             Exit::Unchecked => 3,
+            Exit::Interrupted => 130,
+            Exit::Nagios(service) => service.code(),
+        }
+    }
+}
+
+impl Service {
+    /// The number that Nagios takes for it.
+    const fn code(self) -> u8 {
+        match self {
+            Service::Ok => 0,
+            Service::Warning => 1,
+            Service::Critical => 2,
+            Service::Unknown => 3,
+        }
+    }
+
+    /// Nagios's word for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Service::Ok => "OK",
+            Service::Warning => "WARNING",
+            Service::Critical => "CRITICAL",
+            Service::Unknown => "UNKNOWN",
         }
     }
 }

@@ -234,7 +234,127 @@ fn figures_are_for_monitoring() {
     assert!(line.starts_with("VERISUM OK - 11 files, 0 bad, 0 unchecked | files=11 "), "{line}");
     change_and_restore_time(&tree.path("f4"), "CONTENT 4");
     let ended = tree.scrub(&["--nagios"]);
-    assert_eq!((ended.code, ended.out().starts_with("VERISUM CRITICAL - 11 files, 1 bad")), (Some(1), true));
+    assert_eq!((ended.code, ended.out().starts_with("VERISUM CRITICAL - 11 files, 1 bad")), (Some(2), true));
+    // Where there is nothing to say, Nagios is told so in its way too.
+    let nowhere = scrub(&tree.catalog(), &tree.path("nowhere"), &["--nagios"]);
+    assert_eq!((nowhere.code, nowhere.out().starts_with("VERISUM UNKNOWN - ")), (Some(3), true));
+    let nothing = verisum([s("scrub"), s("--nagios"), s("--catalog"), tree.path("nowhere")]);
+    assert_eq!((nothing.code, nothing.out().starts_with("VERISUM UNKNOWN - ")), (Some(3), true));
+}
+
+#[test]
+fn what_is_left_out_stays_as_it_was_recorded() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let before = export(&tree.catalog());
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    fs::remove_file(tree.path("f2")).unwrap();
+    fs::remove_dir_all(tree.path("below")).unwrap();
+    let patterns = tree.folder.path().join("patterns");
+    fs::write(&patterns, "# none of these\n/f1\nbelow/\n").unwrap();
+    let from = format!("--exclude-from={}", patterns.display());
+    expect(&tree.scrub(&["-v", "--exclude", "f2", &from]), 0, &[]);
+    let of = |text: &str, name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
+    let after = export(&tree.catalog());
+    for name in ["\"f1\"", "\"f2\"", "below/deep"] {
+        assert_eq!(of(&before, name), of(&after, name));
+    }
+    assert_ne!(of(&before, "\"f3\""), of(&after, "\"f3\""));
+    let deep = tree.path("below/deep");
+    let lines = [("suspicious", &*tree.path("f1")), ("missing", &tree.path("f2")), ("missing", &deep)];
+    expect(&tree.scrub(&["-v"]), 1, &lines);
+    tree.scrub(&["--exclude", "[z-a]"]).failed(2, "verisum: --exclude: [z-a]: invalid range; 'z' > 'a'");
+}
+
+#[test]
+fn a_file_of_two_names_is_read_once() {
+    let tree = Tree::new();
+    fs::write(tree.path("big"), vec![7; 1 << 20]).unwrap();
+    fs::hard_link(tree.path("big"), tree.path("below/same")).unwrap();
+    for verdict in ["\"new\":13", "\"ok\":13"] {
+        let out = tree.scrub(&["--json"]).clean();
+        let summary = out.lines().last().unwrap();
+        let bytes = (1 << 20) + 10 * 9 + 12;
+        assert!(summary.contains(&format!("\"read_bytes\":{bytes},")), "{summary}");
+        assert!(summary.contains("\"read_files\":13,") && summary.contains(verdict), "{summary}");
+    }
+    change_and_restore_time(&tree.path("big"), "changed");
+    let lines = [("suspicious", &*tree.path("big")), ("suspicious", &tree.path("below/same"))];
+    expect(&tree.scrub(&[]), 1, &lines);
+}
+
+#[test]
+fn a_signal_ends_a_run_in_good_order() {
+    let tree = Tree::new();
+    for number in 0..200 {
+        fs::write(tree.path(&format!("big{number}")), vec![number as u8; 50_000]).unwrap();
+    }
+    let mut arguments = vec![s("scrub"), s("--limit"), s("2MB/s"), s("--catalog"), tree.catalog()];
+    arguments.push(tree.root());
+    let child = common::start(common::command(common::VERISUM).args(&arguments));
+    let pid = rustix::process::Pid::from_child(&child);
+    // Not before it has recorded something.
+    let log = tree.folder.path().join("c.db-wal");
+    let recorded = || fs::read(&log).is_ok_and(|log| log.windows(4).any(|name| name == b"big1"));
+    while !recorded() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
+    assert!(ended.out().contains("interrupted: the next run goes on with it"), "{}", ended.out());
+    let status = verisum([s("catalog"), s("status"), s("--catalog"), tree.catalog()]).clean();
+    assert!(status.contains(": was interrupted, read "), "{status}");
+    check(&tree.catalog());
+    // What it did is not done again, and the rest is.
+    let json = tree.scrub(&["--json", "--max-age", "90d"]).clean();
+    let summary = json.lines().last().unwrap();
+    assert!(summary.contains("\"complete\":true") && !summary.contains("\"read_files\":211,"), "{summary}");
+    assert_eq!(export(&tree.catalog()).matches("\"ok\"").count(), 211);
+}
+
+#[test]
+fn a_tree_in_a_tree_is_recorded_once() {
+    let tree = Tree::new();
+    scrub(&tree.catalog(), &tree.path("below"), &[]).clean();
+    let both = tree.scrub(&[]).clean();
+    assert!(both.contains("tree: 10 files") && both.contains("below: 1 files"), "{both}");
+    assert_eq!(export(&tree.catalog()).matches("\"type\":\"file\"").count(), 11);
+    fs::remove_file(tree.path("below/deep")).unwrap();
+    expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
+}
+
+#[test]
+fn a_device_that_fails_is_left_alone() {
+    let Some(bad) = verisum_testkit::fault::btrfs_bad_file() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, root) = (folder.path().join("c.db"), bad.mount.path().canonicalize().unwrap());
+    expect(&scrub(&catalog, &root, &["--stop-after", "1"]), 3, &[("io-error", &root.join("bad"))]);
+    for number in 0..5 {
+        fs::write(root.join(format!("later{number}")), "x").unwrap();
+    }
+    // Whichever comes first, files that are given up are counted and not taken for missing.
+    let ended = scrub(&catalog, &root, &["-t1", "--stop-after", "1"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(!ended.out().contains("missing"), "{}", ended.out());
+    assert_eq!(scrub(&catalog, &root, &["--stop-after", "0"]).code, Some(3));
+    assert_eq!(export(&catalog).matches("\"later").count(), 5);
+}
+
+#[test]
+fn a_catalogue_that_cannot_be_written_is_refused() {
+    if verisum_testkit::require_root().is_none() {
+        return;
+    }
+    let Some(mount) = Mount::new(FsKind::Ext4, 16 << 20) else { return };
+    let tree = Tree::new();
+    let catalog = mount.path().join("c.db");
+    scrub(&catalog, &tree.root(), &[]).clean();
+    let status = std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(mount.path()).status();
+    assert!(status.unwrap().success());
+    let ended = scrub(&catalog, &tree.root(), &[]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("c.db"), "{}", ended.stderr);
 }
 
 #[test]

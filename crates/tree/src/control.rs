@@ -1,7 +1,7 @@
 //! What a caller may say to, and hear from, files being hashed: how fast, how long, how far.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ const NAP: Duration = Duration::from_millis(50);
 pub struct Progress {
     files: AtomicU64,
     bytes: AtomicU64,
+    expected: AtomicU64,
 }
 
 impl Progress {
@@ -26,6 +27,16 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of all files that are known to be wanted, if somebody who chooses them has told; it may grow.
+    pub fn expected(&self) -> Option<u64> {
+        Some(self.expected.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
+    /// Tells that so many more bytes are wanted.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.expected.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Counts more.
     pub(crate) fn add(&self, files: u64, bytes: u64) {
         self.files.fetch_add(files, Ordering::Relaxed);
@@ -36,14 +47,19 @@ impl Progress {
 /// A request to end early: made by somebody, or by the clock.
 #[derive(Debug, Default)]
 pub struct Stop {
-    requested: AtomicBool,
+    requested: Arc<AtomicBool>,
     deadline: Option<Instant>,
 }
 
 impl Stop {
     /// One that comes by itself at an instant.
     pub fn at(deadline: Instant) -> Stop {
-        Stop { requested: AtomicBool::new(false), deadline: Some(deadline) }
+        Stop { requested: Arc::default(), deadline: Some(deadline) }
+    }
+
+    /// One that comes when this is set, which a handler of signals may do.
+    pub fn when(requested: Arc<AtomicBool>) -> Stop {
+        Stop { requested, deadline: None }
     }
 
     /// Asks to end: no more files are begun, and those in progress are given up.

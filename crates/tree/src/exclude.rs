@@ -42,6 +42,12 @@ impl Excludes {
     pub fn leaves_out(&self, path: &Path, is_directory: bool) -> bool {
         matches!(self.0.matched(path, is_directory), Match::Ignore(_))
     }
+
+    /// Whether a file is left out, by itself or because a directory that it is in is.
+    pub fn leaves_out_file(&self, path: &Path) -> bool {
+        let folders = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
+        self.leaves_out(path, false) || folders.into_iter().any(|folder| self.leaves_out(folder, true))
+    }
 }
 
 #[cfg(test)]
@@ -56,6 +62,8 @@ mod tests {
         assert!(out("top") && !out("a/top") && out("a/b") && !out("c/a/b"));
         assert!(!out("tmp") && excludes.leaves_out(Path::new("c/tmp"), true));
         assert!(!out("# comment"));
+        let below = |path: &str| excludes.leaves_out_file(Path::new(path));
+        assert!(below("c/tmp/d/file") && below("top/file") && below("c/x.o") && !below("c/tmp"));
         assert!(Excludes::new(["[z-a]"]).unwrap_err().to_string().starts_with("[z-a]: "));
     }
 }

@@ -14,6 +14,11 @@ const TODAY: i64 = 20_000 * DAY;
 
 fn options(now: i64) -> Options {
     Options {
+        excludes: None,
+        order: verisum_tree::Order::Directory,
+        limits: None,
+        stop: Default::default(),
+        progress: Default::default(),
         digest: Digest::find("sha256").unwrap(),
         policy: Policy::default(),
         threads: 2,

@@ -8,6 +8,7 @@ pub(crate) mod dirhash;
 pub(crate) mod image;
 pub(crate) mod links;
 pub(crate) mod man;
+pub(crate) mod reading;
 pub(crate) mod scrub;
 pub(crate) mod sum;
 pub(crate) mod tags;

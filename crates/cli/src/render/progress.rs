@@ -36,6 +36,18 @@ pub(crate) enum Wanted {
     Named,
 }
 
+impl Wanted {
+    /// Whether there is a terminal to draw it on.
+    pub(crate) fn is_drawn(self) -> bool {
+        self != Wanted::No && stderr().is_terminal()
+    }
+}
+
+/// Erases the line that is drawn, for something to be printed in its place.
+pub(crate) fn erase() {
+    let _ = stderr().write_all(ERASE.as_bytes());
+}
+
 /// Does `work`, and draws the progress that it makes on standard error if that is `wanted` and standard
 /// error is a terminal. The line is gone when this returns. Nothing about the terminal is changed that a
 /// signal could leave behind.
@@ -46,7 +58,7 @@ pub(crate) fn drawn<T>(
     work: impl FnOnce(&Progress) -> T,
 ) -> T {
     let progress = Progress::default();
-    if wanted == Wanted::No || !stderr().is_terminal() {
+    if !wanted.is_drawn() {
         return work(&progress);
     }
     let name = match wanted {
@@ -79,14 +91,14 @@ pub(crate) fn drawn<T>(
 }
 
 /// Does `work`, draws the progress of many files if that is `wanted` and standard error is a terminal, and
-/// says how far it is whenever SIGUSR1 comes. `length` is that of all files, if it is known.
+/// says how far it is whenever SIGUSR1 comes. `length` is that of all files, if it is known before.
 pub(crate) fn of_files<T>(
     wanted: Wanted,
     length: Option<u64>,
     progress: &verisum_tree::Progress,
     work: impl FnOnce() -> T,
 ) -> T {
-    let drawn = wanted != Wanted::No && stderr().is_terminal();
+    let drawn = wanted.is_drawn();
     let asked = Arc::new(AtomicBool::new(false));
     // Where a signal cannot be caught, it has its usual effect.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, asked.clone());
@@ -98,6 +110,7 @@ pub(crate) fn of_files<T>(
                 let line = |width: usize| {
                     let files = format!("{} files  ", progress.files());
                     let rest = width.saturating_sub(files.len());
+                    let length = length.or(progress.expected());
                     files + &line(progress.bytes(), length, started.elapsed(), rest)
                 };
                 if asked.swap(false, Ordering::Relaxed) {

@@ -11,6 +11,10 @@ use crate::Stat;
 /// Device, inode, and which set of digests.
 type Key = (u64, u64, usize);
 
+/// The most files whose digests wait for other names. Where more do, those are forgotten, and files of
+/// theirs read again.
+const MOST: usize = 1 << 18;
+
 /// What is known of files that have more than one name. It holds some hundred bytes for each of them,
 /// until as many names have come as the file has.
 pub(super) struct Links<T>(Mutex<HashMap<Key, Link<T>>>);
@@ -82,6 +86,9 @@ impl<T> Links<T> {
             && after.links > 1
         {
             let names_left = after.links - 1;
+            if links.len() >= MOST {
+                links.retain(|_, link| matches!(link, Link::Reading(_)));
+            }
             links.insert(key, Link::Known { stat: *after, outputs: outputs.to_vec(), length, names_left });
         }
         waiting

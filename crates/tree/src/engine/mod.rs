@@ -96,6 +96,8 @@ pub struct Content {
     pub after: Stat,
     /// How many bytes were read.
     pub length: u64,
+    /// Whether it was read under this name, and not under another name of the same file.
+    pub is_own_read: bool,
 }
 
 /// Hashes files until there are no more, until `done` breaks, or until the plan's [`Stop`] is due.

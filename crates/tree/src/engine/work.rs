@@ -355,7 +355,8 @@ impl<'a, T: Send> Engine<'a, T> {
                 Turn::Read(job) => job,
                 Turn::Waits => return None,
                 Turn::Known(job, digests, length) => {
-                    let content = Content { digests, file, before, after: before, length };
+                    let content =
+                        Content { digests, file, before, after: before, length, is_own_read: false };
                     return self.report(job, Ok(content), worker);
                 }
             },
@@ -450,7 +451,7 @@ impl<'a, T: Send> Engine<'a, T> {
             let found = same.then_some((&after, digests.as_slice(), length));
             self.source.give_back(links.read(job.job.set, &before, found));
         }
-        self.report(job, Ok(Content { digests, file, before, after, length }), worker);
+        self.report(job, Ok(Content { digests, file, before, after, length, is_own_read: true }), worker);
         None
     }
 

@@ -15,15 +15,18 @@ const PAGE: usize = 1024;
 
 impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
-    /// final or put back.
+    /// final or put back. A run that was interrupted has not seen enough to say so; like one that was
+    /// killed it leaves that to the next.
     pub(super) fn finish(mut self, outcome: &Outcome) -> Result<Summary, Error> {
-        self.catalog.begin()?;
-        let finished = self.settle(outcome);
-        match finished {
-            Ok(()) => self.catalog.commit()?,
-            Err(error) => {
-                self.catalog.roll_back();
-                return Err(error);
+        if !outcome.is_interrupted {
+            self.catalog.begin()?;
+            let finished = self.settle(outcome);
+            match finished {
+                Ok(()) => self.catalog.commit()?,
+                Err(error) => {
+                    self.catalog.roll_back();
+                    return Err(error);
+                }
             }
         }
         if let Some(root) = self.catalog.root(&self.scope.root.path)? {
@@ -34,6 +37,7 @@ impl Writer<'_> {
         self.summary.given_up = outcome.given_up;
         self.summary.unlisted = outcome.unlisted;
         self.summary.complete = outcome.is_complete;
+        self.summary.interrupted = outcome.is_interrupted;
         Ok(self.summary)
     }
 

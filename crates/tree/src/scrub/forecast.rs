@@ -117,6 +117,11 @@ mod tests {
             stop_after: None,
             alarm: super::super::Alarm { share: 1.0, at_least: 1 },
             replaced_root: false,
+            excludes: None,
+            order: crate::Order::Directory,
+            limits: None,
+            stop: Default::default(),
+            progress: Default::default(),
             now: 0,
         }
     }

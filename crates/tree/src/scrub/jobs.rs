@@ -1,9 +1,9 @@
 //! The files of a run, in order: the bad ones, the new and the changed, the stalest.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
@@ -12,7 +12,7 @@ use super::merge::Level;
 use super::writer::Message;
 use super::{Error, Options, Scope, Tally, due, error_text};
 use crate::store::catalog::{Catalog, Record, State, stamp};
-use crate::{Entry, Job, Kind, Stat, Walk, WalkOptions};
+use crate::{Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
 /// How many rows are read at once; among so many, shuffling takes place.
 const PAGE: usize = 4096;
@@ -45,11 +45,15 @@ pub(super) struct Jobs<'a> {
     next_directory: i64,
     /// Device and inode of files that belong to the catalogue.
     own: Vec<(u64, u64)>,
+    /// Roots of their own below.
+    others: HashSet<PathBuf>,
     page: VecDeque<(i64, Vec<u8>, Record)>,
     position: Position,
     folder: (i64, PathBuf, u64),
     inside: HashMap<i64, bool>,
     dice: RandomState,
+    /// Whether the work is told of before it is done.
+    is_estimated: bool,
     /// The time was over before the last file due.
     is_stopped: bool,
     outcome: Outcome,
@@ -78,6 +82,8 @@ pub(super) struct Outcome {
     pub unlisted: u64,
     /// Whether all that is due was given out.
     pub is_complete: bool,
+    /// Whether somebody ended the run before its time.
+    pub is_interrupted: bool,
 }
 
 impl<'a> Jobs<'a> {
@@ -90,9 +96,25 @@ impl<'a> Jobs<'a> {
         tally: &'a Tally,
         sender: SyncSender<Message>,
     ) -> Result<Jobs<'a>, Error> {
-        let walk = WalkOptions { one_file_system: options.one_file_system, ..WalkOptions::default() };
+        let walk = WalkOptions {
+            one_file_system: options.one_file_system,
+            order: options.order,
+            excludes: options.excludes.clone(),
+            ..WalkOptions::default()
+        };
+        let roots = reader.roots()?.into_iter().map(|root| root.path);
+        let others = roots.filter(|path| *path != scope.path && path.starts_with(&scope.path)).collect();
         let own = reader.own_files().into_iter().filter_map(|path| Entry::named(&path).ok()?.stat().ok());
         let own = own.map(|stat| (stat.device, stat.inode)).collect();
+        // Of a part of what is recorded nobody has the sums.
+        let is_estimated = scope.directory == scope.root.directory && options.excludes.is_none();
+        if is_estimated {
+            let due = match plan.before >= options.now {
+                true => scope.root.bytes,
+                false => reader.bytes_due(scope.root.id, plan.before)?,
+            };
+            options.progress.expect((due as f64 * options.sample) as u64);
+        }
         let next_directory = reader.last_directory()? + 1;
         let algorithm = reader.algorithms()?.into_iter().find(|(_, name)| name == options.digest.name());
         let set = algorithm.and_then(|(number, _)| sets.get(&number).copied()).unwrap_or_default();
@@ -110,11 +132,13 @@ impl<'a> Jobs<'a> {
             levels: Vec::new(),
             next_directory,
             own,
+            others,
             page: VecDeque::new(),
             position: START,
             folder: (0, PathBuf::new(), 0),
             inside: HashMap::new(),
             dice: RandomState::new(),
+            is_estimated,
             is_stopped: false,
             outcome: Outcome::default(),
             error: None,
@@ -129,6 +153,8 @@ impl<'a> Jobs<'a> {
 
     /// What the choice led to, once there are no more.
     pub(super) fn outcome(mut self) -> Result<Outcome, Error> {
+        self.outcome.is_interrupted = self.options.stop.is_due();
+        self.outcome.is_complete &= !self.outcome.is_interrupted;
         self.outcome.is_complete &= self.outcome.waiting + self.outcome.given_up + self.outcome.unlisted == 0;
         match self.error {
             Some(error) => Err(error),
@@ -145,12 +171,15 @@ impl<'a> Jobs<'a> {
 
     fn advance(&mut self) -> Result<Option<Job<Token>>, Error> {
         loop {
+            if self.options.stop.is_due() {
+                return Ok(None);
+            }
             let job = match self.stage {
                 Stage::Bad | Stage::Stale | Stage::Future => self.recorded()?,
                 Stage::Walk => self.walked()?,
                 Stage::End => return Ok(None),
             };
-            if job.is_some() {
+            if job.is_some() || self.options.stop.is_due() {
                 return Ok(job);
             }
             self.page.clear();
@@ -170,6 +199,9 @@ impl<'a> Jobs<'a> {
     fn recorded(&mut self) -> Result<Option<Job<Token>>, Error> {
         loop {
             if self.page.is_empty() && !self.turn_page()? {
+                return Ok(None);
+            }
+            if self.options.stop.is_due() {
                 return Ok(None);
             }
             if self.plan.is_over() {
@@ -200,9 +232,14 @@ impl<'a> Jobs<'a> {
         };
         self.position = (first, *directory, name.clone());
         self.page = rows.into();
-        if self.options.shuffle && self.stage != Stage::Bad {
-            let dice = &self.dice;
-            self.page.make_contiguous().sort_by_cached_key(|row| dice.hash_one((row.0, &row.1)));
+        if self.stage != Stage::Bad {
+            let page = self.page.make_contiguous();
+            match (self.options.shuffle, self.options.order) {
+                (true, _) => page.sort_by_cached_key(|row| self.dice.hash_one((row.0, &row.1))),
+                (false, Order::Inode | Order::Extent) => page.sort_by_key(|row| row.2.inode),
+                // They come as they were verified, which was in the order of the walk, or about it.
+                (false, Order::Directory | Order::Name) => {}
+            }
         }
         Ok(true)
     }
@@ -254,6 +291,12 @@ impl<'a> Jobs<'a> {
             self.folder = (directory, path, device);
         }
         let device = self.folder.2;
+        if let Some(excludes) = &self.options.excludes
+            && let Ok(folder) = self.folder.1.strip_prefix(&self.scope.path)
+            && excludes.leaves_out_file(&folder.join(OsStr::from_bytes(name)))
+        {
+            return Ok(None);
+        }
         if self.gives_up(device) {
             return Ok(None);
         }
@@ -288,7 +331,7 @@ impl<'a> Jobs<'a> {
                     None
                 }
             };
-            if job.is_some() {
+            if job.is_some() || self.options.stop.is_due() {
                 return Ok(job);
             }
         }
@@ -334,6 +377,9 @@ impl<'a> Jobs<'a> {
         let known = level.child(entry.name());
         let Ok(stat) = stat else { return Ok(()) };
         let (parent, parent_device) = (level.id, level.device);
+        if !self.others.is_empty() && self.others.contains(&entry.path()) {
+            return Ok(());
+        }
         if self.options.one_file_system && stat.device != parent_device {
             return Ok(());
         }
@@ -405,6 +451,9 @@ impl<'a> Jobs<'a> {
         if record.is_some() {
             self.remember(directory, entry.name().as_bytes());
         }
+        if record.is_none() && self.is_estimated {
+            self.options.progress.expect(stat.size);
+        }
         let token = Token { directory, name: entry.name().into(), device, set, record };
         Ok(Some(Job { entry, set, token }))
     }
@@ -444,27 +493,35 @@ impl<'a> Jobs<'a> {
         if !level.is_complete {
             return Ok(());
         }
-        let mut missing = Vec::new();
-        let reader = &self.reader;
-        let sender = self.sender.as_ref();
-        let at = (self.plan.clock())();
-        let mut gone = |(directory, name): (i64, Vec<u8>), state| {
-            use std::os::unix::ffi::OsStringExt;
-            let name = std::ffi::OsString::from_vec(name);
-            missing.push(());
+        let (reader, sender, at) = (&self.reader, self.sender.as_ref(), (self.plan.clock())());
+        let below = level.path.strip_prefix(&self.scope.path).unwrap_or(Path::new("")).to_path_buf();
+        let excludes = self.options.excludes.as_deref();
+        let is_out = |path: &Path, is_directory| {
+            excludes.is_some_and(|excludes| excludes.leaves_out(path, is_directory))
+        };
+        let mut missing = 0;
+        let mut gone = |folder: &Path, (directory, name): (i64, Vec<u8>), state| {
+            let name = OsString::from_vec(name);
+            if excludes.is_some() && is_out(&folder.join(&name), false) {
+                return;
+            }
+            missing += 1;
             if let Some(sender) = sender {
                 let _ = sender.send(Message::Gone { directory, name, state: Some(state), at });
             }
         };
-        level.unseen_files(reader, &mut gone)?;
-        let mut folders: Vec<i64> = level.unseen_children().collect();
-        while let Some(id) = folders.pop() {
-            let path = Path::new("").to_path_buf();
-            let mut level = Level::new(reader, id, path, 0)?;
-            level.unseen_files(reader, &mut gone)?;
-            folders.extend(level.unseen_children());
+        let inside = |level: &Level, below: &Path| -> Vec<(i64, PathBuf)> {
+            let unseen = level.unseen_children().map(|(name, id)| (id, below.join(name)));
+            unseen.filter(|(_, path)| !is_out(path, true)).collect()
+        };
+        level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+        let mut folders = inside(&level, &below);
+        while let Some((id, below)) = folders.pop() {
+            let mut level = Level::new(reader, id, PathBuf::new(), 0)?;
+            level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+            folders.extend(inside(&level, &below));
         }
-        self.outcome.known += missing.len() as u64;
+        self.outcome.known += missing;
         Ok(())
     }
 }

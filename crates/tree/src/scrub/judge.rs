@@ -55,6 +55,10 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
     /// Judges one file and tells the writer.
     pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
         let Hashed { entry, token, result } = hashed;
+        if matches!(result, Err(Error::Stopped { .. })) {
+            // It stays as it was, and is due in the next run.
+            return ControlFlow::Continue(());
+        }
         let message = match self.look(&token, result) {
             Some(look) => {
                 let judged = self.judged(token, look, || entry.path());
@@ -91,7 +95,9 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             return Some(Look::unreadable(&io::Error::other("it is no regular file any more")));
         }
         self.tally.read_files.fetch_add(1, Ordering::Relaxed);
-        self.tally.read_bytes.fetch_add(content.length, Ordering::Relaxed);
+        if content.is_own_read {
+            self.tally.read_bytes.fetch_add(content.length, Ordering::Relaxed);
+        }
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
             Failed::System(error) => Look::unreadable(&error.into()),
             Failed::Digest(error) => Look::unreadable(&io::Error::other(error.to_string())),

@@ -118,9 +118,10 @@ impl Level {
         }
     }
 
-    /// The recorded directories that were not seen.
-    pub(super) fn unseen_children(&self) -> impl Iterator<Item = i64> + '_ {
-        self.children.values().filter(|child| !child.is_seen).map(|child| child.id)
+    /// The recorded directories that were not seen: their names and numbers.
+    pub(super) fn unseen_children(&self) -> impl Iterator<Item = (&OsStr, i64)> + '_ {
+        let unseen = self.children.iter().filter(|(_, child)| !child.is_seen);
+        unseen.map(|(name, child)| (OsStr::from_bytes(name), child.id))
     }
 }
 

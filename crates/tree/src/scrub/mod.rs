@@ -20,15 +20,14 @@ mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use verisum_digest::Digest;
 
 use crate::store::catalog::{self, Catalog, Run, Seen};
-use crate::{Plan, Verdict, hash};
+use crate::{Excludes, Limits, Order, Plan, Progress, Stop, Verdict, hash};
 
 pub use crate::reread::Bypass;
 pub use accept::{Accepted, accept};
@@ -61,6 +60,17 @@ pub struct Options {
     pub alarm: Alarm,
     /// Take the root for the tree that was recorded, though nothing says that it is.
     pub replaced_root: bool,
+    /// What is left out, by paths from the directory that is scrubbed. What is recorded of it stays as it
+    /// is, and is neither verified nor missing.
+    pub excludes: Option<Arc<Excludes>>,
+    /// In which order files are read that are about equally urgent.
+    pub order: Order,
+    /// The most to read in a second.
+    pub limits: Option<Arc<Limits>>,
+    /// When to end early: files in progress are given up, and what was done is kept.
+    pub stop: Arc<Stop>,
+    /// Where to tell how far it is.
+    pub progress: Arc<Progress>,
     /// The time of the start, in milliseconds since 1970.
     pub now: i64,
 }
@@ -154,6 +164,9 @@ pub struct Summary {
     pub unlisted: u64,
     /// Whether everything due was verified.
     pub complete: bool,
+    /// Whether it was ended by [`Options::stop`]. New, moved and missing files are told by the next run
+    /// that comes to its end, and so is whether too much changed.
+    pub interrupted: bool,
     /// Files that changed and files recorded, if so many changed that nothing was taken over.
     pub alarm: Option<(u64, u64)>,
     /// How long the run took.
@@ -233,7 +246,14 @@ pub fn scrub(
     let mut jobs = jobs::Jobs::new(reader, &scope, options, &plan, set_of, &tally, sender.clone())?;
     let written = std::thread::scope(|threads| {
         let writing = threads.spawn(move || writer.run(receiver).map(|()| writer));
-        let engine = Plan::new(sets.iter().map(|digest| vec![digest.clone()]).collect(), options.threads);
+        let sets = sets.iter().map(|digest| vec![digest.clone()]).collect();
+        let engine = Plan {
+            hard_links_once: true,
+            limits: options.limits.clone(),
+            stop: options.stop.clone(),
+            progress: options.progress.clone(),
+            ..Plan::new(sets, options.threads)
+        };
         hash(&engine, &mut jobs, &|hashed| judge.judge(hashed, &sender));
         drop(sender);
         jobs.close();
@@ -251,7 +271,7 @@ pub fn scrub(
     summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
     summary.time = clock.elapsed();
     run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
-    run.complete = summary.complete;
+    (run.complete, run.interrupted) = (summary.complete, summary.interrupted);
     run.seconds = summary.time.as_secs_f64();
     (run.read_files, run.read_bytes) = (summary.read_files, summary.read_bytes);
     run.counts = counts(&summary);

@@ -76,7 +76,7 @@ impl<'a> Writer<'a> {
         options: &'a Options,
         report: &'a mut (dyn FnMut(Report) + Send),
     ) -> Writer<'a> {
-        let unfinished = history.iter().take_while(|run| run.finished.is_none());
+        let unfinished = history.iter().take_while(|run| run.finished.is_none() || run.interrupted);
         let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
         let summary = Summary { root: scope.path.clone(), ..Summary::default() };
         let may_be_moved = scope.root.files > 0;

@@ -188,6 +188,7 @@ fn status(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
         for run in catalog.runs(root.id, 5)? {
             let how = match (run.finished, run.complete) {
                 (None, _) => "was killed",
+                (Some(_), _) if run.interrupted => "was interrupted",
                 (Some(_), true) => "complete",
                 (Some(_), false) => "not all that was due",
             };

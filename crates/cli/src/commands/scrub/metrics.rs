@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use verisum_tree::scrub::Summary;
 use verisum_tree::{Class, Verdict};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Service};
 use crate::failure::Failure;
 use crate::render::names;
 
@@ -95,13 +95,27 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     partial.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
+/// What Nagios is told of runs that could be made.
+pub(super) fn service(summaries: &Summaries, worst: Exit) -> Service {
+    let failed = summaries.iter().any(|(_, summary)| summary.is_none());
+    match worst {
+        Exit::Mismatch => Service::Critical,
+        Exit::Usage | Exit::Interrupted => Service::Unknown,
+        _ if failed || summaries.is_empty() => Service::Unknown,
+        Exit::Unchecked => Service::Warning,
+        Exit::Clean => Service::Ok,
+        Exit::Nagios(service) => service,
+    }
+}
+
+/// The line for Nagios of a run that could not be made.
+pub(super) fn nagios_failure(message: &str) -> String {
+    format!("VERISUM {} - {}", Service::Unknown.name(), message.replace('|', "_"))
+}
+
 /// The line for Nagios.
-pub(super) fn nagios(summaries: &Summaries, worst: Exit) -> String {
-    let word = match worst {
-        Exit::Clean => "OK",
-        Exit::Mismatch => "CRITICAL",
-        Exit::Unchecked | Exit::Usage => "WARNING",
-    };
+pub(super) fn nagios(summaries: &Summaries, service: Service) -> String {
+    let word = service.name();
     let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref());
     let sum = |of: &dyn Fn(&Summary) -> u64| all().map(of).sum::<u64>();
     let class = |class: Class| {
@@ -116,6 +130,7 @@ pub(super) fn nagios(summaries: &Summaries, worst: Exit) -> String {
         match summary {
             None => line.push_str(&format!(", {root} not scrubbed")),
             Some(summary) if summary.alarm.is_some() => line.push_str(&format!(", {root} changed too much")),
+            Some(summary) if summary.interrupted => line.push_str(&format!(", {root} interrupted")),
             Some(_) => {}
         }
     }

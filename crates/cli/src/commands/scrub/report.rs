@@ -11,7 +11,7 @@ use verisum_tree::{Class, Verdict};
 use super::place::Name;
 use super::values;
 use crate::failure::Failure;
-use crate::render::{self, Output, names};
+use crate::render::{self, Output, names, progress};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 
@@ -35,12 +35,14 @@ pub(super) struct Reporter<'a> {
     output: &'a mut Output,
     style: Style,
     archive: bool,
+    /// There is a line of progress to be erased first.
+    is_drawn: bool,
     result: Result<(), Failure>,
 }
 
 impl<'a> Reporter<'a> {
-    pub(super) fn new(output: &'a mut Output, style: Style, archive: bool) -> Reporter<'a> {
-        Reporter { output, style, archive, result: Ok(()) }
+    pub(super) fn new(output: &'a mut Output, style: Style, archive: bool, is_drawn: bool) -> Reporter<'a> {
+        Reporter { output, style, archive, is_drawn, result: Ok(()) }
     }
 
     /// Prints a file.
@@ -57,12 +59,15 @@ impl<'a> Reporter<'a> {
             Style::Nothing => false,
         };
         if is_wanted && self.result.is_ok() {
+            if self.is_drawn {
+                progress::erase();
+            }
             self.result = match self.style {
                 Style::Json => self.output.json(&line(report)),
                 _ => self.output.line(&text(report)),
             };
             // Bad news is seen at once, and not when thousands of lines have gathered.
-            if is_wrong && self.result.is_ok() {
+            if (is_wrong || self.is_drawn) && self.result.is_ok() {
                 self.result = self.output.flush();
             }
         }
@@ -70,6 +75,9 @@ impl<'a> Reporter<'a> {
 
     /// Prints what a run over one directory came to.
     pub(super) fn summary(&mut self, summary: &Summary) {
+        if self.is_drawn {
+            progress::erase();
+        }
         let printed = match self.style {
             Style::Usual | Style::Verbose => self.output.text(&summary_text(summary)),
             Style::Json => self.output.json(&summary_line(summary)),
@@ -77,6 +85,9 @@ impl<'a> Reporter<'a> {
         };
         if self.result.is_ok() {
             self.result = printed;
+        }
+        if self.is_drawn && self.result.is_ok() {
+            self.result = self.output.flush();
         }
         if self.style != Style::Nothing {
             for remark in remarks(summary) {
@@ -231,6 +242,7 @@ fn summary_line(summary: &Summary) -> Value {
         "read_bytes": summary.read_bytes,
         "seconds": summary.time.as_secs_f64(),
         "complete": summary.complete,
+        "interrupted": summary.interrupted,
         "waiting": summary.waiting,
         "given_up": summary.given_up,
         "unlisted": summary.unlisted,
@@ -279,7 +291,9 @@ fn summary_text(summary: &Summary) -> String {
     if summary.unlisted > 0 {
         rest.push(format!("not looked at {}", summary.unlisted));
     }
-    if !summary.complete {
+    if summary.interrupted {
+        rest.push("interrupted: the next run goes on with it".to_string());
+    } else if !summary.complete {
         rest.push("not everything due was verified".to_string());
     }
     if !rest.is_empty() {

@@ -1,20 +1,24 @@
 //! `verisum scrub`.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueHint};
-use verisum_tree::Class;
-use verisum_tree::Verdict;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use verisum_tree::scrub::{self, Alarm, Options, Report, Summary};
+use verisum_tree::store::catalog::Catalog;
+use verisum_tree::{Class, Entry, Stop, Verdict};
 
 use super::metrics;
 use super::place::{CatalogArgs, absolute};
 use super::report::Reporter;
 use super::values;
-use crate::exit::Exit;
+use crate::commands::reading::{Order, ReadingArgs};
+use crate::exit::{Exit, Service};
 use crate::failure::Failure;
-use crate::render::{self, Output};
+use crate::render::{self, Output, progress};
 use crate::verisum::PROGRAM;
 use crate::{digests, kernel, sizes};
 
@@ -76,6 +80,13 @@ pub(crate) struct ScrubArgs {
     #[arg(long)]
     replaced_root: bool,
 
+    #[command(flatten)]
+    reading: ReadingArgs,
+
+    /// In which order files are read that are about equally urgent
+    #[arg(long, value_enum, default_value = "auto")]
+    order: Order,
+
     /// Do not give way to other programs that read or compute
     #[arg(long)]
     foreground: bool,
@@ -107,15 +118,27 @@ pub(crate) struct ScrubArgs {
 
 /// Scrubs each directory. One that cannot be scrubbed does not keep the others from it.
 pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = options(arguments)?;
+    if !arguments.nagios {
+        return scrub_all(arguments, output);
+    }
+    // Nagios reads the first line of standard output and a code of its own.
+    match scrub_all(arguments, output) {
+        Err(failure @ Failure::Output(_)) => Err(failure),
+        Err(failure) => {
+            output.line(&metrics::nagios_failure(&failure.message()))?;
+            Ok(Exit::Nagios(Service::Unknown))
+        }
+        ended => ended,
+    }
+}
+
+fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let mut options = options(arguments)?;
     let (_lock, mut catalog) = match arguments.directories.is_empty() {
         true => arguments.catalog.open_existing()?,
         false => arguments.catalog.open()?,
     };
-    let directories = match arguments.directories.is_empty() {
-        true => catalog.roots()?.into_iter().map(|root| root.path).collect(),
-        false => arguments.directories.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?,
-    };
+    let directories = directories(arguments, &catalog)?;
     let style = match arguments {
         ScrubArgs { json: true, .. } => super::report::Style::Json,
         ScrubArgs { nagios: true, .. } => super::report::Style::Nothing,
@@ -126,34 +149,83 @@ pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Fa
     if !arguments.foreground {
         verisum_tree::go_to_background();
     }
+    end_by_signals(&mut options)?;
     let mut worst = Exit::Clean;
     let mut summaries = Vec::new();
-    let reporter = Mutex::new(Reporter::new(output, style, arguments.archive));
-    for directory in &directories {
-        // What cannot be printed any more is an error at the end; the run is of use without it.
-        let mut report = |report: Report| reporter.lock().unwrap_or_else(|e| e.into_inner()).file(&report);
-        match scrub::scrub(&mut catalog, directory, &options, &mut report) {
-            Ok(summary) => {
-                worst = worst.max(exit(&summary, arguments.archive));
-                reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
-                summaries.push((directory.clone(), Some(summary)));
+    let wanted = arguments.reading.progress();
+    let reporter = Mutex::new(Reporter::new(output, style, arguments.archive, wanted.is_drawn()));
+    let told = options.progress.clone();
+    progress::of_files(wanted, None, &told, || {
+        for directory in &directories {
+            if options.stop.is_due() {
+                break;
             }
-            Err(error) => {
-                let failure = Failure::from(error);
-                worst = worst.max(failure.exit());
-                render::say(PROGRAM, &failure.message());
-                summaries.push((directory.clone(), None));
+            if let Ok(root) = Entry::followed(directory) {
+                options.order = arguments.order.of_walk(&root, verisum_tree::Order::Directory);
+            }
+            // What cannot be printed any more is an error at the end; the run is of use without it.
+            let mut report =
+                |report: Report| reporter.lock().unwrap_or_else(|e| e.into_inner()).file(&report);
+            match scrub::scrub(&mut catalog, directory, &options, &mut report) {
+                Ok(summary) => {
+                    worst = worst.max(exit(&summary, arguments.archive));
+                    reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
+                    summaries.push((directory.clone(), Some(summary)));
+                }
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    worst = worst.max(failure.exit());
+                    render::say(PROGRAM, &failure.message());
+                    summaries.push((directory.clone(), None));
+                }
             }
         }
-    }
+    });
     reporter.into_inner().unwrap_or_else(|e| e.into_inner()).end()?;
-    if arguments.nagios {
-        output.line(&metrics::nagios(&summaries, worst))?;
+    if options.stop.is_due() {
+        worst = Exit::Interrupted;
     }
     if let Some(path) = &arguments.prometheus {
         metrics::write(path, &metrics::prometheus(&summaries, options.now))?;
     }
+    if arguments.nagios {
+        let service = metrics::service(&summaries, worst);
+        output.line(&metrics::nagios(&summaries, service))?;
+        return Ok(Exit::Nagios(service));
+    }
     Ok(worst)
+}
+
+/// What is scrubbed: each directory, and the roots below it, which have records of their own.
+fn directories(arguments: &ScrubArgs, catalog: &Catalog) -> Result<Vec<PathBuf>, Failure> {
+    let roots: Vec<PathBuf> = catalog.roots()?.into_iter().map(|root| root.path).collect();
+    if arguments.directories.is_empty() {
+        return Ok(roots);
+    }
+    let mut directories = Vec::new();
+    for directory in &arguments.directories {
+        let directory = absolute(directory)?;
+        let below = roots.iter().filter(|root| **root != directory && root.starts_with(&directory));
+        for path in std::iter::once(&directory).chain(below) {
+            if !directories.contains(path) {
+                directories.push(path.clone());
+            }
+        }
+    }
+    Ok(directories)
+}
+
+/// Lets the first SIGINT or SIGTERM end the run in good order, and a second one at once.
+fn end_by_signals(options: &mut Options) -> Result<(), Failure> {
+    let asked = Arc::new(AtomicBool::new(false));
+    options.stop = Arc::new(Stop::when(asked.clone()));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first finds it unset, and sets it.
+        flag::register_conditional_default(signal, asked.clone())
+            .and_then(|_| flag::register(signal, asked.clone()))
+            .map_err(|error| Failure::Usage(format!("signal handler: {error}")))?;
+    }
+    Ok(())
 }
 
 fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
@@ -181,6 +253,11 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
         stop_after: (arguments.stop_after > 0).then_some(arguments.stop_after),
         alarm,
         replaced_root: arguments.replaced_root,
+        excludes: arguments.reading.excludes()?,
+        order: verisum_tree::Order::Directory,
+        limits: arguments.reading.limits()?,
+        stop: Arc::default(),
+        progress: Arc::default(),
         now,
     })
 }

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use verisum_digest::Output as Sum;
-use verisum_tree::{Entry, Error, Job, Kind, Operation, Plan, Walk, WalkOptions, is_rotating};
+use verisum_tree::{Entry, Error, Job, Kind, Operation, Plan, Walk, WalkOptions};
 
-use super::Order;
 use super::report::{Read as Found, Report};
 use crate::closed;
+use crate::commands::reading::Order;
 use crate::failure::Failure;
 
 /// How much of a pipe or device is read at once.
@@ -156,7 +156,7 @@ impl Jobs<'_, '_> {
         };
         match (entry.kind(), &self.inputs.walk) {
             (Kind::Directory, Some(options)) => {
-                let order = walk_order(self.inputs.order, &entry);
+                let order = self.inputs.order.of_walk(&entry, verisum_tree::Order::Name);
                 let options = WalkOptions { order, ..options.clone() };
                 self.walking = Some(Walk::new(vec![path.into()], options));
                 None
@@ -243,18 +243,5 @@ fn open_stdin() -> std::io::Result<Box<dyn Read>> {
     match closed::standard_input() {
         true => Err(Errno::BADF.into()),
         false => Ok(Box::new(stdin().lock())),
-    }
-}
-
-fn walk_order(order: Order, root: &Entry) -> verisum_tree::Order {
-    match order {
-        Order::Name => verisum_tree::Order::Name,
-        Order::Inode => verisum_tree::Order::Inode,
-        Order::Extent => verisum_tree::Order::Extent,
-        Order::None => verisum_tree::Order::Directory,
-        Order::Auto => match root.stat().is_ok_and(|stat| is_rotating(stat.device)) {
-            true => verisum_tree::Order::Extent,
-            false => verisum_tree::Order::Name,
-        },
     }
 }

@@ -5,14 +5,13 @@ mod personality;
 mod report;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::Digest;
 use verisum_tree::store::manifest::{self, Writer};
-use verisum_tree::{Excludes, Limits, Plan, WalkOptions};
+use verisum_tree::{Plan, WalkOptions};
 
+use crate::commands::reading::{Order, ReadingArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{Output, progress};
@@ -63,13 +62,8 @@ pub(crate) struct SumArgs {
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath, conflicts_with = "files")]
     pub(crate) files0_from: Option<OsString>,
 
-    /// Leave out what matches, by the rules of .gitignore
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) exclude: Vec<String>,
-
-    /// Leave out what matches a line of this file
-    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
-    pub(crate) exclude_from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
 
     /// Do not enter other file systems
     #[arg(short = 'x', long)]
@@ -80,24 +74,12 @@ pub(crate) struct SumArgs {
     pub(crate) follow_links: bool,
 
     /// In which order the files of a directory are read and listed
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value = "name")]
     pub(crate) order: Order,
 
     /// Threads; without it, as many as this process may use cores
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) threads: Option<String>,
-
-    /// The most to read in a second: 200MB/s, 64MiB/s
-    #[arg(long, value_name = "RATE")]
-    pub(crate) limit: Option<String>,
-
-    /// The most reads to make in a second
-    #[arg(long, value_name = "N")]
-    pub(crate) limit_iops: Option<u64>,
-
-    /// Show progress on standard error, if that is a terminal
-    #[arg(short, long)]
-    pub(crate) progress: bool,
 
     /// Files; - , or none at all, is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
@@ -138,22 +120,6 @@ impl From<Format> for manifest::Format {
     }
 }
 
-/// In which order files come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Order {
-    /// By name, as sort does in the C locale
-    #[default]
-    Name,
-    /// By extent on a disk with moving heads, else by name
-    Auto,
-    /// By inode number
-    Inode,
-    /// By where the data begins on the disk
-    Extent,
-    /// As the directory has them
-    None,
-}
-
 /// Everything that is to be done.
 struct Task {
     /// The name at the start of messages.
@@ -189,32 +155,14 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     };
     let mut plan = Plan::new(vec![found], threads);
     plan.hard_links_once = arguments.recursive;
-    let limit = arguments.limit.as_deref().map(sizes::rate).transpose()?;
-    if limit.is_some() || arguments.limit_iops.is_some() {
-        let limits = Limits::new(limit.unwrap_or(0), arguments.limit_iops.unwrap_or(0));
-        plan.limits = Some(Arc::new(limits));
-    }
+    plan.limits = arguments.reading.limits()?;
     let inputs = inputs(&arguments)?;
-    let progress = if arguments.progress { progress::Wanted::Yes } else { progress::Wanted::No };
+    let progress = arguments.reading.progress();
     hash(Task { program: PROGRAM, imitates: false, writer, plan, inputs, stdin: "-", progress }, output)
 }
 
 fn inputs(arguments: &SumArgs) -> Result<Inputs, Failure> {
-    let mut patterns = Vec::new();
-    for path in &arguments.exclude_from {
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| Failure::File { name: path.clone(), operation: "read", error })?;
-        patterns.extend(text.lines().map(str::to_string));
-    }
-    // Those of the command line come last, and so have the last word.
-    patterns.extend(arguments.exclude.iter().cloned());
-    let excludes = match patterns.is_empty() {
-        true => None,
-        false => {
-            let excludes = Excludes::new(patterns.iter().map(String::as_str));
-            Some(Arc::new(excludes.map_err(|error| Failure::Usage(format!("--exclude: {error}")))?))
-        }
-    };
+    let excludes = arguments.reading.excludes()?;
     let walk = arguments.recursive.then(|| WalkOptions {
         one_file_system: arguments.one_file_system,
         follow_links: arguments.follow_links,

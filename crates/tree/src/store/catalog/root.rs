@@ -136,6 +136,14 @@ impl Catalog {
         self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
     }
 
+    /// The length of all files of a root that were last verified before `before`.
+    pub fn bytes_due(&self, root: i64, before: i64) -> Result<u64> {
+        let sql = "SELECT coalesce(sum(size), 0) FROM file INDEXED BY file_by_age
+                   WHERE root = ?1 AND verified < ?2";
+        let sum = self.connection.query_row(sql, [root, before], |row| unsigned(row, 0));
+        sum.map_err(self.failed("read"))
+    }
+
     /// The device that a directory was on.
     pub fn device(&self, directory: i64) -> Result<Option<u64>> {
         let sql = "SELECT device FROM directory WHERE id = ?1";

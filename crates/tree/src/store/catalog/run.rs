@@ -21,6 +21,8 @@ pub struct Run {
     pub finished: Option<i64>,
     /// Whether nothing was left due.
     pub complete: bool,
+    /// Whether somebody ended it before its time. What it had to tell at its end, the next one tells.
+    pub interrupted: bool,
     /// How many seconds it took.
     pub seconds: f64,
     /// How many files it read.
@@ -34,7 +36,7 @@ pub struct Run {
 impl Catalog {
     /// The last runs of a root, newest first.
     pub fn runs(&self, root: i64, most: usize) -> Result<Vec<Run>> {
-        let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts
+        let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted
                    FROM run WHERE root = ?1 ORDER BY id DESC LIMIT ?2";
         let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
             let rows = statement.query_map(params![root, most as i64], |row| {
@@ -48,6 +50,7 @@ impl Catalog {
                     read_files: unsigned(row, 6)?,
                     read_bytes: unsigned(row, 7)?,
                     counts: row.get(8)?,
+                    interrupted: row.get(9)?,
                 })
             })?;
             rows.collect()
@@ -76,7 +79,7 @@ impl Catalog {
     /// Records how a run went.
     pub fn end_run(&self, run: &Run) -> Result<()> {
         let sql = "UPDATE run SET finished = ?2, complete = ?3, seconds = ?4, read_files = ?5,
-                   read_bytes = ?6, counts = ?7 WHERE id = ?1";
+                   read_bytes = ?6, counts = ?7, interrupted = ?8 WHERE id = ?1";
         let values = params![
             run.id,
             run.finished,
@@ -84,7 +87,8 @@ impl Catalog {
             run.seconds,
             run.read_files as i64,
             run.read_bytes as i64,
-            run.counts
+            run.counts,
+            run.interrupted
         ];
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }

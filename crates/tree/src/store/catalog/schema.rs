@@ -11,7 +11,7 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 2] = [VERSION_1, VERSION_2];
+pub(super) const STEPS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -60,6 +60,9 @@ const VERSION_2: &str = "
     CREATE TABLE fresh(root INTEGER NOT NULL, directory INTEGER NOT NULL, name BLOB NOT NULL,
         digest BLOB NOT NULL);
 ";
+
+/// Whether somebody ended a run before its time.
+const VERSION_3: &str = "ALTER TABLE run ADD COLUMN interrupted INTEGER NOT NULL DEFAULT 0;";
 
 /// The version of an open database; 0 for one without tables.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {

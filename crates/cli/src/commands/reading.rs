@@ -1,0 +1,97 @@
+//! What all verbs take that read trees: what to leave out, in which order, how fast.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum, ValueHint};
+use verisum_tree::{Entry, Excludes, Limits, is_rotating};
+
+use crate::failure::Failure;
+use crate::render::progress;
+use crate::sizes;
+
+/// How to read.
+#[derive(Args, Debug)]
+pub(crate) struct ReadingArgs {
+    /// Leave out what matches, by the rules of .gitignore
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exclude: Vec<String>,
+
+    /// Leave out what matches a line of this file
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    pub(crate) exclude_from: Vec<PathBuf>,
+
+    /// The most to read in a second: 200MB/s, 64MiB/s
+    #[arg(long, value_name = "RATE")]
+    pub(crate) limit: Option<String>,
+
+    /// The most reads to make in a second
+    #[arg(long, value_name = "N")]
+    pub(crate) limit_iops: Option<u64>,
+
+    /// Show progress on standard error, if that is a terminal
+    #[arg(short, long)]
+    pub(crate) progress: bool,
+}
+
+/// In which order files come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// By name, as sort does in the C locale
+    Name,
+    /// By extent on a disk with moving heads
+    Auto,
+    /// By inode number
+    Inode,
+    /// By where the data begins on the disk
+    Extent,
+    /// As the directory has them
+    None,
+}
+
+impl ReadingArgs {
+    /// What is left out, if anything.
+    pub(crate) fn excludes(&self) -> Result<Option<Arc<Excludes>>, Failure> {
+        let mut patterns = Vec::new();
+        for path in &self.exclude_from {
+            let text = std::fs::read_to_string(path);
+            let failed = |error| Failure::File { name: path.clone(), operation: "read", error };
+            patterns.extend(text.map_err(failed)?.lines().map(str::to_string));
+        }
+        // Those of the command line come last, and so have the last word.
+        patterns.extend(self.exclude.iter().cloned());
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let excludes = Excludes::new(patterns.iter().map(String::as_str));
+        Ok(Some(Arc::new(excludes.map_err(|error| Failure::Usage(format!("--exclude: {error}")))?)))
+    }
+
+    /// The limits, if there are any.
+    pub(crate) fn limits(&self) -> Result<Option<Arc<Limits>>, Failure> {
+        let bytes = self.limit.as_deref().map(sizes::rate).transpose()?;
+        let any = bytes.is_some() || self.limit_iops.is_some();
+        Ok(any.then(|| Arc::new(Limits::new(bytes.unwrap_or(0), self.limit_iops.unwrap_or(0)))))
+    }
+
+    /// Whether to draw progress.
+    pub(crate) fn progress(&self) -> progress::Wanted {
+        if self.progress { progress::Wanted::Yes } else { progress::Wanted::No }
+    }
+}
+
+impl Order {
+    /// The order of a walk from `root`; `still` is for disks without moving heads.
+    pub(crate) fn of_walk(self, root: &Entry, still: verisum_tree::Order) -> verisum_tree::Order {
+        match self {
+            Order::Name => verisum_tree::Order::Name,
+            Order::Inode => verisum_tree::Order::Inode,
+            Order::Extent => verisum_tree::Order::Extent,
+            Order::None => verisum_tree::Order::Directory,
+            Order::Auto => match root.stat().is_ok_and(|stat| is_rotating(stat.device)) {
+                true => verisum_tree::Order::Extent,
+                false => still,
+            },
+        }
+    }
+}
