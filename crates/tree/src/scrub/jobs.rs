@@ -378,6 +378,7 @@ impl<'a> Jobs<'a> {
         let Ok(stat) = stat else { return Ok(()) };
         let (parent, parent_device) = (level.id, level.device);
         if !self.others.is_empty() && self.others.contains(&entry.path()) {
+            self.walk.pass_over(entry);
             return Ok(());
         }
         if self.options.one_file_system && stat.device != parent_device {

@@ -73,6 +73,14 @@ impl Walk {
         Walk { options, roots: roots.into_iter(), levels: Vec::new(), device: 0, buffer }
     }
 
+    /// Leaves out what is in a directory that was given last.
+    pub(crate) fn pass_over(&mut self, directory: &Entry) {
+        if self.levels.last().is_some_and(|level| level.place.path() == directory.path()) {
+            // If the directory above cannot be opened again, the next entry is an error.
+            let _ = self.leave();
+        }
+    }
+
     /// What a listed name is; `None` if it is left out.
     fn look(&self, level: &Level, found: Found) -> Result<Option<Entry>, Error> {
         let Some(directory) = &level.directory else { return Ok(None) };

@@ -142,7 +142,8 @@ pub(super) fn nagios(summaries: &Summaries, service: Service) -> String {
         sum(&|s| s.count(Verdict::New)),
         sum(&|s| s.count(Verdict::Modified)),
         sum(&|s| s.read_bytes),
-        all().map(|s| s.time.as_secs_f64()).sum::<f64>(),
+        // The sum of none is negative zero.
+        all().map(|s| s.time.as_secs_f64()).sum::<f64>() + 0.0,
     );
     line
 }
