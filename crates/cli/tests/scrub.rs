@@ -145,8 +145,36 @@ fn a_directory_that_is_gone_leaves_its_files_missing() {
     expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
     let ended = tree.scrub(&["--archive"]);
     assert_eq!((ended.code, ended.out().contains("missing since earlier 1")), (Some(1), true));
+    // Each run names it.
+    expect(&tree.scrub(&["--archive", "--quiet"]), 1, &[("missing", &tree.path("below/deep"))]);
     tree.accept(&tree.root()).clean();
     assert_eq!(tree.scrub(&["--archive", "--quiet"]).clean(), "");
+}
+
+#[test]
+fn in_an_archive_modified_files_are_not_taken_over() {
+    let tree = Tree::new();
+    tree.scrub(&["--archive"]).clean();
+    let digest = |export: &str| -> String {
+        let line = export.lines().find(|line| line.contains("\"f1\"")).unwrap();
+        line.split("\"digest\":").nth(1).unwrap().split(',').next().unwrap().to_string()
+    };
+    let before = digest(&export(&tree.catalog()));
+    let path = tree.path("f1");
+    fs::write(&path, "tampered with").unwrap();
+    let modified: [(&str, &Path); 1] = [("modified", &path)];
+    // Also in a run that does not know that it is an archive.
+    for options in [&["--archive", "-q"][..], &["--archive", "-q"], &["-q"]] {
+        expect(&tree.scrub(options), 1, &modified);
+    }
+    assert_eq!(digest(&export(&tree.catalog())), before, "the record stays");
+    fs::write(&path, "content 1").unwrap();
+    expect(&tree.scrub(&["--archive"]), 0, &[("touched", &path)]);
+    fs::write(&path, "meant").unwrap();
+    expect(&tree.scrub(&["--archive"]), 1, &modified);
+    tree.accept(&path).clean();
+    assert_eq!(tree.scrub(&["--archive", "--quiet"]).clean(), "");
+    check(&tree.catalog());
 }
 
 #[test]

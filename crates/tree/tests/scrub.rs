@@ -30,6 +30,7 @@ fn options(now: i64) -> Options {
         one_file_system: true,
         stop_after: None,
         alarm: Alarm { share: 1.0, at_least: 1 },
+        archive: false,
         replaced_root: false,
         now,
     }

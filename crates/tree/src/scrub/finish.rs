@@ -95,10 +95,8 @@ impl Writer<'_> {
             for (directory, name, record) in page {
                 let place = (directory, name);
                 let algorithm = || names.get(&record.algorithm).cloned().unwrap_or_default();
-                let is_news = self
-                    .catalog
-                    .finding(place.0, OsStr::from_bytes(&place.1))?
-                    .is_none_or(|finding| finding.since >= self.news_since);
+                let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?;
+                let since = finding.map(|finding| finding.since).filter(|since| *since < self.news_since);
                 if let Some(heir) = self.catalog.inherit(root, &place, &record)? {
                     self.summary.add(Verdict::Moved, 1);
                     let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
@@ -106,15 +104,21 @@ impl Writer<'_> {
                     report.recorded = Some(seen(&record));
                     report.algorithm = algorithm();
                     (self.report)(report);
-                } else if is_news {
-                    newly_missing += 1;
-                    self.summary.add(Verdict::Missing, 1);
+                    continue;
+                }
+                match since {
+                    None => {
+                        newly_missing += 1;
+                        self.summary.add(Verdict::Missing, 1);
+                    }
+                    Some(_) => self.summary.still_missing += 1,
+                }
+                if since.is_none() || self.options.archive {
                     let mut report = Report::new(self.path(place.0, &place.1)?, Verdict::Missing);
                     report.recorded = Some(seen(&record));
                     report.algorithm = algorithm();
+                    report.since = since;
                     (self.report)(report);
-                } else {
-                    self.summary.still_missing += 1;
                 }
             }
         }

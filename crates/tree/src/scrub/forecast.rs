@@ -116,6 +116,7 @@ mod tests {
             one_file_system: true,
             stop_after: None,
             alarm: super::super::Alarm { share: 1.0, at_least: 1 },
+            archive: false,
             replaced_root: false,
             excludes: None,
             order: crate::Order::Directory,

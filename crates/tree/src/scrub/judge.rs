@@ -14,7 +14,7 @@ use super::Tally;
 use super::writer::{Judged, Message};
 use crate::reread::{self, Bypass, Failed};
 use crate::store::catalog::{Change, Finding, Record, Seen, State, Trouble};
-use crate::{Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Verdict};
+use crate::{Class, Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Verdict};
 
 /// What a job is known by.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Judge<'a, Clock> {
     pub sets: &'a [Digest],
     /// The number of the algorithm of new records.
     pub algorithm: i64,
+    /// Whether nothing is meant to change.
+    pub archive: bool,
     pub tally: &'a Tally,
     pub now: Clock,
 }
@@ -150,18 +152,30 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let now = (self.now)();
         let mut verdict = look.evidence.verdict();
         let mut state = State::Trouble(Trouble::Verdict(verdict));
-        if let (Verdict::Modified, Some(State::Trouble(trouble))) =
-            (verdict, token.record.map(|record| record.state))
-        {
+        if self.archive && verdict == Verdict::Modified && token.record.is_some() {
+            state = State::Trouble(Trouble::Held);
+        }
+        let before = match token.record.map(|record| record.state) {
+            Some(State::Trouble(trouble)) => Some(trouble),
+            _ => None,
+        };
+        match (verdict, before) {
             // What was bad and now has another time of modification is no better for it.
-            match trouble {
-                Trouble::Held => state = State::Trouble(Trouble::Held),
-                Trouble::Verdict(bad @ (Verdict::Rot | Verdict::Suspicious | Verdict::Flaky)) => {
-                    verdict = bad;
-                    state = State::Trouble(Trouble::Verdict(bad));
-                }
-                Trouble::Verdict(_) => {}
+            (Verdict::Modified, Some(Trouble::Verdict(bad))) if bad.class() == Class::Corrupt => {
+                verdict = bad;
+                state = State::Trouble(Trouble::Verdict(bad));
             }
+            // Nor is what was bad and now cannot be read.
+            (Verdict::Busy | Verdict::Unverifiable, Some(bad @ Trouble::Verdict(was)))
+                if was.class() == Class::Corrupt =>
+            {
+                state = State::Trouble(bad);
+            }
+            (
+                Verdict::Modified | Verdict::Busy | Verdict::Unverifiable | Verdict::IoError,
+                Some(Trouble::Held),
+            ) => state = State::Trouble(Trouble::Held),
+            _ => {}
         }
         if verdict == Verdict::IoError {
             self.tally.failed(token.device);

@@ -58,6 +58,9 @@ pub struct Options {
     pub stop_after: Option<u64>,
     /// When so much changed that something must be wrong.
     pub alarm: Alarm,
+    /// Nothing in the tree is meant to change: what is modified is not recorded anew, and what is missing
+    /// is reported by every run, until somebody accepts it.
+    pub archive: bool,
     /// Take the root for the tree that was recorded, though nothing says that it is.
     pub replaced_root: bool,
     /// What is left out, by paths from the directory that is scrubbed. What is recorded of it stays as it
@@ -130,6 +133,8 @@ pub struct Report {
     pub algorithm: String,
     /// The second read, if there was one: whether it gave what the first gave, and how it was made.
     pub second: Option<(bool, Bypass)>,
+    /// When it was found to be so, in milliseconds since 1970, if an earlier run has reported it.
+    pub since: Option<i64>,
     /// Where a moved file was before.
     pub from: Option<PathBuf>,
     /// Why it could not be read.
@@ -144,7 +149,8 @@ pub struct Summary {
     /// How many files have each verdict, in the order of [`Verdict::ALL`]. Files that were not read are
     /// not among them.
     pub counts: [u64; Verdict::ALL.len()],
-    /// Files whose record was not replaced because too much changed, in this run or an earlier one.
+    /// Changed files whose record was not replaced, in this run or an earlier one: too much had changed, or
+    /// the tree is an archive.
     pub held: u64,
     /// Records in this root.
     pub files: u64,
@@ -242,7 +248,8 @@ pub fn scrub(
     let (reader, tally) = (catalog.again()?, Tally::default());
     let (sender, receiver) = mpsc::sync_channel(4096);
     let mut writer = writer::Writer::new(catalog, &scope, &history, names, options, report);
-    let judge = judge::Judge { sets: &sets, algorithm, tally: &tally, now: plan.clock() };
+    let judge =
+        judge::Judge { sets: &sets, algorithm, archive: options.archive, tally: &tally, now: plan.clock() };
     let mut jobs = jobs::Jobs::new(reader, &scope, options, &plan, set_of, &tally, sender.clone())?;
     let written = std::thread::scope(|threads| {
         let writing = threads.spawn(move || writer.run(receiver).map(|()| writer));

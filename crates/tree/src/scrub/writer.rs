@@ -175,6 +175,7 @@ impl<'a> Writer<'a> {
             found: judged.found,
             algorithm: self.names.get(judged.set).cloned().unwrap_or_default(),
             second: judged.second,
+            since: None,
             from: None,
             error: judged.error,
         });
@@ -203,6 +204,7 @@ impl Report {
             found: None,
             algorithm: String::new(),
             second: None,
+            since: None,
             from: None,
             error: None,
         }

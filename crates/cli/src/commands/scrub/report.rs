@@ -111,7 +111,8 @@ fn remarks(summary: &Summary) -> Vec<String> {
              (`verisum accept` takes the files as they are)"
         ));
     } else if summary.held > 0 {
-        remarks.push(format!("{} changed files wait for `verisum accept` since an alarm", summary.held));
+        let files = if summary.held == 1 { "changed file waits" } else { "changed files wait" };
+        remarks.push(format!("{} {files} for `verisum accept`", summary.held));
     }
     if summary.given_up > 0 {
         remarks.push(format!("{} files were not read: the device fails too often", summary.given_up));
@@ -140,8 +141,9 @@ fn text(report: &Report) -> String {
         evidence.push(format!("{how}: {}", if same { "the same" } else { "different" }));
     }
     if report.held {
-        evidence.push("held since an alarm".to_string());
+        evidence.push("held until it is accepted".to_string());
     }
+    evidence.extend(report.since.map(|since| format!("since {}", values::written(since))));
     evidence.extend(report.error.as_ref().map(|error| names::plain(error)));
     if report.restored {
         evidence = vec!["its content is as recorded again".to_string()];
@@ -196,6 +198,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     second_read: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    since_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
@@ -212,6 +216,7 @@ fn line(report: &Report) -> Line<'_> {
         recorded: report.recorded.as_ref().map(state),
         found: report.found.as_ref().map(state),
         second_read: report.second.map(|(same, bypass)| json!({ "same": same, "how": bypass.name() })),
+        since_ms: report.since,
         from: report.from.as_deref().map(Name::new),
         error: report.error.as_deref(),
     }

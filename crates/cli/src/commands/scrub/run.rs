@@ -72,7 +72,8 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "SHARE")]
     alarm_changed: Option<String>,
 
-    /// Nothing in these directories is meant to change: modified and missing files are failures too
+    /// Nothing in these directories is meant to change: modified and missing files are failures too, until
+    /// they are accepted
     #[arg(long)]
     archive: bool,
 
@@ -252,6 +253,7 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
         one_file_system: !arguments.cross_file_systems,
         stop_after: (arguments.stop_after > 0).then_some(arguments.stop_after),
         alarm,
+        archive: arguments.archive,
         replaced_root: arguments.replaced_root,
         excludes: arguments.reading.excludes()?,
         order: verisum_tree::Order::Directory,
