@@ -56,7 +56,8 @@ impl Failure {
             | Failure::Value { .. }
             | Failure::UnknownDigest { .. }
             | Failure::LevelUnknown(_)
-            | Failure::LevelMissing(_) => Exit::Usage,
+            | Failure::LevelMissing(_)
+            | Failure::Map(MapError::Digest(_)) => Exit::Usage,
             Failure::Map(MapError::Corrupt { .. }) => Exit::Mismatch,
             _ => Exit::Unchecked,
         }
@@ -154,6 +155,9 @@ fn image_message(error: &verisum_image::Error) -> String {
         }
         Error::Refused { path, what } => {
             format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        Error::Behind { path, role, source } => {
+            format!("{}: {role} {}", names::quoted(path.as_os_str()), image_message(source))
         }
         Error::Reference { path, role, reference, why } => format!(
             "{}: open: {role} {}: {} (--follow any opens it)",

@@ -188,7 +188,7 @@ fn sum_stream(
 
 impl How {
     /// How to open an input.
-    fn options(&self, input: &Input) -> OpenOptions {
+    pub(crate) fn options(&self, input: &Input) -> OpenOptions {
         let is_stdin = *input == Input::Stdin;
         OpenOptions {
             cache: self.cache,

@@ -4,7 +4,8 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{BLKSUM, Ended, VERISUM, blksum, command, image_sum, repository, stdin_of, values};
+use common::{BLKSUM, Ended, VERISUM, blksum, command, image_sum, repository, stdin_of, values, verisum};
+use serde_json::Value;
 use verisum_testkit::{fill, require_tool};
 
 const KIB: usize = 1 << 10;
@@ -285,4 +286,79 @@ fn references_snapshots_and_doubts_are_said() {
         assert_eq!((ended.code, &ended.stderr), (Some(0), &said.concat()));
         assert_eq!(values(ended.out()), [wanted]);
     }
+}
+
+#[test]
+fn info_names_every_file_and_what_is_kept_inside() {
+    let Some(shop) = Shop::new() else { return };
+    let name = |name: &str| shop.path(name).to_str().unwrap().to_string();
+    let info = |file: &str, options: &[&str]| {
+        let ended = verisum([&["image", "info", "--json", &name(file)][..], options].concat());
+        let json: Value = serde_json::from_str(ended.out()).unwrap();
+        (ended, json)
+    };
+    let parts = |json: &Value| -> Vec<(String, String, Option<u64>)> {
+        let text = |value: &Value| value.as_str().unwrap().to_string();
+        let layers = json["layers"].as_array().unwrap().iter();
+        layers.map(|l| (text(&l["role"]), text(&l["format"]), l["file_length"].as_u64())).collect()
+    };
+    let of = |role: &str, format: &str, length: Option<u64>| (role.to_string(), format.to_string(), length);
+
+    // A data file, snapshots and bitmaps.
+    shop.img("create -q -f qcow2 -o data_file=data.raw,data_file_raw=on data.qcow2 1M");
+    let (_, json) = info("data.qcow2", &[]);
+    assert_eq!(parts(&json)[1], of("data file", "raw", Some(1 << 20)));
+    assert_eq!(json["layers"][0]["properties"]["version"], 3);
+    shop.img("create -q -f qcow2 kept.qcow2 1M");
+    shop.img("snapshot -c monday kept.qcow2");
+    shop.img("bitmap --add -g 128k kept.qcow2 changes");
+    let (_, json) = info("kept.qcow2", &["--snapshot", "monday"]);
+    assert_eq!((&json["snapshots"][0]["id"], &json["snapshots"][0]["name"]), (&"1".into(), &"monday".into()));
+    assert_eq!(
+        (&json["snapshots"][0]["length"], &json["snapshots"][0]["state_length"]),
+        (&1048576.into(), &0.into())
+    );
+    assert!(json["snapshots"][0]["date"].as_str().unwrap().starts_with("20"));
+    assert_eq!(
+        (&json["bitmaps"][0]["name"], &json["bitmaps"][0]["granularity"]),
+        (&"changes".into(), &131072.into())
+    );
+    assert_eq!(json["layers"][0]["properties"]["snapshot"], "monday (identifier 1)");
+    let text = verisum(["image", "info", &name("kept.qcow2")]).clean();
+    for part in ["\nsnapshot 1: ", "monday, 20", ", 1 MiB\n", "changes, a bit for 128 KiB\n"] {
+        assert!(text.contains(part), "{text}");
+    }
+
+    // Formats that QEMU reads.
+    shop.img("create -q -f vmdk -o subformat=monolithicFlat flat.vmdk 1M");
+    assert_eq!(parts(&info("flat.vmdk", &[]).1)[1], of("extent", "raw", Some(1 << 20)));
+    shop.img("create -q -f qed low.qed 1M");
+    shop.img("create -q -f qed -b low.qed -F qed top.qed");
+    let (_, json) = info("top.qed", &[]);
+    assert_eq!((parts(&json).len(), &*parts(&json)[1].0), (2, "backing file"));
+
+    // What cannot be opened is told all the same.
+    shop.img("create -q -f raw gone.raw 1M");
+    shop.img("create -q -f qcow2 -b gone.raw -F raw middle.qcow2");
+    shop.img("create -q -f qcow2 -b middle.qcow2 -F qcow2 top.qcow2");
+    std::fs::remove_file(shop.path("gone.raw")).unwrap();
+    let why =
+        format!("{}: backing file {}: open: No such file or directory", name("top.qcow2"), name("gone.raw"));
+    image_sum([name("top.qcow2")]).failed(3, &format!("verisum: {why}"));
+    let (ended, json) = info("top.qcow2", &[]);
+    assert_eq!((ended.code, ended.stderr), (Some(3), format!("verisum: {why}\n")));
+    assert_eq!((parts(&json).len(), &json["errors"][0], &json["data"]), (2, &why.into(), &Value::Null));
+    assert_eq!(json["layers"][1]["properties"]["backing_file"], "gone.raw");
+    let (ended, json) = info("top.qcow2", &["--follow", "none"]);
+    assert_eq!((ended.code, parts(&json).len(), &json["length"]), (Some(3), 1, &1048576.into()));
+    assert_eq!(json["layers"][0]["properties"]["backing_file"], "middle.qcow2");
+    std::fs::remove_file(shop.path("flat-flat.vmdk")).unwrap();
+    let (ended, json) = info("flat.vmdk", &[]);
+    assert_eq!((ended.code, parts(&json)[1].clone()), (Some(3), of("extent", "raw", None)));
+    let mut bytes = std::fs::read(shop.path("kept.qcow2")).unwrap();
+    bytes[35] = 2;
+    std::fs::write(shop.path("kept.qcow2"), bytes).unwrap();
+    let (ended, json) = info("kept.qcow2", &[]);
+    assert_eq!((ended.code, &json["snapshots"][0]["name"]), (Some(3), &"monday".into()));
+    assert_eq!(json["layers"][0]["properties"]["encryption"], "LUKS");
 }

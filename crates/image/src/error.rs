@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Format;
+use crate::{Format, Role};
 
 /// What was being done when an image failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +110,41 @@ pub enum Error {
         /// Why it is not followed.
         why: String,
     },
+    /// A file that the image needs cannot be opened or read.
+    #[error("{}: {role} {source}", path.display())]
+    Behind {
+        /// The name of the image that was asked for.
+        path: PathBuf,
+        /// What the other file is to it, or to another that it needs: `backing file`, `data file`.
+        role: &'static str,
+        /// Why, with the name of the other file.
+        source: Box<Error>,
+    },
 }
 
 impl Error {
+    /// The name of the file that the error is of; of [`Error::Behind`] that of the image.
+    pub fn path(&self) -> &Path {
+        match self {
+            Error::Io { path, .. }
+            | Error::NotAnImage { path, .. }
+            | Error::Changed { path, .. }
+            | Error::Unsupported { path, .. }
+            | Error::Invalid { path, .. }
+            | Error::Refused { path, .. }
+            | Error::Reference { path, .. }
+            | Error::Behind { path, .. } => path,
+        }
+    }
+
+    /// The same, said of the image `path` too, where it is of another file: of its `role`.
+    pub(crate) fn behind(self, path: &Path, role: Role) -> Error {
+        if self.path() == path || matches!(self, Error::Behind { .. }) {
+            return self;
+        }
+        Error::Behind { path: path.to_path_buf(), role: role.name(), source: Box::new(self) }
+    }
+
     /// A fault of what `path` says of itself.
     pub(crate) fn invalid(
         path: &Path,

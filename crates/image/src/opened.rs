@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use crate::{Error, Format, Image, Operation, RawImage, Stream, direct, qcow2, qemu};
+use crate::{Error, Format, Image, Kept, Layer, Operation, RawImage, Stream, direct, qcow2, qemu};
 
 /// The name that errors give standard input.
 const STANDARD_INPUT: &str = "standard input";
@@ -100,6 +100,39 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
     })
 }
 
+/// What is known of an image that cannot be opened: the files of it that were found before one failed, and
+/// why. Of formats that QEMU reads, their names only. Nothing is known of what comes from a pipe.
+pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error>) {
+    let described = || {
+        let Found::Raw(bytes) = find(path, options)? else { return Ok((Vec::new(), None)) };
+        Ok(match format_of(&bytes, options)? {
+            Format::Raw => (bytes.layers(), None),
+            Format::Qcow2 => qcow2::describe(bytes, path, options),
+            format => (qemu::describe(path, format), None),
+        })
+    };
+    described().unwrap_or_else(|error| (Vec::new(), Some(error)))
+}
+
+/// What an image keeps inside besides the guest's current state; nothing where its format cannot, or is one
+/// that QEMU reads.
+///
+/// # Errors
+/// [`Error::Invalid`] for lists that cannot be, and those of [`open`].
+pub fn kept(path: &Path, options: &OpenOptions) -> Result<Kept, Error> {
+    match find(path, options)? {
+        Found::Raw(bytes) if format_of(&bytes, options)? == Format::Qcow2 => qcow2::kept(&bytes, path),
+        _ => Ok(Kept::default()),
+    }
+}
+
+fn format_of(bytes: &RawImage, options: &OpenOptions) -> Result<Format, Error> {
+    match options.format {
+        Some(format) => Ok(format),
+        None => Ok(options.detect.detected(Format::probe(bytes)?)),
+    }
+}
+
 /// The image that a file or device holds. `named` is whether `path` is its name, or it is standard input.
 fn decoded(
     bytes: RawImage,
@@ -107,11 +140,7 @@ fn decoded(
     named: bool,
     options: &OpenOptions,
 ) -> Result<Box<dyn Image>, Error> {
-    let format = match options.format {
-        Some(format) => format,
-        None => options.detect.detected(Format::probe(&bytes)?),
-    };
-    match (format, &options.snapshot) {
+    match (format_of(&bytes, options)?, &options.snapshot) {
         (Format::Raw, None) => Ok(Box::new(bytes)),
         (Format::Raw, Some(_)) => {
             Err(Error::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })

@@ -241,7 +241,7 @@ impl Image for RawImage {
         vec![Layer {
             name: self.path.clone().into_os_string(),
             format: Format::Raw.name(),
-            length: self.length(),
+            length: Some(self.length()),
             file_length: metadata.as_ref().map(|_| self.file_length()),
             stored: metadata.map(|metadata| metadata.blocks() * SECTOR),
             ..Layer::default()

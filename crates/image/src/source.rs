@@ -54,23 +54,80 @@ impl Extent {
     }
 }
 
-/// One file or server behind an image: the image itself first, then what backs it.
+/// What a file is to the image that needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// The image itself.
+    #[default]
+    Image,
+    /// What shows where the file above it has nothing.
+    BackingFile,
+    /// The file that holds the guest's data of the file above it.
+    DataFile,
+    /// A part of the guest's data of the file above it.
+    Extent,
+}
+
+impl Role {
+    /// Its name in texts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Image => "image",
+            Role::BackingFile => "backing file",
+            Role::DataFile => "data file",
+            Role::Extent => "extent",
+        }
+    }
+}
+
+/// What a format says of an image under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// A name or a word.
+    Text(String),
+    /// A count, or a length in bytes.
+    Number(u64),
+    /// Whether something is so.
+    Flag(bool),
+}
+
+impl From<&str> for Property {
+    fn from(text: &str) -> Property {
+        Property::Text(text.to_string())
+    }
+}
+
+impl From<u64> for Property {
+    fn from(number: u64) -> Property {
+        Property::Number(number)
+    }
+}
+
+impl From<bool> for Property {
+    fn from(flag: bool) -> Property {
+        Property::Flag(flag)
+    }
+}
+
+/// One file or server behind an image: the image itself first, then what it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
+    /// What it is to the image.
+    pub role: Role,
     /// Its name: a path, or the address of a server.
     pub name: OsString,
     /// The format's name, as in `qcow2`.
     pub format: &'static str,
-    /// Length in bytes of what a guest sees of it.
-    pub length: u64,
+    /// Length in bytes of what a guest sees of it, where that is known.
+    pub length: Option<u64>,
     /// Length in bytes of the file, where it is a file.
     pub file_length: Option<u64>,
     /// Bytes of storage that the file takes, where it is a file.
     pub stored: Option<u64>,
     /// Cluster or block size in bytes of the format, where it has one.
     pub cluster_size: Option<u64>,
-    /// What else the format says of itself, by its usual names: version, compression, data file, flags.
-    pub properties: Vec<(&'static str, String)>,
+    /// What else the format says of itself, by its usual names with `_` between words.
+    pub properties: Vec<(&'static str, Property)>,
     /// What its user should know: that it was not closed cleanly, or is marked corrupt.
     pub warnings: Vec<String>,
 }
@@ -104,8 +161,8 @@ pub trait Image: Send + Sync {
         1
     }
 
-    /// What the image consists of, the image itself first, then its backing files in order. Empty where
-    /// nothing is known.
+    /// What the image consists of, the image itself first, then its backing files in order; each is followed
+    /// by the files that hold its data. Empty where nothing is known.
     fn layers(&self) -> Vec<Layer> {
         Vec::new()
     }

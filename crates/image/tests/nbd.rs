@@ -132,8 +132,8 @@ fn servers_without_block_status_are_all_data() {
     assert_eq!(extents.len(), 1);
     assert_eq!(extents[0].kind, ExtentKind::Data);
     let layer = &image.layers()[0];
-    assert_eq!((layer.format, layer.length), ("nbd", image.length()));
-    assert!(layer.properties.contains(&("block status", "no".to_string())));
+    assert_eq!((layer.format, layer.length), ("nbd", Some(image.length())));
+    assert!(layer.properties.contains(&("block_status", false.into())));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn tls_with_certificates() {
     let Some(server) = Server::nbdkit_tcp(arguments) else { return };
     let known = server.uri_of("nbds", "", "", &format!("&tls-certificates={}", authority.display()));
     let image = open(&known).unwrap();
-    assert!(image.layers()[0].properties.contains(&("TLS", "yes".to_string())));
+    assert!(image.layers()[0].properties.contains(&("tls", true.into())));
     assert_holds(&image, &content(&runs()));
     read_by_many(&image, &content(&runs()));
     let unknown = server.uri_of("nbds", "", "", &format!("&tls-certificates={}", other.display()));

@@ -502,7 +502,7 @@ fn chains_end() {
     member("b", "c");
     member("c", "./b");
     let error = folder.error_of(&ring, &OpenOptions::default());
-    assert_eq!(error, "./b: open: its backing files lead back to it");
+    assert_eq!(error, "a: backing file ./b: open: its backing files lead back to it");
 
     for number in 0..300 {
         member(&format!("n{number}"), &format!("n{}", number + 1));

@@ -132,7 +132,7 @@ impl Clusters {
     fn of(image: &dyn Image, path: &Path) -> Clusters {
         let layer = &image.layers()[0];
         let size = layer.cluster_size.expect("it has clusters") as usize;
-        let is_zstd = layer.properties.contains(&("compression", "zstd".to_string()));
+        let is_zstd = layer.properties.contains(&("compression", "zstd".into()));
         let file = File::open(path).expect("it was open before");
         let (mut list, mut extents, mut position) = (vec![], vec![], 0);
         while position < image.length() {

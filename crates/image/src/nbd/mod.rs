@@ -186,16 +186,15 @@ impl Image for NbdImage {
 
     fn layers(&self) -> Vec<Layer> {
         let connection = self.pool.lend();
-        let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         vec![Layer {
             name: OsString::from(&self.name),
             format: "nbd",
-            length: self.exact_length,
+            length: Some(self.exact_length),
             properties: vec![
-                ("TLS", yes_or_no(connection.handle().has_tls())),
-                ("block status", yes_or_no(self.has_status)),
-                ("several connections", yes_or_no(connection.handle().can_multi_conn())),
-                ("smallest request", self.unit.to_string()),
+                ("tls", connection.handle().has_tls().into()),
+                ("block_status", self.has_status.into()),
+                ("several_connections", connection.handle().can_multi_conn().into()),
+                ("smallest_request", self.unit.into()),
             ],
             ..Layer::default()
         }]

@@ -10,7 +10,7 @@ use super::references::{Fence, Found};
 use super::snapshots::Snapshot;
 use super::tables::Tables;
 use super::{Link, Qcow2Image};
-use crate::{Error, Format, Image, Layer, OpenOptions, Operation, Place, RawImage, qemu};
+use crate::{Error, Format, Image, Layer, OpenOptions, Operation, Place, Property, RawImage, Role, qemu};
 
 /// The longest chain: each file of it takes two descriptors, of which a process usually has 1,024.
 const MAX_LINKS: usize = 256;
@@ -23,51 +23,70 @@ pub(crate) fn open(
     named: bool,
     options: &OpenOptions,
 ) -> Result<Box<dyn Image>, Error> {
-    let fence = Fence::new(named.then_some(path), options.follow)?;
+    let mut layers = Vec::new();
+    let links = links(file, path, named, options, &mut layers)?;
+    Ok(Box::new(Qcow2Image::new(links, layers)))
+}
+
+/// What is known of an image that cannot be opened, and why it cannot.
+pub(crate) fn describe(file: RawImage, path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error>) {
+    let mut layers = Vec::new();
+    let links = links(file, path, true, options, &mut layers);
+    (layers, links.err())
+}
+
+/// The files of the chain. What they are is in `layers` as far as it is known when one fails.
+fn links(
+    file: RawImage,
+    image: &Path,
+    named: bool,
+    options: &OpenOptions,
+    layers: &mut Vec<Layer>,
+) -> Result<Vec<Link>, Error> {
+    let fence = Fence::new(named.then_some(image), options.follow)?;
     // What is behind the image is read to its last byte, in its current state, and has its own format.
     let behind = OpenOptions { sector_padding: false, format: None, snapshot: None, ..options.clone() };
     let tables = Arc::<Tables>::default();
     let mut seen = HashSet::new();
     let mut links = Vec::new();
-    let mut next = Some((file, path.to_path_buf()));
+    let mut next = Some((file, image.to_path_buf()));
     let mut snapshot = options.snapshot.as_deref();
     while let Some((file, path)) = next.take() {
         if links.len() == MAX_LINKS {
             let what = format!("more than {MAX_LINKS} backing files");
-            return Err(Error::Refused { path: first_name(&links), what });
+            return Err(Error::Refused { path: image.to_path_buf(), what });
         }
+        let backs = |error: Error| error.behind(image, Role::BackingFile);
         if !seen.insert(identity(&file)) {
             let what = "its backing files lead back to it";
-            return Err(Error::invalid(&path, Operation::Open, None, what));
+            return Err(backs(Error::invalid(&path, Operation::Open, None, what)));
         }
-        let (node, mut layer) =
-            open_node(file, path, snapshot.take(), links.len(), &tables, &fence, &behind)?;
+        let place = layers.len();
+        let context = Context { image, tables: &tables, fence: &fence, options: &behind };
+        let node = open_node(file, path, snapshot.take(), links.len(), &context, layers).map_err(backs)?;
         if let Some(name) = &node.header.backing {
-            let found = fence.open(&node.path, "backing file", name, &behind)?;
-            let format = backing_format(&node, &found, &mut layer)?;
+            let found = fence.open(&node.path, Role::BackingFile.name(), name, &behind).map_err(backs)?;
+            let format = backing_format(&node, &found, &mut layers[place]).map_err(backs)?;
             let last = match format {
                 Format::Qcow2 => {
                     next = Some((found.file, found.path));
                     None
                 }
                 Format::Raw => Some(Box::new(found.file) as Box<dyn Image>),
-                other => Some(qemu::open(&found.path, other, &behind)?),
+                other => Some(qemu::open(&found.path, other, &behind).map_err(backs)?),
             };
-            links.push(Link::Qcow2(Box::new(node), layer));
+            let of_last = last.iter().flat_map(|image| image.layers());
+            layers.extend(of_last.map(|layer| match layer.role {
+                Role::Image => Layer { role: Role::BackingFile, ..layer },
+                _ => layer,
+            }));
+            links.push(Link::Qcow2(Box::new(node)));
             links.extend(last.map(Link::Other));
         } else {
-            links.push(Link::Qcow2(Box::new(node), layer));
+            links.push(Link::Qcow2(Box::new(node)));
         }
     }
-    Ok(Box::new(Qcow2Image::new(links)))
-}
-
-/// The name of the image itself.
-fn first_name(links: &[Link]) -> PathBuf {
-    match links.first() {
-        Some(Link::Qcow2(node, _)) => node.path.clone(),
-        _ => PathBuf::new(),
-    }
+    Ok(links)
 }
 
 /// What tells two files apart.
@@ -76,41 +95,66 @@ fn identity(file: &RawImage) -> (u64, u64) {
     (device, inode)
 }
 
-/// Reads and checks the header of a file of the chain, and opens the file that has its data.
+/// What the files of a chain have in common.
+struct Context<'a> {
+    /// The name of the image itself.
+    image: &'a Path,
+    tables: &'a Arc<Tables>,
+    fence: &'a Fence,
+    options: &'a OpenOptions,
+}
+
+/// Reads and checks the header of a file of the chain, and opens the file that has its data. What both are
+/// comes to `layers`.
 fn open_node(
     file: RawImage,
     path: PathBuf,
     snapshot: Option<&str>,
     index: usize,
-    tables: &Arc<Tables>,
-    fence: &Fence,
-    options: &OpenOptions,
-) -> Result<(Node, Layer), Error> {
+    context: &Context<'_>,
+    layers: &mut Vec<Layer>,
+) -> Result<Node, Error> {
     /// Where the header has the offset of the L1 table.
     const L1_FIELD: u64 = 40;
     let header = Header::read(&file, &path)?;
+    let place = layers.len();
+    let role = if index == 0 { Role::Image } else { Role::BackingFile };
+    layers.push(Layer { role, ..layer(&file, &path, &header) });
+    if let Some(what) = &header.refused {
+        return Err(Error::Refused { path, what: what.clone() });
+    }
     let (l1, length, at) = match snapshot {
         None => (header.l1, header.length, L1_FIELD),
         Some(name) => {
             let snapshot = Snapshot::find(&file, &header, &path, name)?;
+            let shown = format!("{} (identifier {})", snapshot.name, snapshot.id);
+            layers[place].properties.push(("snapshot", Property::Text(shown)));
             (snapshot.l1, snapshot.length.unwrap_or(header.length), snapshot.offset)
         }
     };
+    layers[place].length = Some(length);
     header.check_l1(l1, length, file.exact_length(), at, &path)?;
     let data_file = match (&header.data_file, header.external_data) {
-        (Some(name), _) => Some(fence.open(&path, "data file", name, options)?),
+        (Some(name), _) => {
+            let found = context.fence.open(&path, Role::DataFile.name(), name, context.options);
+            let found = found.map_err(|error| match error.path() == path {
+                true => error,
+                false => error.behind(context.image, Role::DataFile),
+            })?;
+            let of_data = found.file.layers().into_iter();
+            layers.extend(of_data.map(|layer| Layer { role: Role::DataFile, ..layer }));
+            Some(found.file)
+        }
         (None, true) => {
             let what = "its data is in another file, whose name is not recorded".to_string();
             return Err(Error::Refused { path, what });
         }
         (None, false) => None,
     };
-    let layer = layer(&file, &path, &header, length, data_file.as_ref());
-    let data_file = data_file.map(|found| found.file);
-    let node =
-        Node { path, file, data_file, header, length, l1, index: index as u32, tables: tables.clone() };
+    let (index, tables) = (index as u32, context.tables.clone());
+    let node = Node { path, file, data_file, header, length, l1, index, tables };
     node.check_l1_entries()?;
-    Ok((node, layer))
+    Ok(node)
 }
 
 /// The format of a backing file. One that is recorded as raw is raw, whatever its guest wrote into it.
@@ -140,38 +184,44 @@ fn backing_format(node: &Node, found: &Found, layer: &mut Layer) -> Result<Forma
 }
 
 /// What is to be told of a file.
-fn layer(file: &RawImage, path: &Path, header: &Header, length: u64, data: Option<&Found>) -> Layer {
-    let yes = || "yes".to_string();
-    let mut properties = vec![("version", header.version.to_string())];
-    if header.version >= 3 {
-        properties.push(("compression", header.compression.name().to_string()));
+fn layer(file: &RawImage, path: &Path, header: &Header) -> Layer {
+    let text = |text: &str| Property::from(text);
+    let mut properties = vec![("version", u64::from(header.version).into())];
+    if header.version >= 3 && header.refused.is_none() {
+        properties.push(("compression", text(header.compression.name())));
+    }
+    if let Some(encryption) = header.encryption {
+        properties.push(("encryption", text(encryption)));
     }
     if header.extended_l2 {
-        properties.push(("extended L2", yes()));
+        properties.push(("extended_l2", true.into()));
     }
-    if let Some(data) = data {
-        properties.push(("data file", data.path.to_string_lossy().into_owned()));
+    if let Some(name) = &header.data_file {
+        properties.push(("data_file", text(&name.to_string_lossy())));
+    }
+    if let Some(name) = &header.backing {
+        properties.push(("backing_file", text(&name.to_string_lossy())));
     }
     if let Some(format) = &header.backing_format {
-        properties.push(("backing format", format.clone()));
+        properties.push(("backing_format", text(format)));
     }
     if header.snapshots > 0 {
-        properties.push(("snapshots", header.snapshots.to_string()));
+        properties.push(("snapshots", u64::from(header.snapshots).into()));
     }
     let mut warnings = Vec::new();
     if header.dirty {
-        properties.push(("dirty", yes()));
+        properties.push(("dirty", true.into()));
         warnings.push("it was not closed cleanly".to_string());
     }
     if header.corrupt {
-        properties.push(("corrupt", yes()));
+        properties.push(("corrupt", true.into()));
         warnings.push("it is marked as corrupt".to_string());
     }
     let raw = file.layers().into_iter().next().unwrap_or_default();
     Layer {
         name: path.into(),
         format: Format::Qcow2.name(),
-        length,
+        length: Some(header.length),
         cluster_size: Some(header.cluster_size()),
         properties,
         warnings,

@@ -33,6 +33,7 @@ const EXTENSION_END: u32 = 0;
 const EXTENSION_BACKING_FORMAT: u32 = 0xe279_2aca;
 const EXTENSION_FEATURE_NAMES: u32 = 0x6803_f857;
 const EXTENSION_DATA_FILE: u32 = 0x4441_5441;
+const EXTENSION_BITMAPS: u32 = 0x2385_2875;
 
 /// Incompatible features: who does not know one cannot read the image.
 const DIRTY: u64 = 1 << 0;
@@ -41,6 +42,9 @@ const EXTERNAL_DATA: u64 = 1 << 2;
 const COMPRESSION_TYPE: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 const KNOWN: u64 = DIRTY | CORRUPT | EXTERNAL_DATA | COMPRESSION_TYPE | EXTENDED_L2;
+
+/// Whoever writes the image and does not know bitmaps clears this autoclear feature.
+const BITMAPS_VALID: u64 = 1 << 0;
 
 /// How clusters are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,22 @@ pub(crate) struct Header {
     /// Whether the guest's data is in another file, and its name, if that is recorded.
     pub(crate) external_data: bool,
     pub(crate) data_file: Option<OsString>,
+    /// How it is encrypted.
+    pub(crate) encryption: Option<&'static str>,
+    /// Where the dirty bitmaps are described.
+    pub(crate) bitmaps: Option<Bitmaps>,
+    /// Why it cannot be read, though it is a qcow2 image.
+    pub(crate) refused: Option<String>,
+}
+
+/// The directory of dirty bitmaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bitmaps {
+    pub(crate) count: u32,
+    /// Length in bytes of the directory.
+    pub(crate) len: u64,
+    /// Byte offset in the file.
+    pub(crate) offset: u64,
 }
 
 impl Header {
@@ -108,7 +128,8 @@ impl Header {
         self.cluster_size() / self.l2_entry_len() * self.cluster_size()
     }
 
-    /// Reads and checks the header of `file`.
+    /// Reads and checks the header of `file`. What it asks for may still be more than can be done:
+    /// [`Header::refused`].
     pub(crate) fn read(file: &RawImage, path: &Path) -> Result<Header, Error> {
         let invalid = |offset: u64, what: String| Error::invalid(path, Operation::Open, Some(offset), what);
         let refused = |what: String| Error::Refused { path: path.to_path_buf(), what };
@@ -154,16 +175,23 @@ impl Header {
         let extensions = Extensions::parse(&start, header_len as usize)
             .map_err(|offset| invalid(offset, "header extension reaches beyond its place".into()))?;
 
+        let (mut encryption, mut not_read) = (None, None);
         match be32(&fixed, 32) {
             0 => {}
-            1 => return Err(refused("encrypted images (AES) are not supported".into())),
-            2 => return Err(refused("encrypted images (LUKS) are not supported".into())),
-            other => return Err(refused(format!("encryption method {other} is not known"))),
+            1 => encryption = Some("AES"),
+            2 => encryption = Some("LUKS"),
+            other => {
+                encryption = Some("unknown");
+                not_read = Some(format!("encryption method {other} is not known"));
+            }
+        }
+        if let (Some(name), None) = (encryption, &not_read) {
+            not_read = Some(format!("encrypted images ({name}) are not supported"));
         }
         let unknown = incompatible & !KNOWN;
         if unknown != 0 {
             let names = extensions.feature_names(unknown).join(", ");
-            return Err(refused(format!("it needs a feature that is not known: {names}")));
+            not_read = not_read.or(Some(format!("it needs a feature that is not known: {names}")));
         }
         let compression = match fixed[V3_LEN] {
             _ if version < 3 || header_len <= V3_LEN as u64 => 0,
@@ -175,7 +203,10 @@ impl Header {
         let compression = match compression {
             0 => Compression::Zlib,
             1 => Compression::Zstd,
-            other => return Err(refused(format!("compression type {other} is not known"))),
+            other => {
+                not_read = not_read.or(Some(format!("compression type {other} is not known")));
+                Compression::Zlib
+            }
         };
         let extended_l2 = incompatible & EXTENDED_L2 != 0;
         if extended_l2 && cluster_size / SUBCLUSTERS < 1 << CLUSTER_BITS.start() {
@@ -210,6 +241,9 @@ impl Header {
             backing_format: extensions.backing_format,
             external_data,
             data_file: extensions.data_file.filter(|_| external_data),
+            encryption,
+            bitmaps: extensions.bitmaps.filter(|_| version >= 3 && be64(&fixed, 88) & BITMAPS_VALID != 0),
+            refused: not_read,
         };
         if header.length > i64::MAX as u64 {
             return Err(invalid(24, format!("length of {} bytes", header.length)));
@@ -256,6 +290,7 @@ impl Header {
 struct Extensions {
     backing_format: Option<String>,
     data_file: Option<OsString>,
+    bitmaps: Option<Bitmaps>,
     /// Type, bit and name of features.
     names: Vec<u8>,
 }
@@ -279,6 +314,10 @@ impl Extensions {
                     found.backing_format = Some(String::from_utf8_lossy(data).into_owned());
                 }
                 EXTENSION_DATA_FILE => found.data_file = Some(OsString::from_vec(data.to_vec())),
+                EXTENSION_BITMAPS if len >= 24 => {
+                    let (count, len, offset) = (be32(data, 0), be64(data, 8), be64(data, 16));
+                    found.bitmaps = Some(Bitmaps { count, len, offset });
+                }
                 EXTENSION_FEATURE_NAMES => found.names = data.to_vec(),
                 _ => {}
             }

@@ -9,6 +9,7 @@ mod clusters;
 mod compressed;
 mod header;
 mod inflate;
+mod kept;
 mod references;
 mod shared;
 mod snapshots;
@@ -16,13 +17,15 @@ mod tables;
 mod walk;
 
 use std::ops::Range;
+use std::path::Path;
 
-pub(crate) use chain::open;
+pub(crate) use chain::{describe, open};
 use clusters::{Mapping, Node};
 use compressed::{Batch, Unpacker};
+pub(crate) use kept::kept;
 use walk::{Piece, Source, Walk};
 
-use crate::{Error, Extent, ExtentKind, Image, Layer, RawImage};
+use crate::{Error, Extent, ExtentKind, Image, Layer, RawImage, Role};
 
 /// How many extents one call finds at most.
 const EXTENTS_A_CALL: usize = 1024;
@@ -31,6 +34,8 @@ const EXTENTS_A_CALL: usize = 1024;
 pub(crate) struct Qcow2Image {
     /// The image itself first. Never empty, and the first is a qcow2 file.
     links: Vec<Link>,
+    /// The image itself first.
+    layers: Vec<Layer>,
     length: u64,
     alignment: usize,
     unpacker: Unpacker,
@@ -38,7 +43,7 @@ pub(crate) struct Qcow2Image {
 
 /// A file of a chain.
 pub(crate) enum Link {
-    Qcow2(Box<Node>, Layer),
+    Qcow2(Box<Node>),
     /// An image of another format, the last of the chain.
     Other(Box<dyn Image>),
 }
@@ -46,7 +51,7 @@ pub(crate) enum Link {
 impl Link {
     fn length(&self) -> u64 {
         match self {
-            Link::Qcow2(node, _) => node.length,
+            Link::Qcow2(node) => node.length,
             Link::Other(image) => image.length(),
         }
     }
@@ -54,7 +59,7 @@ impl Link {
     /// The files that the link reads from.
     fn files(&self) -> impl Iterator<Item = &dyn Image> {
         let (node, other) = match self {
-            Link::Qcow2(node, _) => (Some(node), None),
+            Link::Qcow2(node) => (Some(node), None),
             Link::Other(image) => (None, Some(&**image)),
         };
         let of_node = node.into_iter().flat_map(|node| [Some(&node.file), node.data_file.as_ref()]);
@@ -63,16 +68,16 @@ impl Link {
 }
 
 impl Qcow2Image {
-    fn new(links: Vec<Link>) -> Qcow2Image {
+    fn new(links: Vec<Link>, layers: Vec<Layer>) -> Qcow2Image {
         let length = links.first().map_or(0, Link::length);
         let alignment = links.iter().flat_map(Link::files).map(Image::alignment).max().unwrap_or(1);
-        Qcow2Image { links, length, alignment, unpacker: Unpacker::default() }
+        Qcow2Image { links, layers, length, alignment, unpacker: Unpacker::default() }
     }
 
     /// The node of a piece that is stored in one.
     fn node(&self, index: usize) -> &Node {
         match &self.links[index] {
-            Link::Qcow2(node, _) => node,
+            Link::Qcow2(node) => node,
             Link::Other(_) => unreachable!("pieces of other formats are read as such"),
         }
     }
@@ -131,6 +136,41 @@ impl Image for Qcow2Image {
     }
 
     fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+        self.find_extents(range, out).map_err(|error| self.named(error))
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.read(buf, offset).map_err(|error| self.named(error))
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    fn unit(&self) -> u64 {
+        let size = |link: &Link| match link {
+            Link::Qcow2(node) => node.header.cluster_size(),
+            Link::Other(image) => image.unit(),
+        };
+        self.links.iter().map(size).max().unwrap_or(1)
+    }
+
+    fn layers(&self) -> Vec<Layer> {
+        self.layers.clone()
+    }
+
+    fn check_unchanged(&self) -> Result<(), Error> {
+        let mut files = self.links.iter().flat_map(Link::files);
+        files.try_for_each(Image::check_unchanged).map_err(|error| self.named(error))
+    }
+
+    fn modified_during(&self) -> bool {
+        self.links.iter().flat_map(Link::files).any(Image::modified_during)
+    }
+}
+
+impl Qcow2Image {
+    fn find_extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
         let first = out.len();
         let mut walk = Walk::new(&self.links);
         let mut position = range.start;
@@ -142,7 +182,7 @@ impl Image for Qcow2Image {
         Ok(())
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
         let end = offset + buf.len() as u64;
         let mut walk = Walk::new(&self.links);
         let mut batch = Batch::default();
@@ -174,36 +214,14 @@ impl Image for Qcow2Image {
         self.read_batch(&mut batch, buf)
     }
 
-    fn alignment(&self) -> usize {
-        self.alignment
+    /// An error of another file than the image itself, with the name of the image.
+    fn named(&self, error: Error) -> Error {
+        let [image, others @ ..] = &*self.layers else { return error };
+        let of = |layer: &&Layer| layer.name == *error.path().as_os_str();
+        let role = others.iter().find(of).map_or(Role::BackingFile, |layer| layer.role);
+        error.behind(Path::new(&image.name), role)
     }
 
-    fn unit(&self) -> u64 {
-        let size = |link: &Link| match link {
-            Link::Qcow2(node, _) => node.header.cluster_size(),
-            Link::Other(image) => image.unit(),
-        };
-        self.links.iter().map(size).max().unwrap_or(1)
-    }
-
-    fn layers(&self) -> Vec<Layer> {
-        let layers = |link: &Link| match link {
-            Link::Qcow2(_, layer) => vec![layer.clone()],
-            Link::Other(image) => image.layers(),
-        };
-        self.links.iter().flat_map(layers).collect()
-    }
-
-    fn check_unchanged(&self) -> Result<(), Error> {
-        self.links.iter().flat_map(Link::files).try_for_each(Image::check_unchanged)
-    }
-
-    fn modified_during(&self) -> bool {
-        self.links.iter().flat_map(Link::files).any(Image::modified_during)
-    }
-}
-
-impl Qcow2Image {
     fn read_batch(&self, batch: &mut Batch, buf: &mut [u8]) -> Result<(), Error> {
         match batch.node() {
             Some(index) => self.unpacker.read(self.node(index), batch, buf),

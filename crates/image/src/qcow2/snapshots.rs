@@ -27,6 +27,10 @@ pub(crate) struct Snapshot {
     pub(crate) offset: u64,
     /// Length in bytes of what the guest saw, where that is recorded.
     pub(crate) length: Option<u64>,
+    /// When it was taken, in seconds since 1970.
+    pub(crate) seconds: u64,
+    /// Length in bytes of the state of the machine that it keeps.
+    pub(crate) state_length: u64,
 }
 
 impl Snapshot {
@@ -64,7 +68,7 @@ impl Snapshot {
 const SHOWN: usize = 10;
 
 /// The descriptions, one after the other.
-struct Snapshots<'a> {
+pub(crate) struct Snapshots<'a> {
     file: &'a RawImage,
     path: &'a Path,
     start: u64,
@@ -73,7 +77,7 @@ struct Snapshots<'a> {
 }
 
 impl<'a> Snapshots<'a> {
-    fn new(file: &'a RawImage, header: &Header, path: &'a Path) -> Result<Snapshots<'a>, Error> {
+    pub(crate) fn new(file: &'a RawImage, header: &Header, path: &'a Path) -> Result<Snapshots<'a>, Error> {
         let left = header.snapshots;
         if left > MAX_SNAPSHOTS {
             let what = format!("{left} snapshots");
@@ -87,7 +91,7 @@ impl<'a> Snapshots<'a> {
         Ok(Snapshots { file, path, start, position: start, left })
     }
 
-    fn next_one(&mut self) -> Result<Option<Snapshot>, Error> {
+    pub(crate) fn next_one(&mut self) -> Result<Option<Snapshot>, Error> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -108,6 +112,11 @@ impl<'a> Snapshots<'a> {
             l1: L1 { offset: be64(&fixed, 0), entries: u64::from(be32(&fixed, 8)) },
             offset,
             length: (extra_len >= EXTRA_LEN).then(|| be64(&extra, 8) / 512 * 512),
+            seconds: u64::from(be32(&fixed, 16)),
+            state_length: match extra_len {
+                0..8 => u64::from(be32(&fixed, 32)),
+                _ => be64(&extra, 0),
+            },
         }))
     }
 

@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
         let start = range.start;
         let known = &mut self.known[index];
         match &self.links[index] {
-            Link::Qcow2(node, _) => {
+            Link::Qcow2(node) => {
                 if let Known::Run(run) = known
                     && run.range.contains(&start)
                 {

@@ -6,6 +6,7 @@
 mod bytes;
 #[allow(unsafe_code)]
 mod child;
+mod parts;
 mod references;
 mod truncated;
 
@@ -83,6 +84,20 @@ pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result
     }
 }
 
+/// What is known of an image that cannot be opened: its name, its format, and the names of other files in
+/// it, of which none is looked at.
+pub(crate) fn describe(path: &Path, format: Format) -> Vec<Layer> {
+    let metadata = path.metadata().ok();
+    let image = Layer {
+        name: path.into(),
+        format: format.name(),
+        file_length: metadata.as_ref().map(|metadata| metadata.len()),
+        stored: metadata.as_ref().map(|metadata| metadata.blocks() * 512),
+        ..Layer::default()
+    };
+    std::iter::once(image).chain(parts::named(path, format)).collect()
+}
+
 impl QemuImage {
     /// Where the server is gone, what it said at last.
     fn explained(&self, error: Error) -> Error {
@@ -122,15 +137,16 @@ impl Image for QemuImage {
 
     fn layers(&self) -> Vec<Layer> {
         let metadata = self.path.metadata().ok();
-        vec![Layer {
+        let image = Layer {
             name: self.path.clone().into(),
             format: self.format.name(),
-            length: self.length(),
+            length: Some(self.length()),
             file_length: metadata.as_ref().map(|metadata| metadata.len()),
             stored: metadata.as_ref().map(|metadata| metadata.blocks() * 512),
-            properties: vec![("read by", PROGRAM.to_string())],
+            properties: vec![("read_by", PROGRAM.into())],
             ..Layer::default()
-        }]
+        };
+        std::iter::once(image).chain(parts::of_opened(&self.path, self.format)).collect()
     }
 
     fn check_unchanged(&self) -> Result<(), Error> {

@@ -25,10 +25,10 @@ const LONGEST_NAME: usize = 4095;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     /// What it is to the other.
-    role: &'static str,
+    pub(super) role: &'static str,
     /// As it is stored.
     pub(super) name: Vec<u8>,
-    kind: Kind,
+    pub(super) kind: Kind,
     /// How many sectors it must have at least, if that is said.
     pub(super) sectors: Option<u64>,
 }
@@ -46,7 +46,7 @@ impl Reference {
 
 /// What QEMU takes another file for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Bytes that are only read.
     Bytes,
     /// A part of a VMDK image, which may have parts of its own.
@@ -148,7 +148,7 @@ fn misread(bytes: &Bytes<'_>, format: Format) -> Result<Option<&'static str>, Er
 }
 
 /// The files that a file of this format names.
-fn references(bytes: &Bytes<'_>, format: Format) -> Result<Vec<Reference>, Error> {
+pub(super) fn references(bytes: &Bytes<'_>, format: Format) -> Result<Vec<Reference>, Error> {
     match format {
         Format::Vmdk => vmdk(bytes),
         Format::Qed => qed(bytes),

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum_blockhash::{BlockMap, Params};
 use verisum_digest::Digest;
-use verisum_image::{ExtentKind, Image, Layer, Opened};
+use verisum_image::{
+    Bitmap, ExtentKind, Image, Kept, KeptSnapshot, Layer, OpenOptions as ImageOptions, Opened, Property,
+    Role, is_nbd_uri,
+};
 
 use super::map;
 use super::options::OpenOptions;
@@ -17,8 +21,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{self, Input};
 use crate::kernel;
-use crate::render::{Output, names};
+use crate::render::{self, Output, names};
 use crate::sizes::human;
+use crate::verisum::PROGRAM;
 
 /// What `verisum image info` takes.
 #[derive(Args, Debug)]
@@ -47,15 +52,51 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
     }
     // Nothing is hashed.
     let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
-    let Opened::Image(image) = input::open(&input, &arguments.open.how(Params::new(digest)))? else {
-        return Err(Failure::File {
-            name: input.path(),
-            operation: "info",
-            error: std::io::Error::other("nothing is known of a pipe before it is read"),
-        });
+    let how = arguments.open.how(Params::new(digest));
+    let found = match input::open(&input, &how) {
+        Ok(Opened::Image(image)) => ImageRecord::new(&input, &*image),
+        Ok(Opened::Stream(_)) => {
+            return Err(Failure::File {
+                name: input.path(),
+                operation: "info",
+                error: std::io::Error::other("nothing is known of a pipe before it is read"),
+            });
+        }
+        Err(failure) => Err(failure),
     };
-    let record = ImageRecord::new(&input, &*image)?;
-    print(&record, &record.rows(), arguments.json, output)
+    let mut failures = Vec::new();
+    let mut record = match found {
+        Ok(record) => record,
+        Err(failure) => {
+            let Some(record) = ImageRecord::of_unopened(&input, &how.options(&input)) else {
+                return Err(failure);
+            };
+            failures.push(failure);
+            record
+        }
+    };
+    if let Some(path) = file_of(&input) {
+        match verisum_image::kept(path, &how.options(&input)) {
+            Ok(kept) => record.keep(kept),
+            Err(error) => failures.push(error.into()),
+        }
+    }
+    record.errors = failures.iter().map(Failure::message).collect();
+    print(&record, &record.rows(), arguments.json, output)?;
+    output.flush()?;
+    for failure in &failures {
+        render::say(PROGRAM, &failure.message());
+    }
+    Ok(failures.iter().map(Failure::exit).max().unwrap_or(Exit::Clean))
+}
+
+/// The file or device of this name; nothing for standard input, pipes and servers.
+fn file_of(input: &Input) -> Option<&Path> {
+    let Input::Named(name) = input else { return None };
+    let path = Path::new(name);
+    let is_file =
+        || path.metadata().is_ok_and(|found| found.is_file() || found.file_type().is_block_device());
+    (!is_nbd_uri(name) && is_file()).then_some(path)
 }
 
 /// Lines of `name: value`, or one of JSON.
@@ -136,32 +177,120 @@ struct ImageRecord {
     #[serde(flatten)]
     name: Name,
     /// Length in bytes of what a guest sees.
-    length: u64,
-    /// How many of them are zeros after the end of a raw file, up to a whole sector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
+    /// What it consists of, where all of it can be opened.
+    #[serde(flatten)]
+    content: Option<ContentRecord>,
+    layers: Vec<LayerRecord>,
+    snapshots: Vec<SnapshotRecord>,
+    bitmaps: Vec<BitmapRecord>,
+    /// Why some of it is not known.
+    errors: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ContentRecord {
+    /// How many bytes are zeros after the end of a raw file, up to a whole sector.
     padded: u64,
     /// How many are stored as they are, compressed, and known to be zeros.
     data: u64,
     compressed: u64,
     zero: u64,
-    layers: Vec<LayerRecord>,
+}
+
+#[derive(Serialize)]
+struct SnapshotRecord {
+    id: String,
+    name: String,
+    date: String,
+    length: u64,
+    state_length: u64,
+}
+
+impl From<KeptSnapshot> for SnapshotRecord {
+    fn from(snapshot: KeptSnapshot) -> SnapshotRecord {
+        let KeptSnapshot { id, name, seconds, length, state_length } = snapshot;
+        SnapshotRecord { id, name, date: date(seconds), length, state_length }
+    }
+}
+
+#[derive(Serialize)]
+struct BitmapRecord {
+    name: String,
+    granularity: u64,
+    enabled: bool,
+    in_use: bool,
+}
+
+impl From<Bitmap> for BitmapRecord {
+    fn from(bitmap: Bitmap) -> BitmapRecord {
+        let Bitmap { name, granularity, in_use, enabled } = bitmap;
+        BitmapRecord { name, granularity, enabled, in_use }
+    }
+}
+
+/// A time in seconds since 1970, in UTC.
+fn date(seconds: u64) -> String {
+    // Days since 1 March of the year 0, in eras of 400 years, of which each has as many.
+    let days = seconds / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PropertyRecord {
+    Text(String),
+    Number(u64),
+    Flag(bool),
+}
+
+impl PropertyRecord {
+    fn new(property: Property) -> PropertyRecord {
+        match property {
+            Property::Text(text) => PropertyRecord::Text(text),
+            Property::Number(number) => PropertyRecord::Number(number),
+            Property::Flag(flag) => PropertyRecord::Flag(flag),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            PropertyRecord::Text(text) => names::plain(text),
+            PropertyRecord::Number(number) => number.to_string(),
+            PropertyRecord::Flag(true) => "yes".to_string(),
+            PropertyRecord::Flag(false) => "no".to_string(),
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct LayerRecord {
+    /// `image`, `backing file`, `data file` or `extent`.
+    role: &'static str,
     #[serde(flatten)]
     name: Name,
     /// The name in a line of text.
     #[serde(skip)]
     shown: String,
     format: &'static str,
-    length: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_length: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster_size: Option<u64>,
-    properties: BTreeMap<&'static str, String>,
+    properties: BTreeMap<&'static str, PropertyRecord>,
     warnings: Vec<String>,
 }
 
@@ -185,13 +314,32 @@ impl ImageRecord {
         }
         Ok(ImageRecord {
             name: Name::new(input.name()),
-            length: image.length(),
-            padded: image.padded_by(),
-            data,
-            compressed,
-            zero,
+            length: Some(image.length()),
+            content: Some(ContentRecord { padded: image.padded_by(), data, compressed, zero }),
             layers: image.layers().into_iter().map(LayerRecord::new).collect(),
+            snapshots: Vec::new(),
+            bitmaps: Vec::new(),
+            errors: Vec::new(),
         })
+    }
+
+    /// What is known of an image that cannot be opened, if anything is.
+    fn of_unopened(input: &Input, options: &ImageOptions) -> Option<ImageRecord> {
+        let (layers, _) = verisum_image::describe(file_of(input)?, options);
+        Some(ImageRecord {
+            name: Name::new(input.name()),
+            length: layers.first()?.length,
+            content: None,
+            layers: layers.into_iter().map(LayerRecord::new).collect(),
+            snapshots: Vec::new(),
+            bitmaps: Vec::new(),
+            errors: Vec::new(),
+        })
+    }
+
+    fn keep(&mut self, kept: Kept) {
+        self.snapshots = kept.snapshots.into_iter().map(SnapshotRecord::from).collect();
+        self.bitmaps = kept.bitmaps.into_iter().map(BitmapRecord::from).collect();
     }
 
     fn rows(&self) -> Vec<(String, String)> {
@@ -199,30 +347,63 @@ impl ImageRecord {
         if let Some(first) = self.layers.first() {
             rows.push(row("format", first.format));
         }
-        rows.push(row("virtual size", bytes(self.length)));
-        if self.padded > 0 {
-            rows.push(row("padding", bytes(self.padded)));
-        }
-        rows.push(row("data", bytes(self.data)));
-        if self.compressed > 0 {
-            rows.push(row("compressed", bytes(self.compressed)));
-        }
-        rows.push(row("zero", bytes(self.zero)));
-        for (depth, layer) in self.layers.iter().enumerate() {
-            if depth > 0 {
-                rows.push(row(format!("backing file {depth}"), layer.shown.clone()));
-                rows.push(row("  format", layer.format));
-                rows.push(row("  virtual size", bytes(layer.length)));
+        rows.extend(self.length.map(|length| row("virtual size", bytes(length))));
+        if let Some(content) = &self.content {
+            if content.padded > 0 {
+                rows.push(row("padding", bytes(content.padded)));
             }
-            layer.rows(if depth > 0 { "  " } else { "" }, &mut rows);
+            rows.push(row("data", bytes(content.data)));
+            if content.compressed > 0 {
+                rows.push(row("compressed", bytes(content.compressed)));
+            }
+            rows.push(row("zero", bytes(content.zero)));
+        }
+        let mut depth = 0;
+        for (place, layer) in self.layers.iter().enumerate() {
+            if place == 0 {
+                layer.rows("", &mut rows);
+                self.kept_rows(&mut rows);
+                continue;
+            }
+            let role = match layer.role == Role::BackingFile.name() {
+                true => {
+                    depth += 1;
+                    format!("{} {depth}", layer.role)
+                }
+                false => layer.role.to_string(),
+            };
+            rows.push(row(role, layer.shown.clone()));
+            rows.push(row("  format", layer.format));
+            rows.extend(layer.length.map(|length| row("  virtual size", bytes(length))));
+            layer.rows("  ", &mut rows);
         }
         rows
+    }
+
+    fn kept_rows(&self, rows: &mut Vec<(String, String)>) {
+        for snapshot in &self.snapshots {
+            let SnapshotRecord { id, name, date, length, state_length } = snapshot;
+            let (id, name) = (names::plain(id), names::quoted(name.as_ref()));
+            let state = match state_length {
+                0 => String::new(),
+                length => format!(", machine state {}", human(*length)),
+            };
+            rows.push(row(format!("snapshot {id}"), format!("{name}, {date}, {}{state}", human(*length))));
+        }
+        for bitmap in &self.bitmaps {
+            let name = names::quoted(bitmap.name.as_ref());
+            let enabled = if bitmap.enabled { "" } else { ", disabled" };
+            let in_use = if bitmap.in_use { ", in use: it says nothing" } else { "" };
+            let unit = human(bitmap.granularity);
+            rows.push(row("bitmap", format!("{name}, a bit for {unit}{enabled}{in_use}")));
+        }
     }
 }
 
 impl LayerRecord {
     fn new(layer: Layer) -> LayerRecord {
         LayerRecord {
+            role: layer.role.name(),
             name: Name::new(&layer.name),
             shown: names::quoted(&layer.name),
             format: layer.format,
@@ -230,7 +411,11 @@ impl LayerRecord {
             file_length: layer.file_length,
             stored: layer.stored,
             cluster_size: layer.cluster_size,
-            properties: layer.properties.into_iter().collect(),
+            properties: layer
+                .properties
+                .into_iter()
+                .map(|(name, property)| (name, PropertyRecord::new(property)))
+                .collect(),
             warnings: layer.warnings,
         }
     }
@@ -247,7 +432,7 @@ impl LayerRecord {
             add("cluster size", bytes(size));
         }
         for (name, value) in &self.properties {
-            add(name, names::plain(value));
+            add(&name.replace('_', " "), value.text());
         }
         for warning in &self.warnings {
             add("warning", names::plain(warning));
