@@ -161,6 +161,7 @@ fn every_way_to_compare_names_the_same_ranges() {
         let json: Value = serde_json::from_str(folder.image(&format!("{words} --json")).out()).unwrap();
         assert_eq!((&json["equal"], &json["differing"]), (&false.into(), &(3 * 65_536).into()), "{words}");
         assert_eq!(json["ranges"][1], serde_json::json!({"offset": 2097152, "length": 65536}));
+        assert_eq!(json["modified"], false);
         assert_eq!(json["a"]["length"], 4 << 20);
     }
     differs(
@@ -270,6 +271,7 @@ fn nothing_but_a_map_is_replaced() {
         .failed(2, "verisum: -o -: a map is a file and needs a name (./- is a file of that name)");
     assert_eq!(folder.names(), ["a.img", "b.img", "hard", "link"]);
     assert_eq!(folder.image("map a.img").code, Some(2));
+    assert_eq!(folder.image("map -a null -o new.map a.img").code, Some(2));
     // An empty file is nobody's, and an older map is replaced.
     fs::write(folder.path("a.map"), "").unwrap();
     folder.image("map -o a.map a.img").clean();
@@ -433,6 +435,17 @@ fn an_overlay_is_compared_with_its_base_and_updated_from_it() {
     for words in ["diff base.img top.qcow2", "diff base.map top.qcow2", "diff base.map top.map"] {
         differs(folder.image(words), ranges);
     }
+    run(&qemu_img, &["snapshot", "-c", "monday", "top.qcow2"]);
+    run(&qemu_io, &["-f", "qcow2", "-c", "write -P 8 5M 512", "top.qcow2"]);
+    let since = "5242880 65536\n";
+    differs(folder.image("diff --snapshot-a monday top.qcow2 top.qcow2"), since);
+    differs(folder.image("diff top.qcow2 top.qcow2 --snapshot-b 1"), since);
+    differs(folder.image("diff --snapshot-b monday --format-b qcow2 top.qcow2 top.qcow2"), since);
+    differs(folder.image("diff --snapshot-b monday base.map top.qcow2"), ranges);
+    folder.image("diff --snapshot-b monday top.map top.qcow2").clean();
+    assert_eq!(folder.image("diff --snapshot monday top.qcow2 top.qcow2").code, Some(2));
+    assert_eq!(folder.image("diff --snapshot-a monday top.map top.qcow2").code, Some(2));
+    run(&qemu_img, &["snapshot", "-a", "monday", "top.qcow2"]);
     run(&qemu_img, &["convert", "-q", "-c", "-O", "qcow2", "top.qcow2", "flat.qcow2"]);
     folder.image("diff flat.qcow2 top.qcow2").clean();
     folder.image("verify --map top.map flat.qcow2").clean();

@@ -9,7 +9,7 @@ use verisum_digest::Digest;
 use verisum_image::{Image, Opened};
 
 use super::difference::{Difference, Side};
-use super::options::ReadOptions;
+use super::options::{FormatArg, ReadOptions, format_parser};
 use super::{map, sum, verify};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,6 +27,22 @@ pub(crate) struct DiffArgs {
 
     #[command(flatten)]
     read: ReadOptions,
+
+    /// The format of A, instead of what it looks like or --format says of both
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    format_a: Option<FormatArg>,
+
+    /// The format of B
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    format_b: Option<FormatArg>,
+
+    /// Take A as it was at this snapshot inside it, by its name or identifier
+    #[arg(long, value_name = "NAME")]
+    snapshot_a: Option<String>,
+
+    /// Take B as it was at this snapshot inside it
+    #[arg(long, value_name = "NAME")]
+    snapshot_b: Option<String>,
 
     /// Print a line of JSON
     #[arg(long)]
@@ -48,15 +64,27 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
     if inputs == [Input::Stdin, Input::Stdin] {
         return Err(Failure::Usage("standard input can be one of the two only".to_string()));
     }
-    let read = &arguments.read;
-    let found = match inputs.each_ref().map(|input| is_map(input, read)) {
+    let read = arguments.read;
+    if read.open.snapshot().is_some() {
+        let what = "--snapshot would be of both images: give --snapshot-a or --snapshot-b";
+        return Err(Failure::Usage(what.to_string()));
+    }
+    let side = |format, snapshot| read.of_side(format, snapshot);
+    let read =
+        &[side(arguments.format_a, arguments.snapshot_a), side(arguments.format_b, arguments.snapshot_b)];
+    let maps = [0, 1].map(|i| is_map(&inputs[i], &read[i]));
+    if (0..2).any(|i| maps[i] && read[i].open.snapshot().is_some()) {
+        return Err(Failure::Usage("a block map has no snapshots".to_string()));
+    }
+    let found = match maps {
         [true, true] => of_maps(&inputs, read, block_size)?,
         [true, false] => of_map_and_image(&inputs, 0, read, block_size)?,
         [false, true] => of_map_and_image(&inputs, 1, read, block_size)?,
         [false, false] => of_images(&inputs, read, block_size.unwrap_or(DEFAULT_BLOCK_SIZE))?,
     };
     let sides = [0, 1].map(|i| Side { name: inputs[i].name(), length: found.lengths[i] });
-    Difference { sides, block_size: found.block_size, ranges: found.ranges }.print(arguments.json, output)
+    let Found { block_size, ranges, modified, .. } = found;
+    Difference { sides, block_size, ranges, modified }.print(arguments.json, output)
 }
 
 /// What was found.
@@ -64,6 +92,8 @@ struct Found {
     lengths: [u64; 2],
     block_size: u32,
     ranges: Vec<std::ops::Range<u64>>,
+    /// Whether an image was written to meanwhile.
+    modified: bool,
 }
 
 /// Whether an input is a map, unless it is said to be of some format.
@@ -71,40 +101,41 @@ fn is_map(input: &Input, read: &ReadOptions) -> bool {
     matches!(input, Input::Named(name) if read.open.detects() && map::is_map(Path::new(name)))
 }
 
-fn of_maps(inputs: &[Input; 2], read: &ReadOptions, block_size: Option<u32>) -> Result<Found, Failure> {
+fn of_maps(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: Option<u32>) -> Result<Found, Failure> {
     let [a, b] = [map::open(&inputs[0].path())?, map::open(&inputs[1].path())?];
     check_block_size(&a, block_size)?;
-    let how = read.how_with(a.params().clone(), 1)?;
+    let how = read[0].how_with(a.params().clone(), 1)?;
     let ranges = compare_maps(&a, &b, how.threads.unwrap_or_else(input::usable_cores))
         .map_err(|error| input::failed(&inputs[1], error))?;
-    Ok(Found { lengths: [a.length(), b.length()], block_size: a.params().block_bytes(), ranges })
+    let block_size = a.params().block_bytes();
+    Ok(Found { lengths: [a.length(), b.length()], block_size, ranges, modified: false })
 }
 
 /// Compares the map, which is the input of this place, with the other input.
 fn of_map_and_image(
     inputs: &[Input; 2],
     place: usize,
-    read: &ReadOptions,
+    read: &[ReadOptions; 2],
     block_size: Option<u32>,
 ) -> Result<Found, Failure> {
     let map = map::open(&inputs[place].path())?;
     check_block_size(&map, block_size)?;
     let image = &inputs[1 - place];
-    let how = verify::how(read, &map)?;
+    let how = verify::how(&read[1 - place], &map)?;
     let mut opened = input::open(image, &how)?;
     let (sum, ranges) = verify::compare(&map, image, &mut opened, &how)?;
     sum::remark(image, &sum);
     let mut lengths = [sum.length; 2];
     lengths[place] = map.length();
-    Ok(Found { lengths, block_size: map.params().block_bytes(), ranges })
+    Ok(Found { lengths, block_size: map.params().block_bytes(), ranges, modified: sum.modified })
 }
 
-fn of_images(inputs: &[Input; 2], read: &ReadOptions, block_size: u32) -> Result<Found, Failure> {
+fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> Result<Found, Failure> {
     // Nothing is hashed: of the parameters only the size of a block counts.
     let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
     let params = Params::new(digest).block_size(block_size).map_err(|e| Failure::Usage(e.to_string()))?;
-    let how = read.how_with(params, 1)?;
-    let [a, b] = [open(&inputs[0], &how)?, open(&inputs[1], &how)?];
+    let [how, other] = [read[0].how_with(params.clone(), 1)?, read[1].how_with(params, 1)?];
+    let [a, b] = [open(&inputs[0], &how)?, open(&inputs[1], &other)?];
     let shorter = a.length().min(b.length());
     let threads = how.threads.unwrap_or_else(input::usable_cores);
     let work = |progress: &_| compare_images(&*a, &*b, block_size, threads, progress);
@@ -115,7 +146,8 @@ fn of_images(inputs: &[Input; 2], read: &ReadOptions, block_size: u32) -> Result
             sum::warn_modified(input);
         }
     }
-    Ok(Found { lengths: [a.length(), b.length()], block_size, ranges })
+    let modified = a.modified_during() || b.modified_during();
+    Ok(Found { lengths: [a.length(), b.length()], block_size, ranges, modified })
 }
 
 fn open(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {

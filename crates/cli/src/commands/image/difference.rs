@@ -25,6 +25,8 @@ pub(super) struct Difference<'a> {
     /// Ranges are whole blocks of this many bytes.
     pub(super) block_size: u32,
     pub(super) ranges: Vec<Range<u64>>,
+    /// Whether an image was written to while it was read.
+    pub(super) modified: bool,
 }
 
 #[derive(Serialize)]
@@ -36,6 +38,8 @@ struct Record<'a> {
     /// Bytes in all ranges together.
     differing: u64,
     ranges: &'a [JsonRange],
+    /// Whether an image was written to meanwhile.
+    modified: bool,
 }
 
 #[derive(Serialize)]
@@ -70,6 +74,7 @@ impl Difference<'_> {
                 block_size: self.block_size,
                 differing: self.bytes(),
                 ranges: &ranges,
+                modified: self.modified,
             })?;
         } else {
             for range in &self.ranges {

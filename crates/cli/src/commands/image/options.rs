@@ -33,7 +33,7 @@ impl HashOptions {
 }
 
 /// How an image is opened and read.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ReadOptions {
     /// Workers, 1 to 128; without it, as many as this process may use cores
     #[arg(short, long, value_name = "N")]
@@ -48,7 +48,7 @@ pub(crate) struct ReadOptions {
 }
 
 /// What an image is taken for.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct OpenOptions {
     // No `-c`: that is for checking, as in sha256sum, once there is something to check.
     /// Read through the page cache instead of past it
@@ -79,6 +79,11 @@ impl ReadOptions {
         let params =
             Params::new(digest).block_size(block_size).map_err(|error| Failure::Usage(error.to_string()))?;
         self.how_with(params, count)
+    }
+
+    /// The same for one of several images: of this format and snapshot, where they are given.
+    pub(super) fn of_side(&self, format: Option<FormatArg>, snapshot: Option<String>) -> ReadOptions {
+        ReadOptions { open: self.open.of_side(format, snapshot), ..self.clone() }
     }
 
     /// As [`how`](ReadOptions::how), with a digest and a block size that are known.
@@ -114,6 +119,19 @@ impl OpenOptions {
         }
     }
 
+    fn of_side(&self, format: Option<FormatArg>, snapshot: Option<String>) -> OpenOptions {
+        OpenOptions {
+            format: format.unwrap_or(self.format),
+            snapshot: snapshot.or_else(|| self.snapshot.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The snapshot that is asked for.
+    pub(super) fn snapshot(&self) -> Option<&str> {
+        self.snapshot.as_deref()
+    }
+
     /// Whether the format is told by its bytes.
     pub(crate) fn detects(&self) -> bool {
         self.format.0.is_none()
@@ -122,10 +140,10 @@ impl OpenOptions {
 
 /// What the bytes of an image file mean; `None` for what they look like.
 #[derive(Clone, Copy, Debug)]
-struct FormatArg(Option<Format>);
+pub(super) struct FormatArg(Option<Format>);
 
 /// `auto` and all formats.
-fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
+pub(super) fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
     let formats = FORMATS.iter().map(|row| PossibleValue::new(row.name).aliases(row.aliases.iter().copied()));
     let values = [PossibleValue::new("auto")].into_iter().chain(formats);
     PossibleValuesParser::new(values).map(|name| FormatArg(Format::find(&name)))

@@ -28,7 +28,8 @@ pub(crate) struct SumArgs {
     #[arg(long)]
     json: bool,
 
-    /// Raw files, block devices and pipes; `-`, or none at all, is standard input
+    /// Image files of any format, block devices, NBD addresses, and pipes with raw images; `-`, or none at
+    /// all, is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<OsString>,
 }

@@ -48,8 +48,8 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
         Side { name: arguments.map.as_os_str(), length: map.length() },
         Side { name: input.name(), length: sum.length },
     ];
-    let exit =
-        Difference { sides, block_size: map.params().block_bytes(), ranges }.print(arguments.json, output)?;
+    let (block_size, modified) = (map.params().block_bytes(), sum.modified);
+    let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
     sum::remark(&input, &sum);
     Ok(exit)
 }
