@@ -478,7 +478,8 @@ fn a_guest_cannot_make_its_raw_disk_something_else() {
     backed_by(&mut image, "base", None);
     let path = folder.put("image", &image);
     let error = read_all(&path, &OpenOptions::default()).unwrap_err();
-    assert!(matches!(error, Error::Reference { .. }), "{error}");
+    let Error::Behind { role: "backing file", source, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**source, Error::Reference { .. }), "{error}");
     folder.put("base", &sound());
     let layers = open(&path, &OpenOptions::default()).unwrap().layers();
     assert_eq!(layers.len(), 2);
