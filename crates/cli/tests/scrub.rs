@@ -178,6 +178,39 @@ fn in_an_archive_modified_files_are_not_taken_over() {
 }
 
 #[test]
+fn nothing_is_written_over_the_catalogue() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let catalog = tree.catalog();
+    let before = export(&catalog);
+    for end in ["", "-wal", "-shm", ".lock"] {
+        let own = PathBuf::from(format!("{}{end}", catalog.display()));
+        let exported =
+            verisum([s("catalog"), s("export"), s("--catalog"), catalog.clone(), s("-o"), own.clone()]);
+        let backup = verisum([s("catalog"), s("backup"), s("--catalog"), catalog.clone(), own.clone()]);
+        let figures = tree.scrub(&["-q", &format!("--prometheus={}", own.display())]);
+        for ended in [exported, backup, figures] {
+            assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+            assert!(ended.stderr.contains("write: it belongs to the catalogue"), "{}", ended.stderr);
+        }
+    }
+    assert_eq!(export(&catalog), before);
+    let file = tree.folder.path().join("export");
+    verisum([s("catalog"), s("export"), s("--catalog"), catalog.clone(), s("-o"), file.clone()]).clean();
+    assert_eq!(fs::read_to_string(file).unwrap(), before);
+    check(&catalog);
+    // An emptied one is not sound, and not filled again.
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{end}", catalog.display()));
+    }
+    File::create(&catalog).unwrap();
+    let ended = verisum([s("catalog"), s("check"), s("--catalog"), catalog.clone()]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(tree.scrub(&[]).code, Some(3));
+    assert_eq!(fs::metadata(&catalog).unwrap().len(), 0);
+}
+
+#[test]
 fn an_emptied_directory_is_not_overlooked() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();

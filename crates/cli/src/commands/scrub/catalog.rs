@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::place::{CatalogArgs, absolute};
+use super::place::{CatalogArgs, absolute, refuse_own};
 use super::values;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output, names};
+use crate::replace::Replacement;
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 
@@ -74,7 +75,9 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         CatalogCommand::Import { catalog, file } => import(catalog, file, output),
         CatalogCommand::Check { catalog } => check(catalog, output),
         CatalogCommand::Backup { catalog, to } => {
-            catalog.open_shared()?.back_up(&absolute(to)?)?;
+            let catalog = catalog.open_shared()?;
+            refuse_own(&catalog, to)?;
+            catalog.back_up(&absolute(to)?)?;
             Ok(Exit::Clean)
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
@@ -87,9 +90,13 @@ fn export(catalog: &CatalogArgs, file: Option<&PathBuf>, output: &mut Output) ->
     match file {
         Some(path) => {
             let failed = |error| Failure::File { name: path.clone(), operation: "write", error };
-            let mut to = BufWriter::new(File::create(path).map_err(failed)?);
+            refuse_own(&catalog, path)?;
+            let replacement = Replacement::new(path)?;
+            let mut to = BufWriter::new(replacement.file());
             catalog.export(&mut to)?;
             to.flush().map_err(failed)?;
+            drop(to);
+            replacement.place()?;
         }
         None => {
             let mut to = Lines { output, failure: None };

@@ -23,7 +23,7 @@ const FIGURES: [Figure; 8] = [
     ("verisum_scrub_read_bytes", "gauge", "Bytes that the last run read.", |s| s.read_bytes as f64),
     ("verisum_scrub_duration_seconds", "gauge", "How long the last run took.", |s| s.time.as_secs_f64()),
     ("verisum_scrub_complete", "gauge", "Whether everything due was verified.", |s| f64::from(s.complete)),
-    ("verisum_scrub_held_files", "gauge", "Changed files that wait since an alarm.", |s| s.held as f64),
+    ("verisum_scrub_held_files", "gauge", "Changed files that wait to be accepted.", |s| s.held as f64),
     ("verisum_scrub_waiting_files", "gauge", "New or changed files not read yet.", |s| s.waiting as f64),
     ("verisum_scrub_alarm", "gauge", "Whether too much changed at once.", |s| f64::from(s.alarm.is_some())),
 ];

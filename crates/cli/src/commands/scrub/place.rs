@@ -57,6 +57,16 @@ impl CatalogArgs {
     }
 }
 
+/// Fails if a file that is to be written is one that the catalogue consists of.
+pub(super) fn refuse_own(catalog: &Catalog, file: &Path) -> Result<(), Failure> {
+    let place = absolute(file)?;
+    if catalog.own_files().contains(&place) {
+        let error = std::io::Error::other("it belongs to the catalogue");
+        return Err(failed(file, "write", error));
+    }
+    Ok(())
+}
+
 fn default_path() -> Result<PathBuf, Failure> {
     let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));

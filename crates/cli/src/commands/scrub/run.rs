@@ -139,6 +139,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         true => arguments.catalog.open_existing()?,
         false => arguments.catalog.open()?,
     };
+    if let Some(path) = &arguments.prometheus {
+        super::place::refuse_own(&catalog, path)?;
+    }
     let directories = directories(arguments, &catalog)?;
     let style = match arguments {
         ScrubArgs { json: true, .. } => super::report::Style::Json,

@@ -71,14 +71,18 @@ impl Catalog {
     /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one
     /// up to date. Whoever writes holds the [`Lock`].
     pub fn open(path: &Path) -> Result<Catalog> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        Catalog::open_with(path, flags)
+        if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            create(path)?;
+        }
+        Catalog::open_existing(path)
     }
 
     /// Opens a catalogue that is there.
     pub fn open_existing(path: &Path) -> Result<Catalog> {
-        if let Err(e) = std::fs::metadata(path) {
-            return Err(Error::io(path, "open", e));
+        let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+        if found.is_file() && found.len() == 0 {
+            // SQLite would take it for a new one, and everything in the trees would be new.
+            return Err(Error::Damaged { path: path.to_path_buf(), what: "it is empty".to_string() });
         }
         Catalog::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
     }
@@ -192,6 +196,21 @@ impl Catalog {
     fn damaged(&self, what: impl Into<String>) -> Error {
         Error::Damaged { path: self.path.clone(), what: what.into() }
     }
+}
+
+/// Makes a catalogue beside its name and renames it: one that is empty was emptied.
+fn create(path: &Path) -> Result<()> {
+    let partial = beside(path, &format!(".{}.new", std::process::id()));
+    let _ = std::fs::remove_file(&partial);
+    let made = Connection::open(&partial).and_then(|mut connection| schema::migrate(&mut connection, 0));
+    let made = made.map_err(|e| Error::database(path, "create", e));
+    let made = made.and_then(|()| std::fs::rename(&partial, path).map_err(|e| Error::io(path, "create", e)));
+    if made.is_err() {
+        for end in ["", "-journal"] {
+            let _ = std::fs::remove_file(beside(&partial, end));
+        }
+    }
+    made
 }
 
 /// A path with something appended to its last name.
@@ -314,6 +333,18 @@ mod tests {
         .unwrap();
         let error = Catalog::open(&path).err().unwrap();
         assert!(error.is_damage(), "{error}");
+    }
+
+    #[test]
+    fn an_emptied_catalogue_is_no_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        drop(Catalog::open(&path).unwrap());
+        File::create(&path).unwrap();
+        for opened in [Catalog::open(&path), Catalog::open_existing(&path)] {
+            assert!(opened.is_err_and(|error| error.is_damage()));
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 
     #[test]
