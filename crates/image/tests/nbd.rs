@@ -226,6 +226,25 @@ fn tls_with_certificates() {
     read_by_many(&image, &content(&runs()));
     let unknown = server.uri_of("nbds", "", "", &format!("&tls-certificates={}", other.display()));
     assert!(message(open(&unknown), &unknown).starts_with("open: "));
+    // No authority at all, in ways that older libraries do not mind.
+    let empty = tempfile::tempdir().unwrap();
+    for parameter in [
+        format!("&tls-certificates={}", empty.path().display()),
+        "&tls-certificates=/absent".to_string(),
+        format!("&tls-certs={}", authority.display()),
+        String::new(),
+    ] {
+        assert!(open(&server.uri_of("nbds", "", "", &parameter)).is_err(), "{parameter}");
+    }
+    // Over a unix socket there is no name to verify: a library may refuse a certificate of an authority that
+    // is known, and must refuse others.
+    let arguments = ["--tls=require", &certificates, "file", path.to_str().unwrap()];
+    let local = Server::nbdkit(arguments).unwrap();
+    for folder in [&other, &empty.path().to_path_buf()] {
+        assert!(
+            open(&local.uri_of("nbds", "", "", &format!("&tls-certificates={}", folder.display()))).is_err()
+        );
+    }
     // A server that wants TLS, and one that has none.
     assert!(message(open(&server.uri()), &server.uri()).starts_with("open: "));
     let plain = Server::nbdkit_tcp(["null", "1M"]).unwrap();
@@ -249,9 +268,9 @@ fn tls_with_keys() {
     let image = open(&uri("keys")).unwrap();
     assert_holds(&image, &content(&runs()));
     read_by_many(&image, &content(&runs()));
-    for wrong in ["other", "absent"] {
-        assert!(message(open(&uri(wrong)), &uri(wrong)).starts_with("open: "));
-    }
+    assert!(message(open(&uri("other")), &uri("other")).starts_with("open: "));
+    let absent = open(&uri("absent")).err().unwrap().to_string();
+    assert_eq!(absent, format!("{}/absent: open: No such file or directory", folder.path().display()));
     let key = std::fs::read_to_string(folder.path().join("other")).unwrap();
     let key = key.trim().split_once(':').unwrap().1;
     assert!(!message(open(&uri("other")), &uri("other")).contains(key));

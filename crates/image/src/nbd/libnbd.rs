@@ -66,6 +66,7 @@ pub(super) struct LibNbd {
     close: unsafe extern "C" fn(Raw),
     get_error: unsafe extern "C" fn() -> *const c_char,
     get_errno: unsafe extern "C" fn() -> c_int,
+    get_version: unsafe extern "C" fn(Raw) -> *const c_char,
     add_meta_context: unsafe extern "C" fn(Raw, *const c_char) -> c_int,
     set_uri_allow_local_file: unsafe extern "C" fn(Raw, bool) -> c_int,
     set_pread_initialize: unsafe extern "C" fn(Raw, bool) -> c_int,
@@ -116,6 +117,7 @@ impl LibNbd {
             close: symbol!("nbd_close"),
             get_error: symbol!("nbd_get_error"),
             get_errno: symbol!("nbd_get_errno"),
+            get_version: symbol!("nbd_get_version"),
             add_meta_context: symbol!("nbd_add_meta_context"),
             set_uri_allow_local_file: symbol!("nbd_set_uri_allow_local_file"),
             set_pread_initialize: symbol!("nbd_set_pread_initialize"),
@@ -224,6 +226,14 @@ impl Handle {
 
     fn raw(&self) -> Raw {
         self.raw.as_ptr()
+    }
+
+    /// The version of the library, as in `1.14.2`.
+    pub(super) fn version(&self) -> String {
+        // SAFETY: the handle is valid; gives null or a text that stays, and ends with NUL.
+        let text =
+            unsafe { (self.library.get_version)(self.raw()).as_ref().map(|text| CStr::from_ptr(text)) };
+        text.map(CStr::to_string_lossy).unwrap_or_default().into_owned()
     }
 
     /// Begins to connect to an address.
@@ -446,5 +456,6 @@ mod tests {
         let failure = handle.connect_uri(c"nonsense").unwrap_err();
         assert!(!failure.text.starts_with("nbd_") && !failure.text.is_empty(), "{failure:?}");
         assert!(handle.size().is_err());
+        assert!(handle.version().starts_with(|first: char| first.is_ascii_digit()));
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::connection::{Address, Connection, Failed};
-use self::libnbd::{Failure, LibNbd, Status};
+use self::libnbd::{Failure, Handle, LibNbd, Status};
 use self::pool::{MOST, Pool};
 use crate::{Error, Extent, ExtentKind, Format, Image, Layer, OpenOptions, Operation};
 
@@ -61,7 +61,8 @@ impl NbdImage {
     /// The server has a minute to answer; looking up its name takes what the system takes.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a URI with a password, and where a format or a snapshot is asked for;
+    /// [`Error::Refused`] for a URI with a password or a parameter that is not known, for TLS with a
+    /// certificate that the library would not verify, and where a format or a snapshot is asked for;
     /// [`Error::Io`] otherwise.
     pub fn open(uri: &OsStr, options: &OpenOptions) -> Result<NbdImage, Error> {
         let address = uri::checked(uri)?;
@@ -71,8 +72,10 @@ impl NbdImage {
             return Err(Error::Refused { path: path.to_path_buf(), what });
         }
         let library = load(path)?;
-        let first = Connection::open(library, Address::Uri(&address), PATIENCE)
-            .map_err(|failure| failed(path, Operation::Open, None, failure))?;
+        let fail = |failure| failed(path, Operation::Open, None, failure);
+        address.check_version(&Handle::new(library).map_err(fail)?.version())?;
+        let address = address.uri;
+        let first = Connection::open(library, Address::Uri(&address), PATIENCE).map_err(fail)?;
         let size = first.size();
         let connect = move || another(library, &address, size);
         let limit = if first.handle().can_multi_conn() { MOST } else { 1 };
