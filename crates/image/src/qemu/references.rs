@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::bytes::{Bytes, big, little};
 use super::truncated;
@@ -69,16 +69,9 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
         if let Some(what) = misread(&bytes, format)? {
             return Err(Error::Refused { path, what: what.to_string() });
         }
-        if let Some(short) = truncated::find(&bytes, format)? {
-            let part = short.part.map(|name| format!("extent {} ", String::from_utf8_lossy(&name)));
-            let (part, length, needed) = (part.unwrap_or_default(), short.length, short.needed);
-            let what = format!("{part}is truncated: {length} bytes, of {needed} at least");
-            return Err(Error::invalid(&path, Operation::Open, None, what));
-        }
-        if follow == Follow::Any {
-            continue;
-        }
-        for reference in references(&bytes, format)? {
+        // Nothing of another file may be looked at, nor told, before it is known that it may be.
+        let references = if follow == Follow::Any { Vec::new() } else { references(&bytes, format)? };
+        for reference in references {
             let refused = |why: &str| Error::Reference {
                 path: path.clone(),
                 role: reference.role,
@@ -88,13 +81,16 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
             if follow == Follow::None {
                 return Err(refused("other files are not followed"));
             }
-            let (target, inside) = located(&path, &reference.name).map_err(|error| match error {
-                Some(error) => refused(&error.to_string()),
-                None => refused("is a name of a protocol"),
-            })?;
-            if !inside {
-                return Err(refused("is no file in the image's folder"));
-            }
+            let target = match located(&path, &reference.name) {
+                None => return Err(refused("is a name of a protocol")),
+                Some((target, Ok(true))) => target,
+                // No hint: following all would not find it either.
+                Some((target, Err(error))) if stays_below(&reference.name) => {
+                    return Err(Error::io(&target, Operation::Open, error));
+                }
+                // Whether there is such a file elsewhere is not told.
+                Some(_) => return Err(refused("is no file in the image's folder")),
+            };
             if !seen.insert(target.clone()) {
                 continue;
             }
@@ -110,24 +106,38 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
                 }
             }
         }
+        if let Some(short) = truncated::find(&bytes, format)? {
+            let part = short.part.map(|name| format!("extent {} ", String::from_utf8_lossy(&name)));
+            let (part, length, needed) = (part.unwrap_or_default(), short.length, short.needed);
+            let what = format!("{part}is truncated: {length} bytes, of {needed} at least");
+            return Err(Error::invalid(&path, Operation::Open, None, what));
+        }
     }
     Ok(())
 }
 
 /// Where a name in the file `path` leads, joined as QEMU joins it, and whether that is a regular file in
-/// the file's folder or below. An error of `None`: the name is no path.
-fn located(path: &Path, name: &[u8]) -> Result<(PathBuf, bool), Option<io::Error>> {
+/// the file's folder or below, if it can be found. `None`: the name is no path.
+fn located(path: &Path, name: &[u8]) -> Option<(PathBuf, io::Result<bool>)> {
     if name.iter().find(|byte| b":/".contains(byte)) == Some(&b':') {
-        return Err(None);
+        return None;
     }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     let target = folder.join(OsStr::from_bytes(name));
-    let resolved = target.canonicalize().map_err(Some)?;
-    let inside = resolved.starts_with(folder.canonicalize().map_err(Some)?) && resolved.is_file();
-    Ok((target, inside))
+    let inside = || {
+        let resolved = target.canonicalize()?;
+        Ok(resolved.starts_with(folder.canonicalize()?) && resolved.is_file())
+    };
+    let inside = inside();
+    Some((target, inside))
+}
+
+/// Whether a name cannot lead out of its folder but by a link.
+fn stays_below(name: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(name)).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn looks_like(path: &Path, format: Format) -> Result<bool, Error> {
@@ -331,17 +341,42 @@ mod tests {
         }
         std::os::unix::fs::symlink("../outside", inner.join("link")).unwrap();
         let image = inner.join("image");
-        let located = |name: &str| located(&image, name.as_bytes());
-        assert!(located("part").unwrap().1);
-        assert!(located("../inner/part").unwrap().1);
-        assert!(located(inner.join("part").to_str().unwrap()).unwrap().1);
+        let inside = |name: &str| located(&image, name.as_bytes()).map(|(_, inside)| inside.ok());
+        for name in ["part", "../inner/part", inner.join("part").to_str().unwrap()] {
+            assert_eq!(inside(name), Some(Some(true)), "{name}");
+        }
         for outside in ["../outside", "link", "/dev/null", "."] {
-            assert!(!located(outside).unwrap().1, "{outside}");
+            assert_eq!(inside(outside), Some(Some(false)), "{outside}");
         }
         for protocol in ["nbd:localhost:1", "json:{}", "nbd://h/"] {
-            assert!(matches!(located(protocol), Err(None)), "{protocol}");
+            assert_eq!(inside(protocol), None, "{protocol}");
         }
-        assert!(matches!(located("absent"), Err(Some(_))));
+        assert_eq!(inside("absent"), Some(None));
+    }
+
+    #[test]
+    fn nothing_is_told_of_files_that_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let (image, outside) = (inner.join("image"), folder.path().join("outside"));
+        std::fs::write(&outside, b"secret").unwrap();
+        let description = format!("RW 63 FLAT \"{}\" 0\n", outside.display());
+        for description in [description.as_str(), "RW 63 FLAT \"../outside\" 0\n"] {
+            std::fs::write(&image, description).unwrap();
+            let message = |follow| check(&image, Format::Vmdk, follow).unwrap_err().to_string();
+            let whether = [message(Follow::None), message(Follow::SameDir)];
+            assert!(whether[0].ends_with(": other files are not followed"), "{whether:?}");
+            assert!(whether[1].ends_with(": is no file in the image's folder"), "{whether:?}");
+            // The same where there is none.
+            std::fs::rename(&outside, folder.path().join("elsewhere")).unwrap();
+            assert_eq!(whether, [message(Follow::None), message(Follow::SameDir)]);
+            std::fs::rename(folder.path().join("elsewhere"), &outside).unwrap();
+            assert!(message(Follow::Any).contains("is truncated: 6 bytes"));
+        }
+        std::fs::write(&image, "RW 63 FLAT \"absent\" 0\n").unwrap();
+        let error = check(&image, Format::Vmdk, Follow::SameDir).unwrap_err();
+        assert_eq!(error.to_string(), format!("{}/absent: open: No such file or directory", inner.display()));
     }
 
     #[test]
