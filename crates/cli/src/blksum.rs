@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use verisum_blockhash::{DEFAULT_BLOCK_SIZE, Params};
 use verisum_digest::{ALGORITHMS, Class};
-use verisum_image::{Detect, Follow};
+use verisum_image::{Detect, Follow, is_nbd_uri};
 
 use crate::exit::BLKSUM_FAILURE;
 use crate::failure::Failure;
@@ -143,13 +143,15 @@ impl Arguments {
 
     fn sum(self, output: &mut Output) -> Result<(), Failure> {
         let digest = digests::find(self.digest.as_deref().unwrap_or("sha256"), &kernel::policy()?)?;
+        let input = Input::new(self.name.unwrap_or_else(|| "-".into()));
         let params = Params::new(digest).block_size(self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE));
         let how = How {
             program: PROGRAM,
             params: params.map_err(|error| Failure::Usage(error.to_string()))?,
             threads: self.threads,
             cache: self.cache,
-            pad_files: true,
+            // An export is what its server shows of it.
+            pad_files: !is_nbd_uri(input.name()),
             pad_streams: false,
             format: None,
             detect: Detect::Qcow2,
@@ -158,7 +160,6 @@ impl Arguments {
             snapshot: None,
             progress: if self.progress { Wanted::Yes } else { Wanted::No },
         };
-        let input = Input::new(self.name.unwrap_or_else(|| "-".into()));
         let sum = input::sum(&input, &how)?;
         output.text(&format!("{}  ", sum.digest))?;
         output.bytes(input.name().as_bytes())?;

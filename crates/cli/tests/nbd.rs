@@ -40,6 +40,7 @@ fn an_export_has_the_value_of_its_bytes() {
     }
     let ended = blksum(["--threads=3", &qemu.uri()]);
     assert_eq!(ended.clean(), format!("{padded}  {}\n", qemu.uri()));
+    assert_eq!(blksum([&nbdkit.uri()]).clean(), format!("{exact}  {}\n", nbdkit.uri()));
     let json = image_sum(["--json", &nbdkit.uri()]);
     assert!(json.out().contains(&format!(r#""digest":"{padded}""#)), "{json:?}");
     assert!(json.stderr.contains("is not a multiple of 512"));
