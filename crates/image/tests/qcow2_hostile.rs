@@ -545,3 +545,49 @@ fn a_huge_sparse_image_costs_little() {
     image.read_at(&mut end, (1 << 61) - 4096).unwrap();
     assert_eq!(end, [0; 4096]);
 }
+
+#[test]
+fn data_is_named_once() {
+    let folder = Folder::new();
+    let options = OpenOptions::default();
+    let mut image = sound();
+    put64(&mut image, L1 + 8, COPIED | L2 as u64);
+    let error = folder.error_of(&folder.put("l2", &image), &options);
+    assert_eq!(error, "l2: map at 512: L2 table at 1024, overlapping with itself: two entries name it");
+    let mut image = sound();
+    put64(&mut image, L2 + 40, COPIED | DATA as u64);
+    let error = folder.error_of(&folder.put("data", &image), &options);
+    assert_eq!(error, "data: map at 1064: data cluster at 1536, overlapping with that of another entry");
+    // A few compressed clusters may be the same, but no table full of them.
+    let mut image = sound();
+    for entry in 0..64 {
+        put64(&mut image, L2 + entry * 8, COMPRESSED | DATA as u64);
+    }
+    let path = folder.put("compressed", &image);
+    let opened = open(&path, &options).unwrap();
+    opened.extents(0..512, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn empty_tables_of_a_long_chain_take_no_time() {
+    const LINKS: usize = 250;
+    const ENTRIES: u32 = 4 << 20;
+    let folder = Folder::new();
+    for link in 0..LINKS {
+        let mut image = vec![0; CLUSTER];
+        image.copy_from_slice(&sound()[..CLUSTER]);
+        put64(&mut image, 24, u64::from(ENTRIES) * (32 << 10));
+        put32(&mut image, 36, ENTRIES);
+        if link + 1 < LINKS {
+            backed_by(&mut image, &format!("{}", link + 1), Some("qcow2"));
+        }
+        let path = folder.put(&link.to_string(), &image);
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(CLUSTER as u64 + u64::from(ENTRIES) * 8).unwrap();
+    }
+    let image = open(&folder.0.path().join("0"), &OpenOptions::default()).unwrap();
+    let mut extents = Vec::new();
+    image.extents(0..image.length(), &mut extents).unwrap();
+    assert_eq!(extents.len(), 1);
+    assert!(extents[0].kind.is_zero() && extents[0].range == (0..image.length()));
+}

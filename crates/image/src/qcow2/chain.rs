@@ -151,9 +151,9 @@ fn open_node(
         }
         (None, false) => None,
     };
-    let (index, tables) = (index as u32, context.tables.clone());
-    let node = Node { path, file, data_file, header, length, l1, index, tables };
-    node.check_l1_entries()?;
+    let (index, tables, l1_filled) = (index as u32, context.tables.clone(), Vec::new());
+    let mut node = Node { path, file, data_file, header, length, l1, l1_filled, index, tables };
+    node.survey_l1()?;
     Ok(node)
 }
 

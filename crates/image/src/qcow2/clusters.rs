@@ -88,6 +88,8 @@ pub(crate) struct Node {
     /// Length in bytes of what the guest sees of this state.
     pub(crate) length: u64,
     pub(crate) l1: L1,
+    /// Which slices of the L1 table name any L2 table; see [`Node::survey_l1`].
+    pub(crate) l1_filled: Vec<bool>,
     /// Place in the chain.
     pub(crate) index: u32,
     pub(crate) tables: Arc<Tables>,
@@ -127,21 +129,85 @@ impl Node {
         self.data().read_at(stored, offset)
     }
 
-    /// Checks that no two entries of the L1 table can share an L2 table: there are not more of them than
-    /// the file has room for. Else a small file could describe data without end.
-    pub(crate) fn check_l1_entries(&self) -> Result<(), Error> {
+    /// Looks through the L1 table once: notes which of its slices name anything, and checks that no L2 table
+    /// is named twice. Else a small file could describe data without end. Holes of the file are not read.
+    pub(crate) fn survey_l1(&mut self) -> Result<(), Error> {
+        let L1 { offset, entries } = self.l1;
         let room = self.file.exact_length() >> self.header.cluster_bits;
-        let mut used = 0;
-        let mut search = Search { node: self, l1: None, l2: None };
-        for index in 0..self.l1.entries {
-            if search.l1_entry(index)? & OFFSET != 0 {
-                used += 1;
+        let end = offset + entries * 8;
+        let mut filled = vec![false; (entries * 8).div_ceil(SLICE_LEN) as usize];
+        let mut tables = Vec::new();
+        let mut extents = Vec::new();
+        let mut at = offset;
+        while at < end {
+            extents.clear();
+            self.file.extents(at..end, &mut extents)?;
+            for extent in &extents {
+                let slices = (extent.range.start - offset) / SLICE_LEN
+                    ..(extent.range.end - offset).div_ceil(SLICE_LEN);
+                for slice in slices {
+                    if extent.kind.is_zero() || std::mem::replace(&mut filled[slice as usize], true) {
+                        continue;
+                    }
+                    let from = offset + slice * SLICE_LEN;
+                    let slice_end = end.min(from + SLICE_LEN);
+                    let named =
+                        self.tables.slice(self.index, &self.file, from, slice_end - from, |_| Ok(()))?;
+                    let before = tables.len();
+                    tables.extend(named.iter().map(|entry| entry & OFFSET).filter(|&table| table != 0));
+                    filled[slice as usize] = tables.len() > before;
+                    if tables.len() as u64 > room {
+                        return Err(self.invalid(offset, "more L2 tables than the file has room for"));
+                    }
+                }
+            }
+            at = extents.last().map_or(end, |extent| extent.range.end);
+        }
+        self.l1_filled = filled;
+        tables.sort_unstable();
+        match tables.array_windows().find(|[one, other]| one == other) {
+            Some([table, _]) => {
+                let what = format!("L2 table at {table}, overlapping with itself: two entries name it");
+                Err(self.invalid(offset, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no two entries of a slice of an L2 table, which is at `from` in the file, have the same
+    /// data: nothing writes such an image, and a small file could describe data without end.
+    fn check_slice(&self, from: u64, slice: &[u64]) -> Result<(), Error> {
+        /// How often compressed data may be there: who writes it may find that clusters are the same.
+        const MOST_PACKED: usize = 64;
+        let header = &self.header;
+        let stride = (header.l2_entry_len() / 8) as usize;
+        let stored = |&(_, unit): &(usize, &[u64])| match (unit[0], unit.get(1)) {
+            (entry, _) if entry & COMPRESSED != 0 => true,
+            (_, Some(bitmap)) => bitmap & 0xffff_ffff != 0,
+            (entry, None) => {
+                entry & ZERO == 0
+                    && (entry & OFFSET != 0 || (self.data_file.is_some() && entry & COPIED != 0))
+            }
+        };
+        let offset = |entry: u64| match entry & COMPRESSED {
+            0 => entry & OFFSET,
+            _ => COMPRESSED | (entry & ((1 << self.packed_offset_bits()) - 1)),
+        };
+        let units = slice.chunks_exact(stride).enumerate().filter(stored);
+        let mut found: Vec<(u64, usize)> = units.map(|(place, unit)| (offset(unit[0]), place)).collect();
+        found.sort_unstable();
+        for same in found.chunk_by(|one, other| one.0 == other.0) {
+            let (offset, most) = match same[0].0 {
+                packed if packed & COMPRESSED != 0 => (packed & !COMPRESSED, MOST_PACKED),
+                offset => (offset, 1),
+            };
+            if let Some((_, place)) = same.get(most) {
+                let at = from + (place * stride * 8) as u64;
+                let what = format!("data cluster at {offset}, overlapping with that of another entry");
+                return Err(self.invalid(at, what));
             }
         }
-        match used > room {
-            true => Err(self.invalid(self.l1.offset, "more L2 tables than the file has room for")),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     fn invalid(&self, offset: u64, what: impl Into<String>) -> Error {
@@ -209,12 +275,17 @@ impl Node {
         Ok((mapping, (position / size + 1) * size))
     }
 
+    /// How many bits of the entry of a compressed cluster are its offset.
+    fn packed_offset_bits(&self) -> u32 {
+        62 - (self.header.cluster_bits - 8)
+    }
+
     /// Where the compressed bytes of the cluster at `start` are.
     fn packed(&self, entry: u64, start: u64, at: u64) -> Result<Packed, Error> {
         if self.data_file.is_some() {
             return Err(self.invalid(at, "compressed cluster in an image with an external data file"));
         }
-        let offset_bits = 62 - (self.header.cluster_bits - 8);
+        let offset_bits = self.packed_offset_bits();
         let offset = entry & ((1 << offset_bits) - 1);
         let sectors = (entry & (COMPRESSED - 1)) >> offset_bits;
         let file_length = self.file.exact_length();
@@ -245,6 +316,12 @@ impl Search<'_> {
         if l1_index >= self.node.l1.entries {
             return unallocated;
         }
+        let slice = l1_index * 8 / SLICE_LEN;
+        let empty =
+            self.node.l1_filled[slice as usize..].iter().take_while(|filled| !**filled).count() as u64;
+        if empty > 0 {
+            return Ok((Mapping::Unallocated, ((slice + empty) * (SLICE_LEN / 8)).saturating_mul(reach)));
+        }
         let table = self.l1_entry(l1_index)? & OFFSET;
         if table == 0 {
             return unallocated;
@@ -254,7 +331,7 @@ impl Search<'_> {
         let at = table + ((position % reach) >> header.cluster_bits) * entry_len;
         let slice_len = SLICE_LEN.min(header.cluster_size());
         let (range, slice) =
-            slice_of(self.node, &mut self.l2, at, table, table + header.cluster_size(), slice_len)?;
+            slice_of(self.node, &mut self.l2, at, table, table + header.cluster_size(), slice_len, true)?;
         let place = ((at - range.start) / 8) as usize;
         let bitmap = if header.extended_l2 { slice[place + 1] } else { 0 };
         self.node.decode(slice[place], bitmap, position, at)
@@ -263,7 +340,8 @@ impl Search<'_> {
     fn l1_entry(&mut self, index: u64) -> Result<u64, Error> {
         let L1 { offset, entries } = self.node.l1;
         let at = offset + index * 8;
-        let (range, slice) = slice_of(self.node, &mut self.l1, at, offset, offset + entries * 8, SLICE_LEN)?;
+        let (range, slice) =
+            slice_of(self.node, &mut self.l1, at, offset, offset + entries * 8, SLICE_LEN, false)?;
         Ok(slice[((at - range.start) / 8) as usize])
     }
 
@@ -285,7 +363,8 @@ impl Search<'_> {
     }
 }
 
-/// The slice that holds the entry at `at` of a table that lies at `start..end` of the file.
+/// The slice that holds the entry at `at` of a table that lies at `start..end` of the file. Slices of L2
+/// tables are checked.
 fn slice_of<'a>(
     node: &Node,
     latest: &'a mut Option<(Range<u64>, Slice)>,
@@ -293,11 +372,13 @@ fn slice_of<'a>(
     start: u64,
     end: u64,
     slice_len: u64,
+    is_l2: bool,
 ) -> Result<&'a (Range<u64>, Slice), Error> {
     if !latest.as_ref().is_some_and(|(range, _)| range.contains(&at)) {
         let from = at - (at - start) % slice_len;
         let len = slice_len.min(end - from);
-        let slice = node.tables.slice(node.index, &node.file, from, len)?;
+        let check = |slice: &[u64]| if is_l2 { node.check_slice(from, slice) } else { Ok(()) };
+        let slice = node.tables.slice(node.index, &node.file, from, len, check)?;
         *latest = Some((from..from + len, slice));
     }
     match latest {

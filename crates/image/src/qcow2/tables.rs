@@ -36,7 +36,15 @@ struct Kept {
 impl Tables {
     /// The `len` bytes at `offset` of file number `index` as entries. They lie within the file, and `len`
     /// is a multiple of 8 and always the same for an offset.
-    pub(crate) fn slice(&self, index: u32, file: &RawImage, offset: u64, len: u64) -> Result<Slice, Error> {
+    /// What was not kept goes through `check` first.
+    pub(crate) fn slice(
+        &self,
+        index: u32,
+        file: &RawImage,
+        offset: u64,
+        len: u64,
+        check: impl FnOnce(&[u64]) -> Result<(), Error>,
+    ) -> Result<Slice, Error> {
         let key = (index, offset);
         if let Some(slice) = self.lock().find(key) {
             return Ok(slice);
@@ -45,6 +53,7 @@ impl Tables {
         file.read_at(&mut bytes, offset)?;
         let (entries, _) = bytes.as_chunks::<8>();
         let slice: Slice = entries.iter().map(|entry| u64::from_be_bytes(*entry)).collect();
+        check(&slice)?;
         self.lock().keep(key, slice.clone());
         Ok(slice)
     }
