@@ -560,12 +560,17 @@ fn data_is_named_once() {
     assert_eq!(error, "data: map at 1064: data cluster at 1536, overlapping with that of another entry");
     // A few compressed clusters may be the same, but no table full of them.
     let mut image = sound();
-    for entry in 0..64 {
+    for entry in 0..16 {
         put64(&mut image, L2 + entry * 8, COMPRESSED | DATA as u64);
     }
-    let path = folder.put("compressed", &image);
-    let opened = open(&path, &options).unwrap();
+    let opened = open(&folder.put("compressed", &image), &options).unwrap();
     opened.extents(0..512, &mut Vec::new()).unwrap();
+    put64(&mut image, L2 + 16 * 8, COMPRESSED | DATA as u64);
+    let error = folder.error_of(&folder.put("compressed", &image), &options);
+    assert_eq!(
+        error,
+        "compressed: map at 1152: data cluster at 1536, overlapping with that of another entry"
+    );
 }
 
 #[test]

@@ -273,7 +273,14 @@ impl Handle {
     /// Length in bytes of the export.
     pub(super) fn size(&self) -> Result<u64, Failure> {
         // SAFETY: the handle is valid.
-        u64::try_from(unsafe { (self.library.get_size)(self.raw()) }).map_err(|_| self.library.failure())
+        u64::try_from(unsafe { (self.library.get_size)(self.raw()) }).map_err(|_| {
+            let mut failure = self.library.failure();
+            // The library takes 2^64 - 1 for an error of its own.
+            if failure.text.is_empty() {
+                failure.text = "the server tells a size that no export has".to_string();
+            }
+            failure
+        })
     }
 
     /// The smallest and largest requests in bytes that the server takes, 0 where it does not say.

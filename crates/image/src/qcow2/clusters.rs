@@ -178,7 +178,7 @@ impl Node {
     /// data: nothing writes such an image, and a small file could describe data without end.
     fn check_slice(&self, from: u64, slice: &[u64]) -> Result<(), Error> {
         /// How often compressed data may be there: who writes it may find that clusters are the same.
-        const MOST_PACKED: usize = 64;
+        const MOST_PACKED: usize = 16;
         let header = &self.header;
         let stride = (header.l2_entry_len() / 8) as usize;
         let stored = |&(_, unit): &(usize, &[u64])| match (unit[0], unit.get(1)) {

@@ -149,6 +149,12 @@ fn looks_like(path: &Path, format: Format) -> Result<bool, Error> {
 /// What QEMU would get wrong without a word.
 fn misread(bytes: &Bytes<'_>, format: Format) -> Result<Option<&'static str>, Error> {
     const DIFFERENCING: &str = "is a differencing image, which needs a parent that QEMU does not read";
+    const ENCRYPTED: &str = "encrypted images (AES) are not supported";
+    /// Where the header of a qcow 1 image has the method of encryption.
+    const QCOW_METHOD: u64 = 36;
+    if format == Format::Qcow && big(&bytes.at(QCOW_METHOD, 4)?, 0, 4) != 0 {
+        return Ok(Some(ENCRYPTED));
+    }
     let needs_parent = match format {
         Format::Vpc => vhd_needs_parent(bytes)?,
         Format::Vhdx => vhdx_needs_parent(bytes)?,
@@ -377,6 +383,19 @@ mod tests {
         std::fs::write(&image, "RW 63 FLAT \"absent\" 0\n").unwrap();
         let error = check(&image, Format::Vmdk, Follow::SameDir).unwrap_err();
         assert_eq!(error.to_string(), format!("{}/absent: open: No such file or directory", inner.display()));
+    }
+
+    #[test]
+    fn encrypted_images_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        let mut header = [0; 48];
+        header[..8].copy_from_slice(b"QFI\xfb\0\0\0\x01");
+        for (method, refused) in [(0, false), (1, true)] {
+            header[39] = method;
+            std::fs::write(&path, header).unwrap();
+            assert_eq!(check(&path, Format::Qcow, Follow::None).is_err(), refused);
+        }
     }
 
     #[test]
