@@ -1,6 +1,7 @@
 //! `verisum`: parses, runs a command, says how it ended.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -45,6 +46,8 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         AnyCommand::Man { folder } => return commands::man::run(&folder),
         AnyCommand::Listed(command) => command,
     };
+    // It asks the commands that hash many files for a status line. The others must not die of it.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::default());
     output.ready()?;
     match command {
         Command::Image { command } => commands::image::run(command, output),

@@ -138,6 +138,49 @@ fn a_bad_file_stays_bad_until_it_is_restored_or_accepted() {
 }
 
 #[test]
+fn a_new_name_makes_nothing_better() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    // Bad before it is renamed, and bad by the time it is.
+    let (one, two, three) = (tree.path("f1"), tree.path("f2"), tree.path("f3"));
+    change_and_restore_time(&one, "CONTENT 1");
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &one)]);
+    change_and_restore_time(&two, "CONTENT 2");
+    fs::rename(&one, tree.path("one")).unwrap();
+    fs::rename(&two, tree.path("two")).unwrap();
+    let bad: [(&str, &Path); 2] = [("suspicious", &one), ("suspicious", &tree.path("two"))];
+    expect(&tree.scrub(&[]), 1, &bad);
+    expect(&tree.scrub(&[]), 1, &bad);
+    // Nor does it help to be gone for a while.
+    change_and_restore_time(&three, "CONTENT 3");
+    tree.scrub(&[]);
+    fs::remove_file(&three).unwrap();
+    tree.scrub(&[]);
+    fs::write(&three, "other").unwrap();
+    expect(&tree.scrub(&[]), 1, &[bad[0], bad[1], ("suspicious", &three)]);
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
+fn files_that_went_in_an_alarm_are_held_too() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    for number in 0..4 {
+        fs::remove_file(tree.path(&format!("f{number}"))).unwrap();
+        fs::write(tree.path(&format!("f{number}.enc")), "encrypted").unwrap();
+    }
+    for _ in 0..2 {
+        let ended = tree.scrub(&["--alarm-changed", "20%"]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    }
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
 fn a_directory_that_is_gone_leaves_its_files_missing() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();

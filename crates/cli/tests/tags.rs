@@ -320,6 +320,17 @@ fn later_version() -> Vec<u8> {
 }
 
 #[test]
+fn retag_reads_also_what_has_the_new_tag_already() {
+    let folder = tree();
+    let file = folder.path().join("a");
+    set_attribute(&file, "user.checksum.md5", b"00000000000000000000000000000000");
+    verisum(["tag", "-q", folder.path().to_str().unwrap()]);
+    let (code, found) = outcomes(&["retag", "--from", "plain:md5", "--to", "sha256"], folder.path());
+    assert_eq!(code, Some(1), "{found:?}");
+    assert!(attribute(&file, "user.checksum.md5").is_some(), "the older evidence is kept");
+}
+
+#[test]
 fn retag_verifies_and_replaces() {
     for (from, to) in
         [("md5", "sha256"), ("plain:md5", "plain:sha256"), ("plain:md5", "sha256"), ("md5", "shatag:sha256")]

@@ -8,7 +8,7 @@ use super::jobs::Outcome;
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
 use crate::Verdict;
-use crate::store::catalog::Place;
+use crate::store::catalog::{Place, Record, Seen, State, Trouble};
 
 /// How many missing files are looked at at once.
 const PAGE: usize = 1024;
@@ -52,6 +52,7 @@ impl Writer<'_> {
         if changed >= alarm.at_least.max(1) && changed as f64 > alarm.share * outcome.known as f64 {
             self.summary.alarm = Some((changed, outcome.known));
             self.catalog.hold_replacements(root, self.options.now)?;
+            self.catalog.hold_missing(root, self.news_since)?;
         } else {
             self.catalog.keep_replacements(root)?;
         }
@@ -83,6 +84,13 @@ impl Writer<'_> {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
+    /// The file that a missing one was renamed to, if its content is another since.
+    fn altered_heir(&self, place: &Place, record: &Record) -> Result<Option<(Place, Seen)>, Error> {
+        let suspicious = State::Trouble(Trouble::Verdict(Verdict::Suspicious));
+        let now = self.options.now;
+        Ok(self.catalog.inherit_altered(self.scope.root.id, place, record, (suspicious, now))?)
+    }
+
     /// Gives missing files their heirs, and reports those that have none. Returns how many these are.
     fn resolve_missing(&mut self, names: &Names) -> Result<u64, Error> {
         let root = self.scope.root.id;
@@ -102,6 +110,16 @@ impl Writer<'_> {
                     let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
                     report.from = Some(self.path(place.0, &place.1)?);
                     report.recorded = Some(seen(&record));
+                    report.algorithm = algorithm();
+                    (self.report)(report);
+                    continue;
+                }
+                if let Some((heir, found)) = self.altered_heir(&place, &record)? {
+                    self.summary.add(Verdict::Suspicious, 1);
+                    let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Suspicious);
+                    report.from = Some(self.path(place.0, &place.1)?);
+                    report.recorded = Some(seen(&record));
+                    report.found = Some(found);
                     report.algorithm = algorithm();
                     (self.report)(report);
                     continue;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use super::{Error, Options, Report, Scope, Summary};
 use crate::Verdict;
 use crate::reread::Bypass;
-use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, State};
+use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, State, Trouble};
+use crate::verdict::Class;
 
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -132,6 +133,15 @@ impl<'a> Writer<'a> {
             match message {
                 Message::Judged(judged) => self.tell(*judged),
                 Message::Unlisted { path, error } => self.tell_unlisted(path, error),
+                Message::Gone {
+                    directory, name, state: Some(State::Trouble(Trouble::Verdict(bad))), ..
+                } if bad.class() == Class::Corrupt => {
+                    self.summary.add(bad, 1);
+                    let error =
+                        Some("it is gone, and what it was when it was last seen is as bad".to_string());
+                    let path = self.path(directory, name.as_bytes())?;
+                    (self.report)(Report { error, ..Report::new(path, bad) });
+                }
                 Message::Directory { .. } | Message::Gone { .. } => {}
             }
         }
@@ -151,6 +161,8 @@ impl<'a> Writer<'a> {
                 }
                 self.catalog.apply(root, judged.directory, &judged.name, change)
             }
+            // What was bad, or changed and was never accepted, is not forgiven for being gone.
+            Message::Gone { state: Some(state), .. } if state.is_unforgiven() => Ok(()),
             Message::Gone { directory, name, state: Some(state), at } if *state != State::MISSING => {
                 let finding = Finding { since: *at, seen: *at, read: None, detail: None };
                 self.catalog.lose(*directory, name, &finding)

@@ -46,7 +46,8 @@ impl Slot {
 ///
 /// Where both are in one attribute it is replaced as a whole. Else the old tag is removed once the new
 /// one is on the storage. A run may end at any moment and be taken up by another: a file that has both
-/// tags loses the old one then. What is not as recorded keeps its old tag and gets no new one.
+/// tags is read again, for the new one may be somebody else's, and the old one is then the older evidence.
+/// What is not as recorded keeps its old tag and gets no new one.
 ///
 /// # Errors
 /// If one of the digests cannot be computed here.
@@ -119,11 +120,6 @@ impl Run<'_> {
                 continue;
             };
             if self.session.is_refused(&opened.stat) {
-                continue;
-            }
-            // An earlier run came so far.
-            if new.is_some_and(|new| new.standing(&opened.stat) == Standing::Current) {
-                self.drop_old(entry, opened.stat, opened.file);
                 continue;
             }
             entry.hold(opened.file);

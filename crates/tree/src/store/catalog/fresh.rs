@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{Catalog, Change, Record, Result, State};
+use super::{Catalog, Change, Finding, Record, Result, Seen, State};
 
 /// A file by its directory's number and its name.
 pub type Place = (i64, Vec<u8>);
@@ -44,9 +44,49 @@ impl Catalog {
         Ok(Some(place))
     }
 
+    /// Gives a fresh file the record of a missing one whose inode, length and time of modification it has,
+    /// but not the content: the file was renamed, and nobody is known to have written to it. Returns its
+    /// place and what was read of it. The record is then that of a file that is `state`.
+    pub fn inherit_altered(
+        &self,
+        root: i64,
+        missing: &Place,
+        old: &Record,
+        (state, now): (State, i64),
+    ) -> Result<Option<(Place, Seen)>> {
+        let sql = "SELECT number, directory, name, ctime, digest FROM fresh_inode
+                   WHERE root = ?1 AND inode = ?2 AND size = ?3 AND mtime = ?4 AND algorithm = ?5
+                   AND digest <> ?6 AND number IN (SELECT rowid FROM fresh) LIMIT 1";
+        let values =
+            params![root, old.inode as i64, old.size as i64, old.mtime, old.algorithm, old.digest.as_bytes()];
+        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let heir = |row: &rusqlite::Row<'_>| {
+                let digest = super::record::output(row, 4)?;
+                let seen =
+                    Seen { size: old.size, mtime: old.mtime, ctime: row.get(3)?, inode: old.inode, digest };
+                Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
+            };
+            statement.query_row(values, heir).optional()
+        });
+        let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
+        let place: Place = place;
+        let name = OsStr::from_bytes(&place.1);
+        self.apply(root, missing.0, OsStr::from_bytes(&missing.1), &Change::Forget(*old))?;
+        self.apply(root, place.0, name, &Change::Confirm(Record { state, ..*old }))?;
+        let finding = Finding { since: now, seen: now, read: Some(seen), detail: None };
+        self.apply(root, place.0, name, &Change::Suspect(state, finding))?;
+        let sql = "DELETE FROM fresh WHERE rowid = ?1";
+        self.connection.execute(sql, [number]).map_err(self.failed("write"))?;
+        Ok(Some((place, seen)))
+    }
+
     /// Prepares for many calls of [`Catalog::inherit`].
     pub fn index_fresh(&self) -> Result<()> {
-        let sql = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
+        let sql = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest);
+                   CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
+                   SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
+                   algorithm, file.digest FROM fresh JOIN file USING(directory, name);
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode)";
         self.connection.execute_batch(sql).map_err(self.failed("write"))
     }
 
@@ -63,7 +103,8 @@ impl Catalog {
             }
             drop(rows);
             self.connection.execute("DELETE FROM fresh WHERE root = ?1", [root])?;
-            self.connection.execute_batch("DROP INDEX IF EXISTS fresh_by_digest")
+            self.connection
+                .execute_batch("DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode")
         })();
         taken.map_err(self.failed("write"))
     }

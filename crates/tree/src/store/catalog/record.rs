@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use verisum_digest::Output;
 
 use super::{Catalog, Result};
+use crate::verdict::Class;
 use crate::{Stat, Timestamp, Verdict};
 
 /// Nanoseconds since 1970, as they are stored. Times beyond 1677 to 2262 wrap around: two times are the
@@ -57,6 +58,15 @@ pub(super) const HELD: i64 = 8;
 impl State {
     /// The name is gone.
     pub const MISSING: State = State::Trouble(Trouble::Verdict(Verdict::Missing));
+
+    /// Whether only a good file or somebody's word may end it: bad data, or a change that is held.
+    pub fn is_unforgiven(self) -> bool {
+        match self {
+            State::Trouble(Trouble::Verdict(verdict)) => verdict.class() == Class::Corrupt,
+            State::Trouble(Trouble::Held) => true,
+            State::Sound => false,
+        }
+    }
 
     /// The word used in reports and exports.
     pub fn name(self) -> &'static str {
@@ -520,6 +530,15 @@ impl Catalog {
         self.keep_replacements(root)
     }
 
+    /// Holds the files of a root that are missing since `since` or later.
+    pub fn hold_missing(&self, root: i64, since: i64) -> Result<()> {
+        let sql = "UPDATE file SET state = ?3 WHERE root = ?1 AND state = ?4 AND state <> 0 AND EXISTS (
+                   SELECT 1 FROM finding WHERE finding.directory = file.directory AND finding.name = file.name
+                   AND finding.since >= ?2)";
+        let held = self.connection.execute(sql, [root, since, HELD, MISSING]);
+        held.map(drop).map_err(self.failed("write"))
+    }
+
     /// Fails unless the last statement changed one row: what is not recorded cannot change.
     fn one_row(&self) -> rusqlite::Result<()> {
         match self.connection.changes() {
@@ -581,7 +600,7 @@ pub(super) fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(at).map(|value| value as u64)
 }
 
-fn output(row: &Row<'_>, at: usize) -> rusqlite::Result<Output> {
+pub(super) fn output(row: &Row<'_>, at: usize) -> rusqlite::Result<Output> {
     let bytes = row.get_ref(at)?.as_blob()?;
     digest_of(bytes).ok_or(rusqlite::Error::IntegralValueOutOfRange(at, bytes.len() as i64))
 }
