@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::Algorithm;
 use verisum_tree::store::xattr;
 use verisum_tree::tags::{Apart, Options};
-use verisum_tree::{Excludes, Plan, Walk, WalkOptions};
+use verisum_tree::{Excludes, Limits, Plan, Walk, WalkOptions};
 
 use crate::commands::scrub::{CatalogArgs, absolute};
 use crate::failure::Failure;
@@ -51,6 +51,30 @@ pub(crate) struct ApartArgs {
     /// The catalogue that has the records of files that take no attributes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     catalog: Option<PathBuf>,
+}
+
+/// How fast files are read.
+#[derive(Args, Debug)]
+pub(crate) struct LimitArgs {
+    /// The most to read in a second: 200MB/s, 64MiB/s
+    #[arg(long, value_name = "RATE")]
+    limit: Option<String>,
+
+    /// The most reads to make in a second
+    #[arg(long, value_name = "N")]
+    limit_iops: Option<u64>,
+}
+
+impl LimitArgs {
+    /// Limits a plan to it.
+    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Failure> {
+        let limit = self.limit.as_deref().map(sizes::rate).transpose()?;
+        if limit.is_some() || self.limit_iops.is_some() {
+            let limits = Limits::new(limit.unwrap_or(0), self.limit_iops.unwrap_or(0));
+            plan.limits = Some(Arc::new(limits));
+        }
+        Ok(())
+    }
 }
 
 /// The forms of tags.

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use verisum_tree::tags::{self, Slot};
 
-use super::options::{ApartArgs, Family, TreeArgs, algorithm};
+use super::options::{ApartArgs, Family, LimitArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,6 +21,9 @@ pub(crate) struct RetagArgs {
     to: String,
 
     #[command(flatten)]
+    limits: LimitArgs,
+
+    #[command(flatten)]
     apart: ApartArgs,
 
     #[command(flatten)]
@@ -32,7 +35,8 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     if from.family == to.family && from.algorithm.id == to.algorithm.id {
         return Err(Failure::Usage("--from and --to are the same".to_string()));
     }
-    let options = arguments.tree.options_with(Family::default(), &arguments.apart, true)?;
+    let mut options = arguments.tree.options_with(Family::default(), &arguments.apart, true)?;
+    arguments.limits.apply(&mut options.plan)?;
     let mut walk = arguments.tree.walk()?;
     let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stderr};
 use clap::Args;
 use verisum_tree::tags::{self, TagOptions};
 
-use super::options::{ApartArgs, Family, TreeArgs, algorithm};
+use super::options::{ApartArgs, Family, LimitArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,6 +31,9 @@ pub(crate) struct TagArgs {
     new_only: bool,
 
     #[command(flatten)]
+    limits: LimitArgs,
+
+    #[command(flatten)]
     apart: ApartArgs,
 
     #[command(flatten)]
@@ -38,7 +41,8 @@ pub(crate) struct TagArgs {
 }
 
 pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options_with(arguments.family, &arguments.apart, true)?;
+    let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, true)?;
+    arguments.limits.apply(&mut options.plan)?;
     let algorithm = algorithm(&arguments.algorithm, options.family)?;
     let tagging = TagOptions { algorithm, new_only: arguments.new_only };
     let mut walk = arguments.tree.walk()?;

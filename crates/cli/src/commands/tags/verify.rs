@@ -4,7 +4,7 @@ use clap::Args;
 use verisum_tree::Verdict;
 use verisum_tree::tags::{self, Outcome, VerifyOptions};
 
-use super::options::{ApartArgs, Family, TreeArgs};
+use super::options::{ApartArgs, Family, LimitArgs, TreeArgs};
 use super::report::Reporter;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,6 +23,9 @@ pub(crate) struct VerifyArgs {
     stamp: bool,
 
     #[command(flatten)]
+    limits: LimitArgs,
+
+    #[command(flatten)]
     apart: ApartArgs,
 
     #[command(flatten)]
@@ -30,7 +33,8 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options_with(arguments.family, &arguments.apart, arguments.stamp)?;
+    let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, arguments.stamp)?;
+    arguments.limits.apply(&mut options.plan)?;
     let verifying = VerifyOptions { stamp: arguments.stamp };
     let mut walk = arguments.tree.walk()?;
     let reporter = Reporter::new(&arguments.tree, &options, output);
