@@ -165,8 +165,9 @@ impl Node {
         }
         self.l1_filled = filled;
         tables.sort_unstable();
-        match tables.array_windows().find(|[one, other]| one == other) {
-            Some([table, _]) => {
+        match tables.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => {
+                let table = pair[0];
                 let what = format!("L2 table at {table}, overlapping with itself: two entries name it");
                 Err(self.invalid(offset, what))
             }
