@@ -262,10 +262,10 @@ fn what_cannot_be_decoded_is_said() {
     assert_eq!((ended.code, ended.out(), ended.stderr.lines().count()), (Some(3), "", 1));
 }
 
-/// A run that takes a second or so: every eight bytes are a block.
+/// A run that takes seconds: every two bytes are a block.
 fn slow(path: &Path, temporary: &Path) -> Command {
     let mut command = command(VERISUM);
-    command.args(["image", "sum", "-t2", "--block-size=8"]).arg(path);
+    command.args(["image", "sum", "-t2", "--block-size=2"]).arg(path);
     command.env("VERISUM_KERNEL", "portable").env("TMPDIR", temporary);
     command
 }
