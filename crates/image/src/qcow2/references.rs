@@ -69,10 +69,10 @@ impl Fence {
         }
         let mut plain = Plain { name: name.to_os_string(), format: None };
         if is_protocol(name) {
+            plain = Plain::parse(name).map_err(refused)?;
             if self.follow != Follow::Any {
                 return Err(not_followed("it is not a plain file name"));
             }
-            plain = Plain::parse(name).map_err(refused)?;
         }
         let path = folder(from).join(&plain.name);
         let file = match self.follow {
@@ -151,7 +151,7 @@ impl Plain {
                 let value = serde_json::from_slice(json).map_err(|_| "it is not valid JSON")?;
                 Plain::parse_json(&value, true)
             }
-            None => Err("only files are supported"),
+            None => Err("it is an address, and only files are followed"),
         }
     }
 

@@ -157,7 +157,7 @@ enum FollowArg {
     /// Those that lie, links resolved, in the image's own folder or below it
     #[default]
     SameDir,
-    /// All, on servers too
+    /// All files; of formats that QEMU decodes, what it opens on servers too
     Any,
 }
 
