@@ -147,7 +147,7 @@ fn image_message(error: &verisum_image::Error) -> String {
         ),
         Error::Unsupported { path, format } => {
             let name = names::quoted(path.as_os_str());
-            format!("{name}: open: {format} images are not supported yet{AS_RAW}")
+            format!("{name}: open: {format} images are not supported{AS_RAW}")
         }
         Error::Invalid { path, operation, offset, what } => {
             let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();

@@ -71,7 +71,7 @@ pub enum Error {
         after: u64,
     },
     /// Nothing here reads this format.
-    #[error("{}: open: {format} images are not supported yet", path.display())]
+    #[error("{}: open: {format} images are not supported", path.display())]
     Unsupported {
         /// The image's name as the user gave it.
         path: PathBuf,
