@@ -110,6 +110,14 @@ pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// Whether this process ignores a signal, and with it every program that it starts.
+pub fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+    mask >> (signal.as_raw() - 1) & 1 == 1
+}
+
 /// Waits until a process has a file open, and a little longer: it has looked at its length then. Also
 /// returns if it has ended.
 pub fn wait_for_open(child: &mut Child, path: &Path) {
