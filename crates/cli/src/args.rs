@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::commands::bench::BenchArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
 use crate::commands::links::LinksArgs;
@@ -100,6 +101,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: DirhashCommand,
     },
+    /// Measure digests, programs and disks on this machine
+    #[command(after_help = exit_codes(), after_long_help = with_environment())]
+    Bench(Box<BenchArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
     /// Print the completions for a shell

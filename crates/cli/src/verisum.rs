@@ -58,6 +58,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
+        Command::Bench(arguments) => commands::bench::run(*arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),
     }

@@ -2,10 +2,18 @@
 //!
 //! It measures and models; printing what it found is for the programs. [`dirhash`] is about hashes of
 //! directory indexes; [`stats`] says what measured times can tell; [`export`] makes tables of results.
+//! [`measure`] runs subjects in turns, [`record`] keeps what they took, with the [`host`] they ran on, and
+//! [`summary`] makes a report of it.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod compare;
 pub mod dirhash;
 pub mod export;
+pub mod host;
+pub mod measure;
 pub mod probability;
+pub mod record;
 pub mod stats;
+pub mod summary;
+mod system;

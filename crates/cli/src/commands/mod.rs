@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
@@ -9,6 +10,7 @@ pub(crate) mod image;
 pub(crate) mod links;
 pub(crate) mod man;
 pub(crate) mod reading;
+pub(crate) mod report;
 pub(crate) mod scrub;
 pub(crate) mod sum;
 pub(crate) mod tags;

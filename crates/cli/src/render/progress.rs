@@ -136,7 +136,7 @@ pub(crate) fn of_files<T>(
 }
 
 /// The number of columns of the terminal.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
     match size.map_or(0, |size| usize::from(size.ws_col)) {
         0 => 80,
@@ -194,7 +194,7 @@ fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize) -> String
 }
 
 /// Seconds as hours, minutes and seconds.
-fn clock(seconds: u64) -> String {
+pub(crate) fn clock(seconds: u64) -> String {
     match seconds {
         0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
         _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),

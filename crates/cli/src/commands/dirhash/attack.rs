@@ -12,7 +12,7 @@ use verisum_lab::export::{Cell, Report, Table};
 
 use super::attack_real::{self, Attack};
 use super::options::{self, HashOptions, TreeOptions};
-use super::report::ReportOptions;
+use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::progress::ERASE;

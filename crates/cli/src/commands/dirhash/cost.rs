@@ -5,7 +5,7 @@ use verisum_lab::dirhash::cost::{self, LENGTHS};
 use verisum_lab::export::{Cell, Report, Table};
 
 use super::options::HashOptions;
-use super::report::ReportOptions;
+use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;

@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, ReadError, check};
 use verisum_lab::export::{Cell, Report, Table};
 
-use super::report::ReportOptions;
+use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{Output, names};

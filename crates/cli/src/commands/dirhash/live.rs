@@ -10,7 +10,7 @@ use verisum_lab::dirhash::htree::Geometry;
 use verisum_lab::dirhash::live::{self, LiveError};
 use verisum_lab::export::{Cell, Report, Table};
 
-use super::report::ReportOptions;
+use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{Output, names};

@@ -11,7 +11,6 @@ mod live;
 mod names;
 mod options;
 mod quality;
-mod report;
 mod steady;
 mod volume;
 

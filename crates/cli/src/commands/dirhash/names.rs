@@ -11,7 +11,7 @@ use verisum_lab::dirhash::names::Names;
 use verisum_lab::export::{Cell, Report, Table};
 
 use super::options::{self, HashOptions, THREAD, TreeOptions};
-use super::report::ReportOptions;
+use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output};

@@ -7,7 +7,7 @@ mod place;
 mod report;
 mod run;
 mod schedule;
-mod values;
+pub(crate) mod values;
 
 use clap::Subcommand;
 

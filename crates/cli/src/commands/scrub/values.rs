@@ -15,7 +15,7 @@ pub(super) fn now() -> i64 {
 }
 
 /// Reads a duration: a whole number and its unit, as `90d` or `2h`; several may follow each other.
-pub(super) fn duration(option: &'static str, text: &str) -> Result<Duration, Failure> {
+pub(crate) fn duration(option: &'static str, text: &str) -> Result<Duration, Failure> {
     parse_duration(text).ok_or_else(|| Failure::Value {
         option,
         value: text.to_string(),

@@ -1,7 +1,12 @@
 //! Results as tables, and tables as files.
 //!
 //! Experiments make a [`Report`]; it can be shown as text, or written as JSON, CSV, Markdown or one HTML
-//! page that needs nothing else: no script, no network.
+//! page that needs nothing else: no script, no network. Charts are on the page only.
+
+mod chart;
+mod html;
+
+pub use chart::{Bar, Chart, Line, Marker, Shape};
 
 use std::fmt::Write;
 
@@ -115,6 +120,10 @@ pub struct Report {
     pub lines: Vec<String>,
     /// The tables.
     pub tables: Vec<Table>,
+    /// The charts, which stand above the tables.
+    pub charts: Vec<Chart>,
+    /// What programs get instead of the tables, where there is more to tell than they hold.
+    pub data: Option<Value>,
 }
 
 impl Report {
@@ -157,8 +166,11 @@ impl Report {
         text
     }
 
-    /// As one JSON value: tables as lists of objects.
+    /// As one JSON value: its data, or else tables as lists of objects.
     pub fn to_json(&self) -> Value {
+        if let Some(data) = &self.data {
+            return data.clone();
+        }
         let tables: Vec<Value> = self
             .tables
             .iter()
@@ -233,34 +245,7 @@ impl Report {
 
     /// One page, complete in itself.
     pub fn to_html(&self) -> String {
-        let title = escaped(&self.title);
-        let mut html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
-             body{{font:15px sans-serif;margin:2em auto;max-width:70em}}table{{border-collapse:collapse}}\
-             th,td{{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}}\
-             .n{{text-align:right;font-variant-numeric:tabular-nums}}</style></head>\n<body><h1>{title}</h1>\n"
-        );
-        for line in &self.lines {
-            let _ = writeln!(html, "<p><code>{}</code></p>", escaped(line));
-        }
-        for table in &self.tables {
-            let _ = writeln!(html, "<h2>{}</h2>\n<table><thead><tr>", escaped(&table.title));
-            let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
-            for (column, heading) in table.headings().iter().enumerate() {
-                let _ = write!(html, "<th{}>{}</th>", class(column), escaped(heading));
-            }
-            html.push_str("</tr></thead>\n<tbody>\n");
-            for row in &table.rows {
-                html.push_str("<tr>");
-                for (column, cell) in row.iter().enumerate() {
-                    let _ = write!(html, "<td{}>{}</td>", class(column), escaped(&cell.shown()));
-                }
-                html.push_str("</tr>\n");
-            }
-            html.push_str("</tbody></table>\n");
-        }
-        html.push_str("</body></html>\n");
-        html
+        html::page(self)
     }
 }
 
@@ -276,7 +261,12 @@ mod tests {
         let mut table = Table::new("Cost", &[("hash", ""), ("time", "ns")]);
         table.row([Cell::text("a|b,<c>"), Cell::Number(1.25, 1)]);
         table.row([Cell::text("d"), Cell::Missing]);
-        Report { title: "T".to_string(), lines: vec!["1 < 2".to_string()], tables: vec![table] }
+        Report {
+            title: "T".to_string(),
+            lines: vec!["1 < 2".to_string()],
+            tables: vec![table],
+            ..Report::default()
+        }
     }
 
     #[test]

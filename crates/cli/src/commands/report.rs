@@ -39,10 +39,28 @@ impl ReportOptions {
             true => output.json(&report.to_json())?,
             false => output.text(&report.to_text())?,
         }
-        write(self.export_json.as_deref(), || format!("{:#}\n", report.to_json()))?;
-        write(self.export_csv.as_deref(), || report.to_csv())?;
-        write(self.export_markdown.as_deref(), || report.to_markdown())?;
-        write(self.export_html.as_deref(), || report.to_html())
+        self.export(report)
+    }
+
+    /// Writes the files only. Each is tried; the first failure is returned.
+    pub(crate) fn export(&self, report: &Report) -> Result<(), Failure> {
+        let written = [
+            write(self.export_json.as_deref(), || format!("{:#}\n", report.to_json())),
+            write(self.export_csv.as_deref(), || report.to_csv()),
+            write(self.export_markdown.as_deref(), || report.to_markdown()),
+            write(self.export_html.as_deref(), || report.to_html()),
+        ];
+        written.into_iter().collect()
+    }
+
+    /// Whether one JSON value is printed instead of tables.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Where JSON is written to, for those who write it while they measure.
+    pub(crate) fn export_json(&self) -> Option<&Path> {
+        self.export_json.as_deref()
     }
 }
 

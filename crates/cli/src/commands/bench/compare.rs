@@ -1,0 +1,36 @@
+//! `verisum bench compare`: two files of results side by side.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use verisum_lab::compare;
+use verisum_lab::record::Results;
+
+use super::session;
+use crate::commands::report::ReportOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum bench compare` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Results as `--export-json` writes them
+    #[arg(value_hint = ValueHint::FilePath)]
+    first: PathBuf,
+
+    /// Other results
+    #[arg(value_hint = ValueHint::FilePath)]
+    second: PathBuf,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// Compares.
+pub(crate) fn run(arguments: &CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let first = Results::read(&arguments.first).map_err(session::failure)?;
+    let second = Results::read(&arguments.second).map_err(session::failure)?;
+    arguments.report.show(&compare::report(&first, &second), output)?;
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,80 @@
+//! `verisum bench`: measures digests, programs and disks on this machine.
+
+mod compare;
+#[allow(dead_code, reason = "not every bench needs all of it")]
+mod session;
+
+use clap::{Args, Subcommand};
+use verisum_lab::measure::{Amount, Plan};
+
+use crate::commands::report::ReportOptions;
+use crate::commands::scrub::values;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+#[allow(unused_imports, reason = "for the benches")]
+pub(crate) use session::Session;
+
+/// What `verisum bench` takes.
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+}
+
+/// The verbs of `verisum bench`.
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// Compare two files of results
+    Compare(compare::CompareArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
+    match arguments.command {
+        Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
+        None => Err(Failure::Usage("a command is missing (--help lists them)".to_string())),
+    }
+}
+
+/// Options that every measurement has.
+#[derive(Args, Debug)]
+pub(crate) struct BenchOptions {
+    /// Run everything so many times
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: Option<u32>,
+
+    /// Run everything as often as this time has room for, as 60s or 5m
+    #[arg(long, value_name = "TIME", conflicts_with = "runs")]
+    pub(crate) time: Option<String>,
+
+    /// Runs of everything before those that count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) warmup: u32,
+
+    /// Empty the cache of the files before each run, and make sure that it is empty
+    #[arg(long)]
+    pub(crate) cold: bool,
+
+    /// Where the random order of the runs comes from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
+}
+
+#[allow(dead_code, reason = "for the benches")]
+impl BenchOptions {
+    /// The plan that was asked for, or else so much.
+    pub(crate) fn plan(&self, otherwise: Amount) -> Result<Plan, Failure> {
+        let amount = match (self.runs, &self.time) {
+            (Some(runs), _) => Amount::Rounds(runs),
+            (None, Some(text)) => Amount::Time(values::duration("--time", text)?),
+            (None, None) => otherwise,
+        };
+        let (warmup, seed, cold) = (self.warmup, self.seed, self.cold);
+        Ok(Plan { amount, warmup, seed, cold, ..Plan::default() })
+    }
+}

@@ -1,0 +1,209 @@
+//! One measurement from its beginning to its report: progress, signals, saving, exit code.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use verisum_lab::export::Report;
+use verisum_lab::host::{Folders, Host};
+use verisum_lab::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
+use verisum_lab::record::{self, Results, Series};
+use verisum_lab::summary::{self, Quantity};
+
+use super::BenchOptions;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::kernel;
+use crate::render::progress::{ERASE, clock, width};
+use crate::render::{self, Output, names};
+use crate::verisum::PROGRAM;
+
+/// How long what was measured may be unsaved.
+const SAVED_EVERY: Duration = Duration::from_secs(2);
+
+/// A measurement: begin, [`measure`](Session::measure) once or several times, finish.
+pub(crate) struct Session<'a> {
+    options: &'a BenchOptions,
+    /// How to measure; may be changed between measurements.
+    pub(crate) plan: Plan,
+    /// What was measured so far.
+    pub(crate) results: Results,
+    stop: Arc<AtomicBool>,
+    before: Load,
+    folders: Folders,
+}
+
+impl<'a> Session<'a> {
+    /// Reads the options and the machine, and catches signals: the first keeps what was measured, the
+    /// second ends the program at once. `files` are where the data lies.
+    pub(crate) fn begin(
+        bench: &str,
+        options: &'a BenchOptions,
+        otherwise: Amount,
+        files: &[PathBuf],
+    ) -> Result<Session<'a>, Failure> {
+        let plan = options.plan(otherwise)?;
+        let folders = Folders::default();
+        let before = Load::now(&folders.proc);
+        let host = Host::read(&folders, &kernel::policy()?, files);
+        let results = Results::new(bench, &plan, host);
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first finds it unset, and sets it.
+            flag::register_conditional_default(signal, stop.clone())
+                .and_then(|_| flag::register(signal, stop.clone()))
+                .map_err(|error| Failure::Usage(format!("signal handler: {error}")))?;
+        }
+        Ok(Session { options, plan, results, stop, before, folders })
+    }
+
+    /// Adds a row for what cannot be measured here.
+    pub(crate) fn skip(&mut self, about: &About, why: impl Into<String>) {
+        self.results.series.push(Series::skipped(about, why));
+    }
+
+    /// Adds a sentence that readers of the results need.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.results.notes.push(note.into());
+    }
+
+    /// Whether the user wants no more.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Where `true` appears when the user wants no more, for work of one's own.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
+    }
+
+    /// Measures these in turns, by the plan, and adds their series to the results.
+    pub(crate) fn measure(&mut self, mut subjects: Vec<Box<dyn Subject + '_>>) {
+        let plan = self.plan.clone();
+        let mut watcher = Watcher {
+            drawn: stderr().is_terminal(),
+            last: Instant::now(),
+            saved: Instant::now(),
+            earlier: self.results.series.len(),
+            export: self.options.report.export_json().map(PathBuf::from),
+            stop: self.stop.clone(),
+            results: &mut self.results,
+        };
+        let series = measure::measure(&mut subjects, &plan, &mut watcher);
+        if watcher.drawn {
+            let _ = stderr().write_all(ERASE.as_bytes());
+        }
+        let earlier = watcher.earlier;
+        self.results.series.truncate(earlier);
+        self.results.series.extend(series);
+    }
+
+    /// The report that every bench has.
+    pub(crate) fn report(&mut self, title: &str, quantity: Quantity) -> Report {
+        self.complete();
+        summary::report(title, &self.results, quantity)
+    }
+
+    /// Says what is to be said of the machine when all is measured. A bench that makes its own report
+    /// calls it before it does.
+    pub(crate) fn complete(&mut self) {
+        let after = Load::now(&self.folders.proc);
+        self.results.complete = !self.stopped();
+        let processors = self.results.host.processors;
+        self.results.doubts = measure::judge_noise(&self.results.series, &self.before, &after, processors);
+    }
+
+    /// Prints the report, writes the files, and gives the exit code.
+    pub(crate) fn finish(self, report: &Report, output: &mut Output) -> Result<Exit, Failure> {
+        self.options.report.show(report, output)?;
+        Ok(self.exit())
+    }
+
+    /// Prints these lines instead of the report's, unless JSON is wanted; else as [`Session::finish`].
+    pub(crate) fn finish_with(
+        self,
+        lines: &str,
+        report: &Report,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        if self.options.report.json() {
+            return self.finish(report, output);
+        }
+        output.text(lines)?;
+        self.options.report.export(report)?;
+        Ok(self.exit())
+    }
+
+    fn exit(&self) -> Exit {
+        if self.stopped() {
+            Exit::Interrupted
+        } else if self.results.series.iter().any(|series| series.wrong) {
+            Exit::Mismatch
+        } else {
+            Exit::Clean
+        }
+    }
+}
+
+/// Draws the line of progress and saves what there is.
+struct Watcher<'a> {
+    drawn: bool,
+    last: Instant,
+    saved: Instant,
+    earlier: usize,
+    export: Option<PathBuf>,
+    stop: Arc<AtomicBool>,
+    results: &'a mut Results,
+}
+
+impl Watch for Watcher<'_> {
+    fn progress(&mut self, progress: &Progress<'_>) {
+        if !self.drawn || progress.round > 0 && self.last.elapsed() < Duration::from_millis(100) {
+            return;
+        }
+        self.last = Instant::now();
+        let left = match progress.left {
+            Some(left) => format!("{} left", clock(left.as_secs())),
+            None => "warming up".to_string(),
+        };
+        let percent = (progress.part * 100.0) as u32;
+        let line = format!("{percent:>3}%  {left}  {}", names::plain(progress.name));
+        let line: String = line.chars().take(width().saturating_sub(1)).collect();
+        let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn round(&mut self, series: &[Series]) {
+        let Some(path) = &self.export else { return };
+        if self.saved.elapsed() < SAVED_EVERY {
+            return;
+        }
+        self.results.series.truncate(self.earlier);
+        self.results.series.extend_from_slice(series);
+        if let Err(error) = self.results.write(path) {
+            // Said once; all is printed at the end, and writing is tried again then.
+            render::say(PROGRAM, &failure(error).message());
+            self.export = None;
+        }
+        self.saved = Instant::now();
+    }
+}
+
+/// An error of a file of results, for the user.
+pub(super) fn failure(error: record::Error) -> Failure {
+    match error {
+        record::Error::Io { path, operation, source } => {
+            Failure::File { name: path, operation, error: source }
+        }
+        record::Error::Form { path, what } => {
+            Failure::File { name: path, operation: "read", error: std::io::Error::other(what) }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Two files of results side by side.
+//!
+//! What was measured in two sessions has no pairs: another load, another place in memory, another day.
+//! So these are compared as independent samples, and controls, which have no reason to change, say
+//! whether the machine did.
+
+use crate::export::{Cell, Report, Table};
+use crate::record::{Results, Series};
+use crate::stats::{Interval, SMALLEST_EFFECT, mann_whitney, median, ratio};
+
+/// The probability of any wrong verdict among all rows, if nothing had changed.
+const ERROR: f64 = 0.05;
+
+/// What changed in one series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Times of the second, divided by those of the first.
+    pub ratio: Interval,
+    /// The probability of such a difference by chance, multiplied by the number of rows (Bonferroni).
+    pub p: f64,
+    /// Whether more than chance is seen.
+    pub resolved: bool,
+}
+
+/// Compares one series with its namesake; `None` where one has no times.
+pub fn change(first: &Series, second: &Series, rows: usize) -> Option<Change> {
+    if first.wall.is_empty() || second.wall.is_empty() {
+        return None;
+    }
+    let ratio = ratio(&second.wall, &first.wall);
+    let p = (mann_whitney(&first.wall, &second.wall) * rows as f64).min(1.0);
+    let large = (ratio.median - 1.0).abs() >= SMALLEST_EFFECT;
+    let resolved = p <= ERROR && large && (ratio.low > 1.0 || ratio.high < 1.0);
+    Some(Change { ratio, p, resolved })
+}
+
+/// The report of two files.
+pub fn report(first: &Results, second: &Results) -> Report {
+    let mut report = Report::new(format!("{} beside {}", second.bench, first.bench));
+    if first.bench != second.bench {
+        report.lines.push(format!("two experiments: {} and {}", first.bench, second.bench));
+    }
+    for difference in first.host.differences(&second.host) {
+        report.lines.push(format!("the machines differ: {difference}"));
+    }
+    for (which, results) in [("first", first), ("second", second)] {
+        report.lines.extend(results.doubts.iter().map(|doubt| format!("the {which} is noisy: {doubt}")));
+    }
+    let pairs: Vec<(&Series, &Series)> =
+        first.series.iter().filter_map(|one| Some((one, namesake(one, second)?))).collect();
+    let mut table = Table::new(
+        "The second beside the first",
+        &[
+            ("group", ""),
+            ("what", ""),
+            ("first", "ms"),
+            ("second", "ms"),
+            ("ratio", ""),
+            ("from", ""),
+            ("to", ""),
+            ("verdict", ""),
+        ],
+    );
+    for (one, other) in &pairs {
+        let change = change(one, other, pairs.len());
+        if let Some(change) = change.as_ref().filter(|change| one.control && change.resolved) {
+            report.lines.push(format!(
+                "the control {} ({}) changed by {:+.1}%: so did the machine, and no verdict here is about programs alone",
+                one.name,
+                one.group,
+                (change.ratio.median - 1.0) * 100.0
+            ));
+        }
+        let ms = |series: &Series| match series.wall.is_empty() {
+            true => Cell::Missing,
+            false => Cell::Number(median(&series.wall) * 1e3, 4),
+        };
+        let ratios = match &change {
+            Some(found) => {
+                [found.ratio.median, found.ratio.low, found.ratio.high].map(|value| Cell::Number(value, 3))
+            }
+            None => [Cell::Missing, Cell::Missing, Cell::Missing],
+        };
+        let mut cells = vec![Cell::text(&one.group), Cell::text(&one.name), ms(one), ms(other)];
+        cells.extend(ratios);
+        cells.push(Cell::text(verdict(one, other, change.as_ref())));
+        table.row(cells);
+    }
+    report.tables.push(table);
+    for (which, here, there) in [("first", first, second), ("second", second, first)] {
+        for series in here.series.iter().filter(|one| namesake(one, there).is_none()) {
+            report.lines.push(format!("only in the {which}: {} ({})", series.name, series.group));
+        }
+    }
+    report
+}
+
+fn verdict(first: &Series, second: &Series, change: Option<&Change>) -> String {
+    let Some(change) = change else {
+        let why = first.skipped.as_deref().or(second.skipped.as_deref());
+        return format!("SKIPPED: {}", why.unwrap_or("not measured"));
+    };
+    if first.bytes != second.bytes {
+        return "not comparable: other data".to_string();
+    }
+    if first.cache != second.cache {
+        return format!("not comparable: cache {}, then {}", first.cache.name(), second.cache.name());
+    }
+    let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
+    let (a, b) = (percent(change.ratio.low), percent(change.ratio.high));
+    match (change.resolved, change.ratio.median < 1.0) {
+        (false, _) => "not resolved".to_string(),
+        (true, true) => format!("{b:.1}% to {a:.1}% less time"),
+        (true, false) => format!("{a:.1}% to {b:.1}% more time"),
+    }
+}
+
+fn namesake<'a>(one: &Series, results: &'a Results) -> Option<&'a Series> {
+    results.series.iter().find(|other| (&other.group, &other.name) == (&one.group, &one.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::measure::{About, Cache, Measured, Plan};
+    use std::time::Duration;
+
+    fn results(costs: &[(&str, u64)], seed: u64) -> Results {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for &(name, cost) in costs {
+            let mut about = About::new("g", name);
+            about.control = name == "null";
+            let mut series = Series::new(&about);
+            for round in 0..20u64 {
+                let wall = Duration::from_micros(cost + (round * 7919 + seed * 31) % 41);
+                series.add(round as u32, &Measured { wall, ..Measured::default() }, Cache::Warm);
+            }
+            results.series.push(series);
+        }
+        results
+    }
+
+    #[test]
+    fn changes_are_told_and_equals_are_not() {
+        let before =
+            results(&[("same", 1000), ("better", 1000), ("worse", 1000), ("gone", 5), ("null", 900)], 1);
+        let mut after =
+            results(&[("same", 1000), ("better", 800), ("worse", 1200), ("new", 5), ("null", 900)], 2);
+        after.host.processor = "another".to_string();
+        let report = report(&before, &after);
+        let verdicts: Vec<String> = report.tables[0].rows.iter().map(|row| format!("{:?}", row[7])).collect();
+        assert!(verdicts[0].contains("not resolved"), "{verdicts:?}");
+        assert!(verdicts[1].contains("less time") && verdicts[2].contains("more time"), "{verdicts:?}");
+        let lines = report.lines.join("\n");
+        assert!(lines.contains("the machines differ: processor: ; another"), "{lines}");
+        assert!(
+            lines.contains("only in the first: gone") && lines.contains("only in the second: new"),
+            "{lines}"
+        );
+        assert!(!lines.contains("control"), "{lines}");
+    }
+
+    #[test]
+    fn a_control_that_changed_warns() {
+        let report = report(&results(&[("null", 1000)], 1), &results(&[("null", 1200)], 1));
+        assert!(report.lines[0].contains("the control null (g) changed by +"), "{:?}", report.lines);
+    }
+
+    #[test]
+    fn other_data_or_caches_are_no_comparison() {
+        let before = results(&[("a", 1000)], 1);
+        let mut after = before.clone();
+        after.series[0].cache = Cache::Cold;
+        let shown = report(&before, &after).to_text();
+        assert!(shown.contains("not comparable: cache warm, then cold"), "{shown}");
+        after.series[0].bytes = 7;
+        assert!(report(&before, &after).to_text().contains("not comparable: other data"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Charts of a report: bars with intervals, and lines.
+
+use crate::stats::Interval;
+
+/// A picture of some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// In what, as `GB/s`.
+    pub unit: String,
+    /// Whether equal steps are equal factors.
+    pub logarithmic: bool,
+    /// Values that others are to be seen beside: the machine's limits.
+    pub markers: Vec<Marker>,
+    /// Bars or lines.
+    pub shape: Shape,
+}
+
+/// How it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A bar for each row, from the top.
+    Bars(Vec<Bar>),
+    /// Lines over a common axis.
+    Lines {
+        /// What the axis is, as `threads`.
+        axis: String,
+        /// Whether its equal steps are equal factors.
+        logarithmic: bool,
+        /// The lines.
+        lines: Vec<Line>,
+    },
+}
+
+/// A bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it stands for.
+    pub name: String,
+    /// Its length, and the range in which it is known.
+    pub value: Interval,
+    /// Whether it is a control, which is drawn paler.
+    pub control: bool,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What it stands for.
+    pub name: String,
+    /// Its points, from left to right: the place on the axis, and the value.
+    pub points: Vec<(f64, Interval)>,
+}
+
+/// A limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marker {
+    /// What it is, as `read`.
+    pub name: String,
+    /// Where it is.
+    pub value: f64,
+}
+
+impl Chart {
+    /// A chart of bars.
+    pub fn bars(title: impl Into<String>, unit: impl Into<String>, bars: Vec<Bar>) -> Chart {
+        Chart {
+            title: title.into(),
+            unit: unit.into(),
+            logarithmic: false,
+            markers: Vec::new(),
+            shape: Shape::Bars(bars),
+        }
+    }
+
+    /// A chart of lines over an axis.
+    pub fn lines(
+        title: impl Into<String>,
+        unit: impl Into<String>,
+        axis: impl Into<String>,
+        lines: Vec<Line>,
+    ) -> Chart {
+        let shape = Shape::Lines { axis: axis.into(), logarithmic: false, lines };
+        Chart { title: title.into(), unit: unit.into(), logarithmic: false, markers: Vec::new(), shape }
+    }
+
+    /// With steps that are factors.
+    pub fn logarithmic(mut self) -> Chart {
+        self.logarithmic = true;
+        self
+    }
+
+    /// With an axis whose steps are factors.
+    pub fn logarithmic_axis(mut self) -> Chart {
+        if let Shape::Lines { logarithmic, .. } = &mut self.shape {
+            *logarithmic = true;
+        }
+        self
+    }
+
+    /// With a limit marked.
+    pub fn marker(mut self, name: impl Into<String>, value: f64) -> Chart {
+        self.markers.push(Marker { name: name.into(), value });
+        self
+    }
+}

@@ -1,0 +1,133 @@
+//! The page cache: what of the subjects' files is in it, and how to empty it.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Advice;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use crate::system;
+
+/// In which state the cache was when a series was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// No files are read.
+    None,
+    /// All that is read was in the cache before the runs.
+    Warm,
+    /// Some of it was not: the file is larger than the memory has room for.
+    Partial,
+    /// Nothing of it was in the cache at the beginning of each run.
+    Cold,
+    /// The kernel does not say.
+    Unknown,
+}
+
+impl Cache {
+    /// The word in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cache::None => "none",
+            Cache::Warm => "warm",
+            Cache::Partial => "partial",
+            Cache::Cold => "cold",
+            Cache::Unknown => "unknown",
+        }
+    }
+}
+
+/// How much of the files is in the cache. Devices and pipes are not asked.
+pub fn state(files: &[PathBuf]) -> Cache {
+    let (mut total, mut found) = (0, 0);
+    for path in files {
+        match resident(path) {
+            Ok((length, bytes)) => {
+                total += length;
+                found += bytes.min(length);
+            }
+            Err(_) => return Cache::Unknown,
+        }
+    }
+    match found {
+        _ if total == 0 => Cache::None,
+        0 => Cache::Cold,
+        _ if found == total => Cache::Warm,
+        _ => Cache::Partial,
+    }
+}
+
+/// A file's length and how much of it is in the cache.
+fn resident(path: &Path) -> Result<(u64, u64), Error> {
+    let failed = |error| Error::io(path, "ask for its pages", error);
+    let file = File::open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    match about.is_file() {
+        true => Ok((about.len(), system::resident(file.as_fd(), about.len()).map_err(failed)?)),
+        false => Err(failed(std::io::ErrorKind::Unsupported.into())),
+    }
+}
+
+/// Puts the files out of the cache and makes sure that they are gone. No rights are needed for files
+/// that nobody else holds; root can drop everything.
+pub fn drop_files(files: &[PathBuf]) -> Result<(), Error> {
+    for path in files {
+        let failed = |operation| move |error| Error::io(path, operation, error);
+        let file = File::open(path).map_err(failed("open"))?;
+        file.sync_all().map_err(failed("synchronize"))?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|error| failed("drop from the cache")(error.into()))?;
+    }
+    let left = |files: &[PathBuf]| -> Result<Option<(PathBuf, u64)>, Error> {
+        for path in files {
+            let (_, bytes) = resident(path)?;
+            if bytes > 0 {
+                return Ok(Some((path.clone(), bytes)));
+            }
+        }
+        Ok(None)
+    };
+    if left(files)?.is_none() {
+        return Ok(());
+    }
+    rustix::fs::sync();
+    let all = std::fs::write("/proc/sys/vm/drop_caches", "1\n");
+    match left(files)? {
+        None => Ok(()),
+        Some((path, bytes)) => {
+            let why = match all {
+                Ok(()) => "its file system keeps them in memory",
+                Err(_) => "and dropping all caches needs root",
+            };
+            Err(Error::Unavailable(format!(
+                "{}: {bytes} bytes cannot be dropped from the cache: {why}",
+                path.display()
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_dropped_is_gone() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let files = [folder.path().join("a"), folder.path().join("b")];
+        assert_eq!(state(&[]), Cache::None);
+        for file in &files {
+            std::fs::write(file, vec![1; 1 << 20]).unwrap();
+        }
+        assert_eq!(state(&files), Cache::Warm);
+        match drop_files(&files) {
+            Ok(()) => assert_eq!(state(&files), Cache::Cold),
+            // Sources on a file system in memory.
+            Err(error) => assert!(error.to_string().contains("cannot be dropped"), "{error}"),
+        }
+        assert_eq!(state(&["/dev/null".into()]), Cache::Unknown);
+        assert!(drop_files(&["/nowhere".into()]).is_err());
+    }
+}

@@ -1,0 +1,382 @@
+//! The measuring core: subjects in turns, in random order, with warm-up, in a known state of the cache.
+//!
+//! Whatever else the machine does meets all subjects alike, because each round runs each of them once;
+//! so their times can be compared round by round. docs/lab.md describes the method.
+
+mod cache;
+mod counter;
+mod error;
+mod noise;
+mod process;
+mod subject;
+
+use std::time::{Duration, Instant};
+
+pub use cache::{Cache, drop_files, state as cache_state};
+pub use counter::Cycles;
+pub use error::Error;
+pub use noise::{Load, judge as judge_noise};
+pub use process::{Parse, Process, Stdin, find_program, version};
+pub use subject::{About, InProcess, Measured, Subject, Work};
+
+use crate::record::Series;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many rounds.
+    Rounds(u32),
+    /// As many rounds as this time has room for, warm-up included; at least one, at most
+    /// [`MOST_ROUNDS`].
+    Time(Duration),
+}
+
+/// More rounds than these say nothing new.
+pub const MOST_ROUNDS: u32 = 200;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How much.
+    pub amount: Amount,
+    /// Runs of each subject before those that count. The first is also that in which digests are
+    /// compared and the repetitions of short work are chosen, so there is always one.
+    pub warmup: u32,
+    /// Where the order of the subjects in each round comes from.
+    pub seed: u64,
+    /// Whether the files are dropped from the cache before each run.
+    pub cold: bool,
+    /// How long a run of repeated work shall last.
+    pub least: Duration,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { amount: Amount::Rounds(15), warmup: 1, seed: 1, cold: false, least: Duration::from_millis(10) }
+    }
+}
+
+/// How far the measurement is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Whose turn it is.
+    pub name: &'a str,
+    /// The round, from 1; 0 is the warm-up.
+    pub round: u32,
+    /// The part that is done, 0 to 1.
+    pub part: f64,
+    /// How long the rest will take, as far as that is known.
+    pub left: Option<Duration>,
+}
+
+/// Who watches a measurement. The library neither prints nor catches signals.
+pub trait Watch {
+    /// Is told before each run.
+    fn progress(&mut self, _: &Progress<'_>) {}
+
+    /// Whether the user wants no more. What was measured so far is kept.
+    fn stopped(&self) -> bool {
+        false
+    }
+
+    /// Is told after each round what was measured so far, to save it.
+    fn round(&mut self, _: &[Series]) {}
+}
+
+/// Nobody watches.
+impl Watch for () {}
+
+/// Measures the subjects. A subject that fails, that is too old to know a digest or that computes a wrong
+/// one becomes a series without times that says why; the others go on.
+pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut dyn Watch) -> Vec<Series> {
+    let mut run = Run { plan, started: Instant::now(), random: Random(plan.seed) };
+    let mut series: Vec<Series> = subjects.iter().map(|subject| Series::new(subject.about())).collect();
+    let warm = run.warm_up(subjects, &mut series, watch);
+    let mut round = 0;
+    while !watch.stopped() && run.more(round, warm) {
+        round += 1;
+        for index in run.random.order(subjects.len()) {
+            if watch.stopped() {
+                break;
+            }
+            if series[index].skipped.is_some() {
+                continue;
+            }
+            watch.progress(&run.progress(round, series[index].name.as_str(), warm));
+            run.once(&mut *subjects[index], &mut series[index], Some(round), watch);
+        }
+        watch.round(&series);
+    }
+    for series in series.iter_mut().filter(|series| series.wall.is_empty() && series.skipped.is_none()) {
+        series.skipped = Some("stopped before it was measured".to_string());
+    }
+    series
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    started: Instant,
+    random: Random,
+}
+
+impl Run<'_> {
+    /// Runs each subject without counting, compares digests, and chooses how often short work is
+    /// repeated. Returns how long a round takes.
+    fn warm_up(
+        &mut self,
+        subjects: &mut [Box<dyn Subject + '_>],
+        series: &mut [Series],
+        watch: &mut dyn Watch,
+    ) -> Duration {
+        let mut last = Duration::ZERO;
+        for turn in 0..self.plan.warmup.max(1) {
+            last = Duration::ZERO;
+            for index in self.random.order(subjects.len()) {
+                if watch.stopped() {
+                    return last;
+                }
+                if series[index].skipped.is_some() {
+                    continue;
+                }
+                watch.progress(&Progress { name: &series[index].name, round: 0, part: 0.0, left: None });
+                let started = Instant::now();
+                self.once(&mut *subjects[index], &mut series[index], None, watch);
+                last += started.elapsed();
+                if turn == 0 && subjects[index].repeats() && series[index].skipped.is_none() {
+                    self.calibrate(&mut *subjects[index], &mut series[index]);
+                    last += self.plan.least;
+                }
+            }
+        }
+        last
+    }
+
+    /// Doubles the repetitions until they can be timed, then sets them to what the plan wants.
+    fn calibrate(&self, subject: &mut dyn Subject, series: &mut Series) {
+        let mut repetitions = 1u32;
+        loop {
+            let Ok(measured) = subject.prepare().and_then(|()| subject.run(repetitions)) else { return };
+            if measured.wall >= self.plan.least / 8 || repetitions >= 1 << 24 {
+                let each = measured.wall.as_secs_f64() / f64::from(repetitions);
+                let wanted = self.plan.least.as_secs_f64() / each.max(1e-10);
+                series.repetitions = wanted.clamp(1.0, f64::from(1 << 24)).round() as u32;
+                return;
+            }
+            repetitions *= 2;
+        }
+    }
+
+    /// One run; counted if it has a round.
+    fn once(&self, subject: &mut dyn Subject, series: &mut Series, round: Option<u32>, watch: &dyn Watch) {
+        let prepared = subject.prepare().and_then(|()| match self.plan.cold {
+            true => drop_files(&subject.about().files),
+            false => Ok(()),
+        });
+        let cache = cache_state(&subject.about().files);
+        match prepared.and_then(|()| subject.run(series.repetitions)) {
+            // The user's signal also reaches the programs that run.
+            Err(_) if watch.stopped() => {}
+            Err(error) => series.skip(error.to_string()),
+            Ok(measured) => {
+                let expected = subject.about().expected.as_ref();
+                if let Some(expected) =
+                    expected.filter(|&expected| measured.digest.as_ref() != Some(expected))
+                {
+                    let found = measured.digest.as_deref().unwrap_or("none");
+                    series.wrong = true;
+                    series.skip(format!("wrong digest: {found} instead of {expected}"));
+                } else if let Some(round) = round {
+                    series.add(round, &measured, cache);
+                }
+            }
+        }
+    }
+
+    fn more(&self, done: u32, warm: Duration) -> bool {
+        match self.plan.amount {
+            Amount::Rounds(rounds) => done < rounds,
+            Amount::Time(_) if done == 0 => true,
+            Amount::Time(time) => {
+                done < MOST_ROUNDS && self.started.elapsed() + self.pace(done, warm) <= time
+            }
+        }
+    }
+
+    /// How long a round takes.
+    fn pace(&self, done: u32, warm: Duration) -> Duration {
+        match done {
+            0 => warm,
+            _ => self.started.elapsed() / (done + 1),
+        }
+    }
+
+    fn progress<'n>(&self, round: u32, name: &'n str, warm: Duration) -> Progress<'n> {
+        let pace = self.pace(round - 1, warm);
+        let elapsed = self.started.elapsed();
+        let left = match self.plan.amount {
+            Amount::Rounds(rounds) => pace * (rounds + 1 - round),
+            Amount::Time(time) => time.saturating_sub(elapsed).min(pace * (MOST_ROUNDS + 1 - round)),
+        };
+        let total = (elapsed + left).as_secs_f64();
+        let part = if total > 0.0 { elapsed.as_secs_f64() / total } else { 0.0 };
+        Progress { name, round, part, left: Some(left) }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014), for orders that can be had again.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The numbers below `count` in random order.
+    fn order(&mut self, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        for last in (1..count).rev() {
+            order.swap(last, (self.next() % (last as u64 + 1)) as usize);
+        }
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    /// A subject of known cost on a clock of its own.
+    struct Synthetic<'a> {
+        about: About,
+        cost: f64,
+        log: &'a RefCell<Vec<String>>,
+        digest: Option<&'static str>,
+        repeats: bool,
+    }
+
+    impl Subject for Synthetic<'_> {
+        fn about(&self) -> &About {
+            &self.about
+        }
+
+        fn repeats(&self) -> bool {
+            self.repeats
+        }
+
+        fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
+            self.log.borrow_mut().push(self.about.name.clone());
+            match self.cost {
+                cost if cost < 0.0 => Err(Error::Unavailable("broken".to_string())),
+                cost => Ok(Measured {
+                    wall: Duration::from_secs_f64(cost * f64::from(repetitions)),
+                    digest: self.digest.map(str::to_string),
+                    ..Measured::default()
+                }),
+            }
+        }
+    }
+
+    fn subject<'a>(name: &str, cost: f64, log: &'a RefCell<Vec<String>>) -> Synthetic<'a> {
+        Synthetic { about: About::new("g", name), cost, log, digest: None, repeats: false }
+    }
+
+    #[test]
+    fn rounds_have_every_subject_once_in_an_order_that_the_seed_gives() {
+        let orders = [1, 1, 2].map(|seed| {
+            let log = RefCell::default();
+            let names = ["a", "b", "c", "d", "e"];
+            let mut subjects: Vec<Box<dyn Subject>> =
+                names.iter().map(|name| Box::new(subject(name, 1.0, &log)) as _).collect();
+            let plan = Plan { amount: Amount::Rounds(10), seed, ..Plan::default() };
+            let series = measure(&mut subjects, &plan, &mut ());
+            assert!(series.iter().all(|one| one.wall == [1.0; 10] && one.rounds.len() == 10));
+            drop(subjects);
+            let log = log.into_inner();
+            assert_eq!(log.len(), 55);
+            for round in log.chunks(5) {
+                let mut names: Vec<&str> = round.iter().map(String::as_str).collect();
+                names.sort_unstable();
+                assert_eq!(names, ["a", "b", "c", "d", "e"]);
+            }
+            assert!(log.chunks(5).any(|round| round != &log[..5]), "another order each round");
+            log
+        });
+        assert_eq!(orders[0], orders[1]);
+        assert_ne!(orders[0], orders[2]);
+    }
+
+    #[test]
+    fn what_is_wrong_or_broken_has_no_times() {
+        let log = RefCell::default();
+        let mut wrong = subject("wrong", 0.1, &log);
+        wrong.about.expected = Some("cafe".to_string());
+        wrong.digest = Some("beef");
+        let mut right = subject("right", 0.2, &log);
+        right.about.expected = Some("cafe".to_string());
+        right.digest = Some("cafe");
+        let mut silent = subject("silent", 0.2, &log);
+        silent.about.expected = Some("cafe".to_string());
+        let broken = subject("broken", -1.0, &log);
+        let mut subjects: Vec<Box<dyn Subject>> =
+            vec![Box::new(wrong), Box::new(right), Box::new(silent), Box::new(broken)];
+        let series = measure(&mut subjects, &Plan::default(), &mut ());
+        let found = series.iter().map(|one| (one.wall.len(), one.skipped.as_deref(), one.wrong));
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [
+                (0, Some("wrong digest: beef instead of cafe"), true),
+                (15, None, false),
+                (0, Some("wrong digest: none instead of cafe"), true),
+                (0, Some("broken"), false),
+            ]
+        );
+    }
+
+    #[test]
+    fn short_work_is_repeated_until_it_can_be_timed() {
+        let log = RefCell::default();
+        let mut short = subject("short", 1e-6, &log);
+        short.repeats = true;
+        let mut long = subject("long", 1.0, &log);
+        long.repeats = true;
+        let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(short), Box::new(long)];
+        let series = measure(&mut subjects, &Plan::default(), &mut ());
+        assert_eq!(series.iter().map(|one| one.repetitions).collect::<Vec<_>>(), [10_000, 1]);
+        assert!((series[0].wall[0] - 1e-6).abs() < 1e-12, "times are those of one repetition");
+    }
+
+    #[test]
+    fn a_stop_keeps_what_was_measured() {
+        struct Impatient(Cell<u32>);
+        impl Watch for Impatient {
+            fn progress(&mut self, progress: &Progress<'_>) {
+                self.0.set(self.0.get() + 1);
+                assert!((0.0..=1.0).contains(&progress.part));
+            }
+            fn stopped(&self) -> bool {
+                self.0.get() >= 2 + 7
+            }
+        }
+        let log = RefCell::default();
+        let mut subjects: Vec<Box<dyn Subject>> =
+            vec![Box::new(subject("a", 1.0, &log)), Box::new(subject("b", 1.0, &log))];
+        let series = measure(&mut subjects, &Plan::default(), &mut Impatient(Cell::new(0)));
+        let counts: Vec<usize> = series.iter().map(|one| one.wall.len()).collect();
+        assert_eq!(counts.iter().sum::<usize>(), 7, "after two of warm-up: {counts:?}");
+    }
+
+    #[test]
+    fn a_time_without_room_for_a_round_gives_one() {
+        let log = RefCell::default();
+        let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(subject("a", 1.0, &log))];
+        let plan = Plan { amount: Amount::Time(Duration::ZERO), ..Plan::default() };
+        assert_eq!(measure(&mut subjects, &plan, &mut ())[0].wall, [1.0]);
+        let plan = Plan { amount: Amount::Time(Duration::from_secs(3600)), ..Plan::default() };
+        assert_eq!(measure(&mut subjects, &plan, &mut ())[0].wall.len(), MOST_ROUNDS as usize);
+    }
+}

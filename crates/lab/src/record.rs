@@ -1,0 +1,365 @@
+//! What was measured, as it is kept: one JSON file of a documented form, docs/lab.md.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::measure::{About, Amount, Cache, Measured, Plan};
+use crate::stats::{Interval, Ranking, interval, median, outliers, rank};
+
+/// The name of the form.
+pub const SCHEMA: &str = "verisum-bench";
+
+/// Its version: another number is another form.
+pub const VERSION: u32 = 1;
+
+/// All times of one subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What it is called.
+    pub name: String,
+    /// Those of one group are compared with each other.
+    pub group: String,
+    /// Whether it shows what the rest of a time is, and is not ranked.
+    pub control: bool,
+    /// The bytes of one repetition; zero where that has no meaning.
+    pub bytes: u64,
+    /// What else is known of it.
+    pub labels: BTreeMap<String, String>,
+    /// Why there are no times; none if there are.
+    pub skipped: Option<String>,
+    /// Whether that is because its digest is wrong.
+    pub wrong: bool,
+    /// The digest that it computed, in its own letters.
+    pub digest: Option<String>,
+    /// The state of the cache before the runs; `partial` if it was not always the same.
+    pub cache: Cache,
+    /// How often each run repeated the work. All times below are of one repetition.
+    pub repetitions: u32,
+    /// The round of each time: times of one round can be compared in pairs.
+    pub rounds: Vec<u32>,
+    /// Seconds from beginning to end.
+    pub wall: Vec<f64>,
+    /// Seconds of processor time in the program.
+    pub user: Vec<f64>,
+    /// Seconds of processor time in the kernel.
+    pub system: Vec<f64>,
+    /// The most memory of any run in bytes; none where it is not known.
+    pub memory: Option<u64>,
+    /// Cycles of the processor; empty where there is no counter.
+    pub cycles: Vec<f64>,
+}
+
+impl Series {
+    /// A series without times.
+    pub fn new(about: &About) -> Series {
+        Series {
+            name: about.name.clone(),
+            group: about.group.clone(),
+            control: about.control,
+            bytes: about.bytes,
+            labels: about.labels.clone(),
+            skipped: None,
+            wrong: false,
+            digest: None,
+            cache: Cache::None,
+            repetitions: 1,
+            rounds: Vec::new(),
+            wall: Vec::new(),
+            user: Vec::new(),
+            system: Vec::new(),
+            memory: None,
+            cycles: Vec::new(),
+        }
+    }
+
+    /// A row for something that cannot be measured here, with the reason.
+    pub fn skipped(about: &About, why: impl Into<String>) -> Series {
+        let mut series = Series::new(about);
+        series.skip(why);
+        series
+    }
+
+    /// Gives it up: times that were measured before do not count either.
+    pub fn skip(&mut self, why: impl Into<String>) {
+        self.skipped = Some(why.into());
+        for times in [&mut self.wall, &mut self.user, &mut self.system, &mut self.cycles] {
+            times.clear();
+        }
+        self.rounds.clear();
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, round: u32, measured: &Measured, cache: Cache) {
+        let each = |value: f64| value / f64::from(self.repetitions);
+        self.cache = if self.wall.is_empty() || self.cache == cache { cache } else { Cache::Partial };
+        self.wall.push(each(measured.wall.as_secs_f64()));
+        self.user.push(each(measured.user.as_secs_f64()));
+        self.system.push(each(measured.system.as_secs_f64()));
+        self.cycles.extend(measured.cycles.map(|cycles| each(cycles as f64)));
+        self.rounds.push(round);
+        self.memory = self.memory.max(measured.memory);
+        self.digest.clone_from(&measured.digest);
+    }
+
+    /// Seconds: the median with its interval. `None` without times.
+    pub fn time(&self) -> Option<Interval> {
+        (!self.wall.is_empty()).then(|| interval(&self.wall))
+    }
+
+    /// Bytes a second: the median with its interval. `None` without times or bytes.
+    pub fn rate(&self) -> Option<Interval> {
+        let time = self.time().filter(|time| self.bytes > 0 && time.low > 0.0)?;
+        let bytes = self.bytes as f64;
+        Some(Interval { low: bytes / time.high, median: bytes / time.median, high: bytes / time.low })
+    }
+
+    /// Cycles a byte; `None` where there is no counter.
+    pub fn cycles_a_byte(&self) -> Option<f64> {
+        (!self.cycles.is_empty() && self.bytes > 0).then(|| median(&self.cycles) / self.bytes as f64)
+    }
+
+    /// How many times lie apart from the others.
+    pub fn outliers(&self) -> usize {
+        outliers(&self.wall)
+    }
+}
+
+/// How it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Method {
+    /// Rounds, if their number was given.
+    pub rounds: Option<u32>,
+    /// Seconds, if a time was given.
+    pub seconds: Option<f64>,
+    /// Runs before those that count.
+    pub warmup: u32,
+    /// Where the order in each round came from.
+    pub seed: u64,
+    /// Whether the cache was emptied before each run.
+    pub cold: bool,
+}
+
+impl From<&Plan> for Method {
+    fn from(plan: &Plan) -> Method {
+        let (rounds, seconds) = match plan.amount {
+            Amount::Rounds(rounds) => (Some(rounds), None),
+            Amount::Time(time) => (None, Some(time.as_secs_f64())),
+        };
+        Method { rounds, seconds, warmup: plan.warmup.max(1), seed: plan.seed, cold: plan.cold }
+    }
+}
+
+/// All that one measurement has to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Of which experiment, as `digests`.
+    pub bench: String,
+    /// When it began, in seconds since 1970; with the host it tells measurements apart.
+    pub started: u64,
+    /// Whether all was measured that should be.
+    pub complete: bool,
+    /// How.
+    pub method: Method,
+    /// Where.
+    pub host: Host,
+    /// Reasons to doubt the times.
+    pub doubts: Vec<String>,
+    /// What else is to be said.
+    pub notes: Vec<String>,
+    /// The times.
+    pub series: Vec<Series>,
+}
+
+impl Results {
+    /// Of nothing yet.
+    pub fn new(bench: &str, plan: &Plan, host: Host) -> Results {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Results {
+            schema: SCHEMA.to_string(),
+            version: VERSION,
+            bench: bench.to_string(),
+            started: now.map_or(0, |time| time.as_secs()),
+            complete: false,
+            method: plan.into(),
+            host,
+            doubts: Vec::new(),
+            notes: Vec::new(),
+            series: Vec::new(),
+        }
+    }
+
+    /// The groups, in the order of their first series.
+    pub fn groups(&self) -> Vec<&str> {
+        let mut groups: Vec<&str> = Vec::new();
+        for series in &self.series {
+            if !groups.contains(&series.group.as_str()) {
+                groups.push(&series.group);
+            }
+        }
+        groups
+    }
+
+    /// The series of a group: those with times, fastest first, then those without.
+    pub fn of_group(&self, group: &str) -> Vec<&Series> {
+        let mut series: Vec<&Series> = self.series.iter().filter(|series| series.group == group).collect();
+        let key = |series: &Series| series.time().map_or(f64::INFINITY, |time| time.median);
+        series.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        series
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Results, Error> {
+        let failed = |source| Error::Io { path: path.to_path_buf(), operation: "read", source };
+        let bytes = std::fs::read(path).map_err(failed)?;
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Form {
+            schema: String,
+            version: u32,
+        }
+        let wrong = |what: String| Error::Form { path: path.to_path_buf(), what };
+        let form: Form = serde_json::from_slice(&bytes)
+            .map_err(|error| wrong(format!("not a result of verisum bench: {error}")))?;
+        if form.schema != SCHEMA {
+            return Err(wrong(format!("not a result of verisum bench: the schema is {:?}", form.schema)));
+        }
+        if form.version != VERSION {
+            return Err(wrong(format!(
+                "version {} of the schema; this program knows version {VERSION} only",
+                form.version
+            )));
+        }
+        let results: Results = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        for series in &results.series {
+            let count = series.wall.len();
+            let lists = [series.rounds.len(), series.user.len(), series.system.len()];
+            if lists != [count; 3] || !series.rounds.is_sorted() {
+                return Err(wrong(format!("{:?}: not as many rounds as times", series.name)));
+            }
+        }
+        Ok(results)
+    }
+
+    /// Writes a file, which takes the place of an older one at once or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Io { path: path.to_path_buf(), operation: "write", source };
+        let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
+        bytes.push(b'\n');
+        replace(path, &bytes).map_err(failed)
+    }
+}
+
+/// Compares series of one measurement in pairs; places are those in `series`.
+pub fn ranking(series: &[&Series]) -> Ranking {
+    let samples: Vec<(&[u32], &[f64])> =
+        series.iter().map(|one| (one.rounds.as_slice(), one.wall.as_slice())).collect();
+    rank(&samples)
+}
+
+/// Why a file of results cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read or written.
+    #[error("{}: {operation}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was done.
+        operation: &'static str,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// It has another form.
+    #[error("{}: read: {what}", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// Writes beside a regular file and renames; what is not a regular file, such as a pipe, is written to.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return std::fs::write(path, bytes);
+    }
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut name = target.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = target.with_file_name(name);
+    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, &target));
+    if written.is_err() {
+        // What is half written is of no use.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn results() -> Results {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for (name, ms) in [("b", 2), ("a", 1)] {
+            let mut series = Series::new(&About::new("g", name).bytes(1000));
+            series.repetitions = 10;
+            for round in 1..=3 {
+                let wall = Duration::from_millis(ms * 10);
+                series.add(round, &Measured { wall, memory: Some(5), ..Measured::default() }, Cache::Warm);
+            }
+            results.series.push(series);
+        }
+        results.series.push(Series::skipped(&About::new("g", "c"), "is not installed"));
+        results
+    }
+
+    #[test]
+    fn files_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let results = results();
+        results.write(&path).unwrap();
+        results.write(&path).unwrap();
+        assert_eq!(Results::read(&path).unwrap(), results);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        let names: Vec<&str> = results.of_group("g").iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(results.groups(), ["g"]);
+        let rate = results.series[0].rate().unwrap();
+        assert!((rate.median - 500_000.0).abs() < 1.0, "{rate:?}");
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let mut wrong = results();
+        wrong.version = 2;
+        wrong.write(&path).unwrap();
+        let message = Results::read(&path).unwrap_err().to_string();
+        assert!(message.ends_with("version 2 of the schema; this program knows version 1 only"), "{message}");
+        for text in
+            ["", "{}", "[]", r#"{"schema":"x","version":1}"#, r#"{"schema":"verisum-bench","version":1}"#]
+        {
+            std::fs::write(&path, text).unwrap();
+            assert!(matches!(Results::read(&path), Err(Error::Form { .. })), "{text}");
+        }
+        let mut wrong = results();
+        wrong.series[0].rounds.pop();
+        wrong.write(&path).unwrap();
+        assert!(Results::read(&path).is_err());
+        assert!(results().write(Path::new("/dev/full")).is_err());
+    }
+}

@@ -1,0 +1,258 @@
+//! Which of several is faster: every pair, round by round, with the number of pairs taken into account.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Interval, Verdict, interval, signed_rank};
+
+/// Differences of medians smaller than this part are never called resolved: where data happen to lie in
+/// memory makes as much between two runs of the same program.
+pub const SMALLEST_EFFECT: f64 = 0.01;
+
+/// The probability of any wrong verdict among all pairs, if all were equal.
+const ERROR: f64 = 0.05;
+
+/// One beside another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// The place of the first among what was compared.
+    pub first: usize,
+    /// The place of the second, which is greater.
+    pub second: usize,
+    /// In how many rounds both were measured.
+    pub rounds: usize,
+    /// Times of the first, divided by those of the second.
+    pub ratio: Interval,
+    /// The probability of such a difference by chance, made greater for the number of pairs (Holm 1979).
+    pub p: f64,
+    /// What may be said.
+    pub verdict: Verdict,
+}
+
+impl Pair {
+    /// The pair the other way round.
+    pub fn reversed(&self) -> Pair {
+        let ratio = Interval {
+            low: 1.0 / self.ratio.high,
+            median: 1.0 / self.ratio.median,
+            high: 1.0 / self.ratio.low,
+        };
+        let verdict = match self.verdict {
+            Verdict::Faster => Verdict::Slower,
+            Verdict::Slower => Verdict::Faster,
+            Verdict::NotResolved => Verdict::NotResolved,
+        };
+        Pair { first: self.second, second: self.first, ratio, verdict, ..*self }
+    }
+
+    /// How much faster the first is, in words: `1.20 to 1.24 times as fast`, or `not resolved`.
+    pub fn words(&self) -> String {
+        let Interval { low, high, .. } = self.ratio;
+        match self.verdict {
+            Verdict::Faster => format!("{} times as fast", range(1.0 / high, 1.0 / low)),
+            Verdict::Slower => format!("{} times as slow", range(low, high)),
+            Verdict::NotResolved => Verdict::NotResolved.name().to_string(),
+        }
+    }
+}
+
+fn range(low: f64, high: f64) -> String {
+    let digits = if high < 10.0 { 2 } else { usize::from(high < 100.0) };
+    let (low, high) = (format!("{low:.digits$}"), format!("{high:.digits$}"));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// Every pair of what was compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking {
+    pairs: Vec<Pair>,
+}
+
+impl Ranking {
+    /// All pairs, the first before the second.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// One beside the other, in the order that is asked for; `None` for one beside itself.
+    pub fn pair(&self, first: usize, second: usize) -> Option<Pair> {
+        let (low, high) = (first.min(second), first.max(second));
+        let pair = self.pairs.iter().find(|pair| (pair.first, pair.second) == (low, high))?;
+        Some(if first == low { pair.clone() } else { pair.reversed() })
+    }
+}
+
+/// Compares samples that were taken in turns; each is its rounds, ascending, and its times.
+pub fn rank(samples: &[(&[u32], &[f64])]) -> Ranking {
+    let mut pairs = Vec::new();
+    for (first, a) in samples.iter().enumerate() {
+        for (second, b) in samples.iter().enumerate().skip(first + 1) {
+            let ratios = ratios(*a, *b);
+            if ratios.is_empty() {
+                continue;
+            }
+            let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+            let p = signed_rank(&logarithms);
+            let ratio = interval(&ratios);
+            pairs.push(Pair { first, second, rounds: ratios.len(), ratio, p, verdict: Verdict::NotResolved });
+        }
+    }
+    adjust(&mut pairs);
+    for pair in &mut pairs {
+        let large = (pair.ratio.median - 1.0).abs() >= SMALLEST_EFFECT;
+        pair.verdict = match pair.ratio {
+            _ if pair.p > ERROR || !large => Verdict::NotResolved,
+            Interval { high, .. } if high < 1.0 => Verdict::Faster,
+            Interval { low, .. } if low > 1.0 => Verdict::Slower,
+            _ => Verdict::NotResolved,
+        };
+    }
+    Ranking { pairs }
+}
+
+/// The fewest rounds in which any difference among so many subjects can be resolved.
+pub fn fewest_rounds(subjects: usize) -> usize {
+    let pairs = (subjects * subjects.saturating_sub(1) / 2).max(1);
+    // All rounds say the same with a probability of 2 in 2^n.
+    (1..).find(|&rounds| 2f64.powi(1 - rounds) * pairs as f64 <= ERROR).map_or(0, |rounds| rounds as usize)
+}
+
+/// The ratio of each round in which both were measured.
+fn ratios((a_rounds, a): (&[u32], &[f64]), (b_rounds, b): (&[u32], &[f64])) -> Vec<f64> {
+    let of = |round: &u32| b_rounds.binary_search(round).ok().map(|place| b[place]);
+    let both = a_rounds.iter().zip(a).filter_map(|(round, time)| Some((time, of(round)?)));
+    both.filter(|&(&a, b)| a > 0.0 && b > 0.0).map(|(a, b)| a / b).collect()
+}
+
+/// Holm's step-down adjustment.
+fn adjust(pairs: &mut [Pair]) {
+    let mut order: Vec<usize> = (0..pairs.len()).collect();
+    order.sort_by(|&a, &b| pairs[a].p.total_cmp(&pairs[b].p));
+    let mut greatest = 0f64;
+    for (place, &index) in order.iter().enumerate() {
+        greatest = greatest.max(pairs[index].p * (pairs.len() - place) as f64).min(1.0);
+        pairs[index].p = greatest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise as machines make it: a little at every run, now and then much, and a drift common to all.
+    struct Machine(u64);
+
+    impl Machine {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        fn time(&mut self, cost: f64, round: usize) -> f64 {
+            let drift = 1.0 + 0.2 * (round as f64 / 7.0).sin();
+            let normal = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+            let spike = if self.uniform() < 0.1 { 1.0 + self.uniform() } else { 1.0 };
+            cost * drift * (1.0 + 0.03 * normal) * spike
+        }
+
+        fn measure(&mut self, costs: &[f64], rounds: usize) -> Ranking {
+            let numbers: Vec<u32> = (0..rounds as u32).collect();
+            let mut times = vec![Vec::new(); costs.len()];
+            for round in 0..rounds {
+                for (times, &cost) in times.iter_mut().zip(costs) {
+                    times.push(self.time(cost, round));
+                }
+            }
+            let samples: Vec<(&[u32], &[f64])> =
+                times.iter().map(|times| (numbers.as_slice(), times.as_slice())).collect();
+            rank(&samples)
+        }
+    }
+
+    /// The promise of docs/lab.md, for two subjects and for many, few rounds and many.
+    #[test]
+    fn equals_are_not_resolved_in_95_of_100_trials() {
+        for (subjects, rounds) in [(2, 10), (2, 30), (5, 15), (12, 15)] {
+            let mut machine = Machine(subjects as u64 * 1000 + rounds as u64);
+            let silent = (0..100)
+                .filter(|_| {
+                    let ranking = machine.measure(&vec![1.0; subjects], rounds);
+                    ranking.pairs().iter().all(|pair| pair.verdict == Verdict::NotResolved)
+                })
+                .count();
+            assert!(silent >= 95, "{subjects} subjects, {rounds} rounds: {silent}");
+        }
+    }
+
+    #[test]
+    fn costs_are_ranked_rightly() {
+        let mut machine = Machine(7);
+        let costs = [1.0, 1.15, 1.4, 2.0];
+        let mut resolved = 0;
+        for _ in 0..100 {
+            let ranking = machine.measure(&costs, 20);
+            for pair in ranking.pairs() {
+                assert_ne!(pair.verdict, Verdict::Slower, "{pair:?}");
+                resolved += usize::from(pair.verdict == Verdict::Faster);
+                assert_eq!(ranking.pair(pair.second, pair.first), Some(pair.reversed()));
+            }
+        }
+        assert!(resolved > 560, "{resolved} of 600 pairs");
+    }
+
+    #[test]
+    fn pairs_are_those_of_common_rounds() {
+        let a: (&[u32], &[f64]) = (&[1, 2, 4], &[1.0, 2.0, 4.0]);
+        let b: (&[u32], &[f64]) = (&[2, 3, 4], &[1.0, 3.0, 1.0]);
+        assert_eq!(ratios(a, b), [2.0, 4.0]);
+        assert!(rank(&[a, (&[], &[])]).pairs().is_empty());
+    }
+
+    #[test]
+    fn few_rounds_resolve_nothing() {
+        assert_eq!((fewest_rounds(2), fewest_rounds(10), fewest_rounds(20)), (6, 11, 13));
+        for subjects in [2, 5] {
+            let costs: Vec<f64> = (0..subjects).map(|i| f64::from(1 << i)).collect();
+            let fewest = fewest_rounds(subjects);
+            let resolved = |rounds| {
+                let ranking = Machine(3).measure(&costs, rounds);
+                ranking.pairs().iter().filter(|pair| pair.verdict == Verdict::Faster).count()
+            };
+            assert_eq!(resolved(fewest - 1), 0);
+            assert!(resolved(fewest) > 0);
+        }
+    }
+
+    #[test]
+    fn adjusted_probabilities_are_holms() {
+        // The example of Holm's procedure in many textbooks.
+        let pair = |p| Pair {
+            first: 0,
+            second: 1,
+            rounds: 1,
+            ratio: Interval { low: 1.0, median: 1.0, high: 1.0 },
+            p,
+            verdict: Verdict::NotResolved,
+        };
+        let mut pairs = [0.01, 0.04, 0.03, 0.005].map(pair);
+        adjust(&mut pairs);
+        for (pair, wanted) in pairs.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            assert!((pair.p - wanted).abs() < 1e-12, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn verdicts_are_words() {
+        let mut pair = Pair {
+            first: 0,
+            second: 1,
+            rounds: 9,
+            ratio: Interval { low: 0.5, median: 0.52, high: 0.55 },
+            p: 0.01,
+            verdict: Verdict::Faster,
+        };
+        assert_eq!(pair.words(), "1.82 to 2.00 times as fast");
+        assert_eq!(pair.reversed().words(), "1.82 to 2.00 times as slow");
+        pair.verdict = Verdict::NotResolved;
+        assert_eq!(pair.words(), "not resolved");
+    }
+}

@@ -1,0 +1,237 @@
+//! Results of any bench as a report: a table and a chart for each group, and the machine.
+
+use crate::export::{Bar, Cell, Chart, Report, Table};
+use crate::host::Host;
+use crate::record::{Results, Series, ranking};
+use crate::stats::{Interval, fewest_rounds};
+
+/// What a group's chart and first column show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Bytes a second, in GB/s.
+    Rate,
+    /// Time of one repetition, in milliseconds.
+    Time,
+}
+
+/// The report: lines with doubts and notes, a table and a chart for each group, and the host.
+pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
+    let mut report = Report::new(title);
+    report.lines = lines(results);
+    for group in results.groups() {
+        let series = results.of_group(group);
+        let quantity = match series.iter().any(|one| one.rate().is_some()) {
+            true => quantity,
+            false => Quantity::Time,
+        };
+        report.charts.extend(chart(group, &series, quantity));
+        report.tables.push(table(group, &series));
+    }
+    report.tables.push(host(&results.host));
+    report.data = serde_json::to_value(results).ok();
+    report
+}
+
+/// What must be read before the figures: what was not quiet, what is wrong, what was left out.
+pub fn lines(results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !results.complete {
+        lines.push("stopped early: these are the runs until then".to_string());
+    }
+    lines.extend(results.doubts.iter().map(|doubt| format!("noisy: {doubt}")));
+    for series in results.series.iter().filter(|series| series.wrong) {
+        let why = series.skipped.as_deref().unwrap_or_default();
+        lines.push(format!("WRONG: {} ({}): {why}", series.name, series.group));
+    }
+    let widest = results.groups().iter().map(|group| ranked(&results.of_group(group)).len()).max();
+    let rounds = results.series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
+    let fewest = fewest_rounds(widest.unwrap_or(0));
+    if widest > Some(1) && rounds > 0 && rounds < fewest {
+        lines.push(format!("{rounds} rounds resolve few differences or none: {fewest} are needed"));
+    }
+    lines.extend(results.notes.iter().cloned());
+    lines
+}
+
+/// Those of a group that are compared: with times, and no controls.
+fn ranked<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
+    series.iter().copied().filter(|one| !one.control && !one.wall.is_empty()).collect()
+}
+
+/// The table of one group, fastest first.
+pub fn table(group: &str, series: &[&Series]) -> Table {
+    let ranked = ranked(series);
+    let ranking = ranking(&ranked);
+    let rates = series.iter().any(|one| one.bytes > 0);
+    let memory = series.iter().any(|one| one.memory.is_some());
+    let cycles = series.iter().any(|one| !one.cycles.is_empty());
+    let mut columns = vec![("what", "")];
+    if rates {
+        columns.extend([("rate", "GB/s"), ("rate from", "GB/s"), ("rate to", "GB/s")]);
+    }
+    columns.extend([
+        ("time", "ms"),
+        ("time from", "ms"),
+        ("time to", "ms"),
+        ("user", "ms"),
+        ("system", "ms"),
+    ]);
+    if cycles {
+        columns.push(("cycles", "/byte"));
+    }
+    if memory {
+        columns.push(("memory", "MiB"));
+    }
+    columns.extend([("cache", ""), ("runs", ""), ("outliers", ""), ("beside the fastest", "")]);
+    let mut table = Table::new(group, &columns);
+    for &one in series {
+        let ms = |value: f64| number(value * 1e3);
+        let middle = |values: &[f64]| match values.is_empty() {
+            true => Cell::Missing,
+            false => ms(crate::stats::median(values)),
+        };
+        let three = |interval: Option<Interval>, scale: f64| match interval {
+            Some(found) => [found.median, found.low, found.high].map(|value| number(value * scale)),
+            None => [Cell::Missing, Cell::Missing, Cell::Missing],
+        };
+        let mut cells = vec![Cell::text(&one.name)];
+        if rates {
+            cells.extend(three(one.rate(), 1e-9));
+        }
+        cells.extend(three(one.time(), 1e3));
+        cells.extend([middle(&one.user), middle(&one.system)]);
+        if cycles {
+            cells.push(one.cycles_a_byte().map_or(Cell::Missing, number));
+        }
+        if memory {
+            let mib = |bytes: u64| Cell::Number(bytes as f64 / f64::from(1 << 20), 1);
+            cells.push(one.memory.map_or(Cell::Missing, mib));
+        }
+        let place = ranked.iter().position(|other| std::ptr::eq(*other, one));
+        let beside = match (&one.skipped, place) {
+            (Some(why), _) => format!("SKIPPED: {why}"),
+            (None, None) => "control".to_string(),
+            (None, Some(0)) => "fastest".to_string(),
+            (None, Some(place)) => ranking.pair(place, 0).map_or("-".to_string(), |pair| pair.words()),
+        };
+        let counted = one.wall.len() as u64;
+        let (cache, outliers) = match counted {
+            0 => (Cell::Missing, Cell::Missing),
+            _ => (Cell::text(one.cache.name()), Cell::Count(one.outliers() as u64)),
+        };
+        cells.extend([cache, Cell::Count(counted), outliers, Cell::text(beside)]);
+        table.row(cells);
+    }
+    table
+}
+
+/// Three or four digits that count.
+fn number(value: f64) -> Cell {
+    let digits = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v >= 0.1 => 3,
+        _ => 4,
+    };
+    Cell::Number(value, digits)
+}
+
+/// The chart of one group, with its controls as limits; none where nothing was measured.
+pub fn chart(group: &str, series: &[&Series], quantity: Quantity) -> Option<Chart> {
+    let value = |one: &Series| match quantity {
+        Quantity::Rate => one.rate().map(|rate| scaled(rate, 1e-9)),
+        Quantity::Time => one.time().map(|time| scaled(time, 1e3)),
+    };
+    let bars: Vec<Bar> = series
+        .iter()
+        .filter_map(|one| Some(Bar { name: one.name.clone(), value: value(one)?, control: one.control }))
+        .collect();
+    let values = || bars.iter().map(|bar| bar.value.median).filter(|value| *value > 0.0);
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    if bars.is_empty() || most <= 0.0 {
+        return None;
+    }
+    let unit = match quantity {
+        Quantity::Rate => "GB/s",
+        Quantity::Time => "ms",
+    };
+    let mut chart = Chart::bars(group, unit, bars);
+    // Where the least could not be seen beside the most.
+    chart.logarithmic = most > 20.0 * least;
+    for control in series.iter().filter(|one| one.control) {
+        chart = match value(control) {
+            Some(limit) => chart.marker(&control.name, limit.median),
+            None => chart,
+        };
+    }
+    Some(chart)
+}
+
+fn scaled(interval: Interval, scale: f64) -> Interval {
+    Interval { low: interval.low * scale, median: interval.median * scale, high: interval.high * scale }
+}
+
+/// The machine as a table.
+pub fn host(host: &Host) -> Table {
+    let mut table = Table::new("Host", &[("what", ""), ("value", "")]);
+    for (name, value) in host.rows() {
+        table.row([Cell::text(name), Cell::text(value)]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{About, Cache, Measured, Plan};
+    use std::time::Duration;
+
+    #[test]
+    fn a_table_says_who_is_fastest_and_who_was_left_out() {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for (name, ms, control) in
+            [("slow", 20, false), ("fast", 10, false), ("same", 10, false), ("null", 1, true)]
+        {
+            let mut about = About::new("g", name).bytes(10_000_000);
+            about.control = control;
+            let mut series = Series::new(&about);
+            for round in 1..=10 {
+                let wall = Duration::from_millis(ms) + Duration::from_micros(round * (name.len() as u64) % 7);
+                let memory = Some(3 << 20);
+                series.add(round as u32, &Measured { wall, memory, ..Measured::default() }, Cache::Warm);
+            }
+            results.series.push(series);
+        }
+        results.series.push(Series::skipped(&About::new("g", "gone"), "not installed"));
+        let text = report("T", &results, Quantity::Rate).to_text();
+        let line = |name: &str| {
+            let line =
+                text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}\n{text}"));
+            line.split("  ").last().unwrap().trim().to_string()
+        };
+        assert!(text.starts_with("stopped early"), "{text}");
+        assert_eq!(line("null"), "control");
+        assert_eq!(line("gone"), "SKIPPED: not installed");
+        assert_eq!(line("slow"), "2.00 times as slow");
+        let mut equals = [line("fast"), line("same")];
+        equals.sort();
+        assert_eq!(equals, ["fastest", "not resolved"]);
+        results.complete = true;
+        results.doubts.push("x".to_string());
+        assert!(report("T", &results, Quantity::Time).to_text().starts_with("noisy: x"));
+    }
+
+    #[test]
+    fn too_few_rounds_are_told() {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for name in ["a", "b"] {
+            let mut series = Series::new(&About::new("g", name));
+            let measured = Measured { wall: Duration::from_millis(1), ..Measured::default() };
+            series.add(1, &measured, Cache::None);
+            results.series.push(series);
+        }
+        results.complete = true;
+        assert_eq!(lines(&results), ["1 rounds resolve few differences or none: 6 are needed"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! System calls that have no safe wrapper yet: what a process used, and what of a file is in memory.
+#![allow(unsafe_code, reason = "this is the one place for it in this crate; see docs/architecture.md")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// What a process has used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// Processor time in the program.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// The most memory at any time, in bytes.
+    pub memory: u64,
+}
+
+impl Usage {
+    fn of(usage: &libc::rusage) -> Usage {
+        let time = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+        };
+        Usage {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            memory: (usage.ru_maxrss as u64) * 1024,
+        }
+    }
+}
+
+/// What all threads of this process have used so far.
+pub(crate) fn own_usage() -> Usage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage to the place that we give it; zeros are a valid one too, so
+    // that even a failure, which RUSAGE_SELF cannot have, would leave a valid value.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    Usage::of(&usage)
+}
+
+/// Waits for a child of ours to end. It must not be waited for again.
+pub(crate) fn wait(pid: u32) -> io::Result<(ExitStatus, Usage)> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes an int and one rusage to the places that we give it.
+        let ended = unsafe { libc::wait4(pid as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+        if ended >= 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: zeros are a valid rusage, and the kernel wrote another.
+    let usage = unsafe { usage.assume_init() };
+    Ok((ExitStatus::from_raw(status), Usage::of(&usage)))
+}
+
+/// The number of cachestat(2), since Linux 6.5, the same on every processor but Alpha.
+const CACHESTAT: libc::c_long = 451;
+
+/// How many bytes of the file's first `length` are in the page cache, to whole pages.
+pub(crate) fn resident(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
+    let page = rustix::param::page_size() as u64;
+    match cachestat(file, length) {
+        Ok(pages) => Ok(pages * page),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            Ok(mincore(file, length)? * page)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn cachestat(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
+    // struct cachestat_range and struct cachestat of linux/mman.h.
+    let range = [0u64, length];
+    let mut found = [0u64; 5];
+    // SAFETY: the kernel reads two and writes five numbers of 64 bits, which these arrays are.
+    let result = unsafe {
+        libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0 as libc::c_uint)
+    };
+    match result {
+        0 => Ok(found[0]),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// As cachestat, on older kernels. They tell it only of files that this user might write to.
+fn mincore(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
+    /// So that the kernel's answer needs little memory: a byte a page.
+    const WINDOW: u64 = 1 << 30;
+    let page = rustix::param::page_size() as u64;
+    let mut count = 0;
+    for start in (0..length).step_by(WINDOW as usize) {
+        let bytes = (length - start).min(WINDOW) as usize;
+        let mut answer = vec![0u8; bytes.div_ceil(page as usize)];
+        // SAFETY: a new mapping of the kernel's choice, read by nobody, unmapped before the end with the
+        // same address and length; mincore writes a byte for each page of it.
+        let result = unsafe {
+            let place = libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                start as libc::off_t,
+            );
+            if place == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let result = libc::mincore(place, bytes, answer.as_mut_ptr());
+            let error = io::Error::last_os_error();
+            libc::munmap(place, bytes);
+            if result == 0 { Ok(()) } else { Err(error) }
+        };
+        result?;
+        count += answer.iter().filter(|&&page| page & 1 == 1).count() as u64;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::process::Command;
+
+    #[test]
+    #[allow(clippy::zombie_processes, reason = "waiting is what is tested")]
+    fn a_child_is_waited_for_with_what_it_used() {
+        let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+        let (status, usage) = wait(child.id()).unwrap();
+        assert_eq!(status.code(), Some(7));
+        assert!(usage.memory > 0);
+        assert!(wait(child.id()).is_err(), "it is gone");
+        assert!(own_usage().memory > 0);
+    }
+
+    #[test]
+    fn a_file_just_written_is_resident() {
+        let file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut &file, &vec![1; 1 << 20]).unwrap();
+        assert_eq!(resident(file.as_fd(), 1 << 20).unwrap(), 1 << 20);
+        assert_eq!(mincore(file.as_fd(), 1 << 20).unwrap() * rustix::param::page_size() as u64, 1 << 20);
+    }
+}
