@@ -1,12 +1,14 @@
 //! ext4's name hashes beside libext2fs: one name at a time, and in batches.
 //!
 //! `cargo bench -p verisum-digest --bench namehash [-- OPTION=VALUE ...]`, of which `samples=101` is how
-//! often everything is measured and `names=256` how many names a batch has, at most 256.
+//! often everything is measured and `names=256` how many names a batch has, at most 256; `hash=1` and
+//! `length=16` leave out all but one of ext4's hash versions and one length.
 //!
 //! The peer is a C program beside this file, which is compiled here with `cc` and linked to libext2fs
 //! (Debian's libext2fs-dev). It and we hash the same names and take turns sample by sample, so that all
 //! share whatever else the machine is doing; the sums of all hashes must agree. Each figure is the median
 //! in nanoseconds a name; ratios are of libext2fs's time to ours: above 1 we are faster.
+//! `touch` is what a batch of names costs without any hash: nothing can be faster.
 
 #![allow(clippy::print_stdout)] // A table is what this is for.
 
@@ -20,7 +22,7 @@ use std::time::Instant;
 use verisum_digest::Level;
 use verisum_digest::namehash::{NAME_HASHES, NameHash, NameValue, Seed};
 
-const LENGTHS: [usize; 7] = [4, 16, 17, 32, 33, 64, 255];
+const LENGTHS: [usize; 11] = [1, 4, 8, 12, 16, 17, 24, 32, 33, 64, 255];
 
 fn main() {
     let options: HashMap<String, usize> = std::env::args()
@@ -39,11 +41,14 @@ fn main() {
     };
     println!("ns a name; batches of {count} names with {}", Level::best().name());
     println!(
-        "{:<18} {:>6} {:>10} {:>8} {:>6} {:>8} {:>6}",
-        "hash", "length", "libext2fs", "single", "ratio", "batch", "ratio"
+        "{:<18} {:>6} {:>10} {:>8} {:>6} {:>8} {:>6} {:>8}",
+        "hash", "length", "libext2fs", "single", "ratio", "batch", "ratio", "touch"
     );
-    for (version, hash) in NAME_HASHES.iter().enumerate().take(6) {
-        for length in LENGTHS {
+    let only = |option, value: usize| options.get(option).is_none_or(|&wanted| wanted == value);
+    for (version, hash) in
+        NAME_HASHES.iter().enumerate().take(6).filter(|&(version, _)| only("hash", version))
+    {
+        for length in LENGTHS.into_iter().filter(|&length| only("length", length)) {
             measure(hash, version, length, count, samples, &seed, peer.as_mut());
         }
     }
@@ -63,11 +68,11 @@ fn measure(
     let mut values = vec![NameValue::default(); count];
     // A sample takes some tens of microseconds: few are interrupted.
     let rounds = (8192 / (length + 16) / count.max(16)).max(1) * 4;
-    let mut times = [const { Vec::new() }; 3];
+    let mut times = [const { Vec::new() }; 4];
     // The first sample warms caches and predictors.
     for sample in 0..=samples {
         let mut sums = [0; 3];
-        let mut took = [0; 3];
+        let mut took = [0; 4];
         if let Some(peer) = &mut peer {
             (took[0], sums[0]) = peer.ask(version, length, count, rounds);
         }
@@ -90,6 +95,12 @@ fn measure(
         sums[2] = values
             .iter()
             .fold(0u32, |sum, value| sum.wrapping_add(value.hash as u32).wrapping_add(value.minor));
+        let started = Instant::now();
+        for _ in 0..rounds {
+            touch(black_box(&names), &mut values);
+            black_box(&values);
+        }
+        took[3] = started.elapsed().as_nanos() as u64;
         assert!(sums[1] == sums[2] && (peer.is_none() || sums[0] == sums[1]), "{} {length}", hash.id);
         if sample > 0 {
             for (times, took) in times.iter_mut().zip(took) {
@@ -97,16 +108,28 @@ fn measure(
             }
         }
     }
-    let [theirs, single, batch] = times.map(|mut times| {
+    let [theirs, single, batch, touch] = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     });
     println!(
-        "{:<18} {length:>6} {theirs:>10.1} {single:>8.1} {:>6.2} {batch:>8.1} {:>6.1}",
+        "{:<18} {length:>6} {theirs:>10.1} {single:>8.1} {:>6.2} {batch:>8.1} {:>6.1} {touch:>8.1}",
         hash.id,
         theirs / single,
         theirs / batch
     );
+}
+
+/// What no batch can do without: each name is found, its first and last byte are read, and a value is written.
+#[inline(never)]
+fn touch(names: &[&[u8]], values: &mut [NameValue]) {
+    for (name, value) in names.iter().zip(values) {
+        let [first, .., last] = **name else {
+            *value = NameValue { hash: name.len() as u64, minor: 0 };
+            continue;
+        };
+        *value = NameValue { hash: first.into(), minor: last.into() };
+    }
 }
 
 /// Names of any bytes, as in libext2fs.c.

@@ -57,11 +57,20 @@ pub(crate) struct NameStage {
 /// - Lengths and words must be aligned to 64 bytes.
 pub(crate) type HashNamesFn = unsafe fn(&[u32; 4], *const *const u8, *const u32, [*mut u32; 2], usize);
 
-/// Names that are looked at together.
-const CHUNK: usize = 512;
+/// Names that are looked at together: what is kept of them fits the nearest cache, beside the names.
+const CHUNK: usize = 128;
 
+/// A number for each name of a chunk.
 #[repr(align(64))]
 struct Row([u32; CHUNK]);
+
+/// Names as the kernels take them, and what they give.
+struct Chunk {
+    pointers: [*const u8; CHUNK],
+    lengths: Row,
+    hashes: Row,
+    minors: Row,
+}
 
 impl NameKernel {
     /// The longest name that can be hashed, in bytes.
@@ -88,63 +97,89 @@ impl NameKernel {
         self.level
     }
 
-    /// Hashes the names, beginning with the state `initial`, and writes hash and minor hash of each as
-    /// the function leaves them: the lowest bit of the hash is not cleared yet.
+    /// Hashes the names, beginning with the state `initial`, and makes the value of each of its hash and minor
+    /// hash as the function leaves them: the lowest bit of the hash is not cleared yet.
+    ///
+    /// Returns how many names it did, from the first on: all, unless one is longer than
+    /// [`NameKernel::MAX_LEN`].
     ///
     /// # Panics
     ///
-    /// If there are not as many values as names, or a name is longer than [`NameKernel::MAX_LEN`].
-    pub fn hash_batch(self, initial: [u32; 4], names: &[&[u8]], values: &mut [[u32; 2]]) {
+    /// If there are not as many values as names.
+    #[inline]
+    pub fn hash_batch<T>(
+        self,
+        initial: [u32; 4],
+        names: &[&[u8]],
+        values: &mut [T],
+        make: impl Fn([u32; 2]) -> T,
+    ) -> usize {
         assert_eq!(names.len(), values.len(), "a value for each name");
+        let mut chunk = Chunk {
+            pointers: [[].as_ptr(); CHUNK],
+            lengths: Row([0; CHUNK]),
+            hashes: Row([0; CHUNK]),
+            minors: Row([0; CHUNK]),
+        };
+        let mut done = 0;
         for (names, values) in names.chunks(CHUNK).zip(values.chunks_mut(CHUNK)) {
-            self.hash_chunk(&initial, names, values);
+            let (mut shortest, mut longest) = (usize::MAX, 0);
+            let rows = chunk.pointers.iter_mut().zip(&mut chunk.lengths.0);
+            for (name, (pointer, length)) in names.iter().zip(rows) {
+                (*pointer, *length) = (name.as_ptr(), name.len() as u32);
+                (shortest, longest) = (shortest.min(name.len()), longest.max(name.len()));
+            }
+            if longest > Self::MAX_LEN {
+                break;
+            }
+            let block_len = self.function.block_len();
+            let order = match shortest.div_ceil(block_len) == longest.div_ceil(block_len) {
+                true => None,
+                false => Some(chunk.sort(names, block_len)),
+            };
+            // Past the names there may be others, of the chunk before.
+            let groups = names.len().div_ceil(self.stage.lanes);
+            chunk.lengths.0[names.len()..groups * self.stage.lanes].fill(0);
+            let words = [chunk.hashes.0.as_mut_ptr(), chunk.minors.0.as_mut_ptr()];
+            let (pointers, lengths) = (chunk.pointers.as_ptr(), chunk.lengths.0.as_ptr());
+            // SAFETY: the kernel was made for this processor. The rows are aligned, and as long as a chunk,
+            // which is a multiple of any number of lanes; past the names all lengths are 0.
+            unsafe { (self.stage.hash)(&initial, pointers, lengths, words, groups) };
+            let words = chunk.hashes.0.iter().zip(&chunk.minors.0).map(|(&hash, &minor)| [hash, minor]);
+            match order {
+                None => words.zip(values).for_each(|(words, value)| *value = make(words)),
+                Some(order) => words
+                    .zip(&order[..names.len()])
+                    .for_each(|(words, &place)| values[usize::from(place)] = make(words)),
+            }
+            done += names.len();
         }
+        done
     }
+}
 
-    fn hash_chunk(self, initial: &[u32; 4], names: &[&[u8]], values: &mut [[u32; 2]]) {
+impl Chunk {
+    /// Puts names of as many blocks together; returns which name now stands where.
+    fn sort(&mut self, names: &[&[u8]], block_len: usize) -> [u8; CHUNK] {
         /// The most blocks that names are sorted by; what is longer is not worth it.
         const SORTED: usize = 17;
-        let block_len = self.function.block_len();
         let blocks = |name: &[u8]| name.len().div_ceil(block_len).min(SORTED - 1);
-        let mut counts = [0; SORTED];
-        let mut longest = 0;
+        let mut next = [0; SORTED];
         for name in names {
-            longest = longest.max(name.len());
-            counts[blocks(name)] += 1;
+            next[blocks(name)] += 1;
         }
-        assert!(longest <= Self::MAX_LEN, "a name of {longest} bytes");
-
-        let mut pointers = [[].as_ptr(); CHUNK];
-        let mut lengths = Row([0; CHUNK]);
-        let mut places = [0u16; CHUNK];
-        let is_even = counts[blocks(names[0])] == names.len();
-        if is_even {
-            for (index, name) in names.iter().enumerate() {
-                pointers[index] = name.as_ptr();
-                lengths.0[index] = name.len() as u32;
-            }
-        } else {
-            let mut next = 0;
-            for count in &mut counts {
-                next += std::mem::replace(count, next);
-            }
-            for (index, name) in names.iter().enumerate() {
-                let place = &mut counts[blocks(name)];
-                pointers[*place] = name.as_ptr();
-                lengths.0[*place] = name.len() as u32;
-                places[*place] = index as u16;
-                *place += 1;
-            }
+        let mut sum = 0;
+        for count in &mut next {
+            sum += std::mem::replace(count, sum);
         }
-        let (mut hashes, mut minors) = (Row([0; CHUNK]), Row([0; CHUNK]));
-        let words = [hashes.0.as_mut_ptr(), minors.0.as_mut_ptr()];
-        let groups = names.len().div_ceil(self.stage.lanes);
-        // SAFETY: the kernel was made for this processor. The rows are aligned, and as long as a chunk,
-        // which is a multiple of any number of lanes; past the names all lengths are 0.
-        unsafe { (self.stage.hash)(initial, pointers.as_ptr(), lengths.0.as_ptr(), words, groups) };
-        for (index, (&hash, &minor)) in hashes.0.iter().zip(&minors.0).take(names.len()).enumerate() {
-            let place = if is_even { index } else { places[index].into() };
-            values[place] = [hash, minor];
+        let mut order = [0; CHUNK];
+        for (place, name) in (0..=u8::MAX).zip(names) {
+            let next = &mut next[blocks(name)];
+            self.pointers[*next] = name.as_ptr();
+            self.lengths.0[*next] = name.len() as u32;
+            order[*next] = place;
+            *next += 1;
         }
+        order
     }
 }

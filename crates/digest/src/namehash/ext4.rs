@@ -2,6 +2,8 @@
 //!
 //! The lowest bit is always clear: in the index it marks that a hash goes on in the next leaf.
 
+use std::hint::{black_box, select_unpredictable};
+
 use super::{NameValue, Seed, siphash, tea};
 
 /// The state that the hashes begin with where the seed is zero: MD4's.
@@ -39,15 +41,35 @@ both_signs! {
 /// `dx_hack_hash`: no seed, no minor hash.
 #[inline(always)]
 fn legacy<const SIGNED: bool>(name: &[u8], _: &Seed) -> NameValue {
-    let (mut previous, mut current) = (0x37ab_e8f9u32, 0x12a3_fe2du32);
-    for &byte in name {
-        let character = if SIGNED { byte as i8 as u32 } else { u32::from(byte) };
-        let sum = previous.wrapping_add(current ^ character.wrapping_mul(7_152_373));
-        previous = current;
-        // Where the highest bit is set, 7fffffff is subtracted.
-        current = (sum & 0x7fff_ffff) + (sum >> 31);
+    let reduction = black_box(REDUCTION);
+    let mut words = (0x37ab_e8f9, 0x12a3_fe2d);
+    let (fours, last) = name.as_chunks::<4>();
+    for four in fours {
+        for &byte in four {
+            words = legacy_step::<SIGNED>(words, byte, reduction);
+        }
     }
-    NameValue { hash: (current << 1).into(), minor: 0 }
+    for &byte in last {
+        words = legacy_step::<SIGNED>(words, byte, reduction);
+    }
+    NameValue { hash: (words.1 << 1).into(), minor: 0 }
+}
+
+/// What a sum with the highest bit set is reduced by.
+const REDUCTION: u32 = 0x7fff_ffff;
+
+/// The word before and the last one, after one more character.
+///
+/// Each character waits for the one before: the steps in between are what a name costs. The reduced sum is
+/// therefore made beside the sum, not after it. The compiler may not know the constant, or it adds it last.
+#[inline(always)]
+fn legacy_step<const SIGNED: bool>((previous, current): (u32, u32), byte: u8, reduction: u32) -> (u32, u32) {
+    let character = if SIGNED { byte as i8 as u32 } else { u32::from(byte) };
+    let mixed = current ^ character.wrapping_mul(7_152_373);
+    // In this order the last sum also sets the flag that chooses.
+    let reduced = previous.wrapping_sub(reduction).wrapping_add(mixed);
+    let sum = previous.wrapping_add(mixed);
+    (current, select_unpredictable((sum as i32) < 0, reduced, sum))
 }
 
 #[inline(always)]
@@ -74,7 +96,7 @@ fn half_md4_compress(state: &mut [u32; 4], words: &[u32; 8]) {
     let [mut a, mut b, mut c, mut d] = *state;
     macro_rules! step {
         ($function:ident, $word:expr, $constant:expr, $shift:expr, $a:ident, $b:ident, $c:ident, $d:ident) => {
-            $a = $function($a.wrapping_add(words[$word]).wrapping_add($constant), $b, $c, $d)
+            $a = $function($a.wrapping_add(words[$word].wrapping_add($constant)), $b, $c, $d)
                 .rotate_left($shift);
         };
     }
@@ -90,9 +112,11 @@ fn half_md4_compress(state: &mut [u32; 4], words: &[u32; 8]) {
             step!($function, $words[7], $constant, $shifts[3], b, c, d, a);
         };
     }
+    // Hidden from the compiler, which else adds a constant last, when all waits for it.
+    let (k2, k3) = (black_box(0x5a82_7999), black_box(0x6ed9_eba1));
     round!(choose, 0, [0, 1, 2, 3, 4, 5, 6, 7], [3, 7, 11, 19]);
-    round!(majority, 0x5a82_7999, [1, 3, 5, 7, 0, 2, 4, 6], [3, 5, 9, 13]);
-    round!(parity, 0x6ed9_eba1, [3, 7, 2, 6, 1, 5, 0, 4], [3, 9, 11, 15]);
+    round!(majority, k2, [1, 3, 5, 7, 0, 2, 4, 6], [3, 5, 9, 13]);
+    round!(parity, k3, [3, 7, 2, 6, 1, 5, 0, 4], [3, 9, 11, 15]);
     for (sum, word) in state.iter_mut().zip([a, b, c, d]) {
         *sum = sum.wrapping_add(word);
     }

@@ -41,11 +41,13 @@ impl Seed {
     }
 
     /// The 32-bit word at this place.
+    #[inline]
     pub(crate) fn word(&self, index: usize) -> u32 {
         u32::from_le_bytes(self.0[4 * index..4 * index + 4].try_into().expect("four bytes"))
     }
 
     /// The 64-bit word at this place.
+    #[inline]
     pub(crate) fn long(&self, index: usize) -> u64 {
         u64::from_le_bytes(self.0[8 * index..8 * index + 8].try_into().expect("eight bytes"))
     }
@@ -144,13 +146,10 @@ impl NameHash {
     /// If there are not as many values as names.
     pub fn hash_batch_at(&self, cap: Level, names: &[&[u8]], seed: &Seed, values: &mut [NameValue]) {
         assert_eq!(names.len(), values.len(), "a value for each name");
-        let in_lanes = self.in_lanes(cap, names, seed, |place, [hash, minor]| {
-            values[place] = NameValue { hash: (hash & !1).into(), minor };
-        });
-        if !in_lanes {
-            for (name, value) in names.iter().zip(values) {
-                *value = self.hash(name, seed);
-            }
+        let value = |[hash, minor]: [u32; 2]| NameValue { hash: (hash & !1).into(), minor };
+        let done = self.in_lanes(cap, names, seed, values, value);
+        for (name, value) in names.iter().zip(values).skip(done) {
+            *value = self.hash(name, seed);
         }
     }
 
@@ -160,42 +159,27 @@ impl NameHash {
     /// If there are not as many keys as names.
     pub fn index_keys(&self, names: &[&[u8]], seed: &Seed, keys: &mut [u32]) {
         assert_eq!(names.len(), keys.len(), "a key for each name");
-        let in_lanes = self.in_lanes(Level::best(), names, seed, |place, [hash, _]| {
-            keys[place] = ext4::kernel_key(hash);
-        });
-        if !in_lanes {
-            for (name, key) in names.iter().zip(keys) {
-                *key = self.index_key(name, seed);
-            }
+        let done = self.in_lanes(Level::best(), names, seed, keys, |[hash, _]| ext4::kernel_key(hash));
+        for (name, key) in names.iter().zip(keys).skip(done) {
+            *key = self.index_key(name, seed);
         }
     }
 
-    /// Hashes names side by side; returns whether it did. Each place gets hash and minor hash, the
-    /// lowest bit of the hash still set.
-    fn in_lanes(
+    /// Hashes names side by side; returns how many from the first on it did. Each value is made of hash and
+    /// minor hash, the lowest bit of the hash still set.
+    fn in_lanes<T>(
         &self,
         cap: Level,
         names: &[&[u8]],
         seed: &Seed,
-        mut put: impl FnMut(usize, [u32; 2]),
-    ) -> bool {
+        values: &mut [T],
+        make: impl Fn([u32; 2]) -> T,
+    ) -> usize {
         // Of fewer the vectors would be mostly empty.
         const WORTH: usize = 4;
-        /// Names at a time: their words stay in the nearest cache.
-        const CHUNK: usize = 512;
-        let Some(function) = self.lanes else { return false };
-        if names.len() < WORTH || names.iter().any(|name| name.len() > NameKernel::MAX_LEN) {
-            return false;
-        }
-        let Some(kernel) = NameKernel::best(function, self.characters == Signed, cap) else { return false };
-        let initial = ext4::state(seed);
-        let mut words = [[0; 2]; CHUNK];
-        for (chunk, names) in names.chunks(CHUNK).enumerate() {
-            let words = &mut words[..names.len()];
-            kernel.hash_batch(initial, names, words);
-            words.iter().enumerate().for_each(|(place, &pair)| put(chunk * CHUNK + place, pair));
-        }
-        true
+        let Some(function) = self.lanes.filter(|_| names.len() >= WORTH) else { return 0 };
+        let Some(kernel) = NameKernel::best(function, self.characters == Signed, cap) else { return 0 };
+        kernel.hash_batch(ext4::state(seed), names, values, make)
     }
 
     /// The key of a name in an index of ext4's form: the 32 most significant bits of the hash without

@@ -11,16 +11,18 @@ pub(crate) trait NameVector: Vector<Word = u32> {
 
     /// Reads `WORDS` little-endian words, 4 or 8, at `offset` bytes into each name and transposes them:
     /// word `i` of each lane comes first in place `i`. What lies past the end of a name is anything.
+    /// `is_whole` says that no name ends before.
     ///
     /// # Safety
     ///
     /// `pointers` and `lengths` must be valid for reads of `LANES` names, each pointer for reads of its
-    /// length.
+    /// length; `is_whole` must be right.
     unsafe fn load_names<const WORDS: usize>(
         token: Self::Token,
         pointers: *const *const u8,
         lengths: *const u32,
         offset: usize,
+        is_whole: bool,
     ) -> [Self; WORDS];
 
     fn sub(self, other: Self) -> Self;
@@ -112,9 +114,10 @@ impl<V: NameVector, const SIGNED: bool> HashNames<V> for HalfMd4<SIGNED> {
         let mut offset = 0;
         let mut unfinished = rest.greater(zero);
         while V::any(unfinished) {
+            let is_whole = V::all(rest.greater(V::splat(token, 31)));
             // SAFETY: the caller promises the names.
-            let raw = unsafe { V::load_names::<8>(token, pointers, lengths, offset) };
-            let sums = half_md4(token, &state, &pack::<V, 8, SIGNED>(token, raw, rest));
+            let raw = unsafe { V::load_names::<8>(token, pointers, lengths, offset, is_whole) };
+            let sums = half_md4(token, &state, &pack::<V, 8, SIGNED>(token, raw, rest, is_whole));
             let mut i = 0;
             while i < 4 {
                 state[i] = V::select(unfinished, sums[i], state[i]);
@@ -185,9 +188,10 @@ impl<V: NameVector, const SIGNED: bool> HashNames<V> for Tea<SIGNED> {
         let mut offset = 0;
         let mut unfinished = rest.greater(zero);
         while V::any(unfinished) {
+            let is_whole = V::all(rest.greater(V::splat(token, 15)));
             // SAFETY: the caller promises the names.
-            let raw = unsafe { V::load_names::<4>(token, pointers, lengths, offset) };
-            let [x, y] = tea(token, state, &pack::<V, 4, SIGNED>(token, raw, rest));
+            let raw = unsafe { V::load_names::<4>(token, pointers, lengths, offset, is_whole) };
+            let [x, y] = tea(token, state, &pack::<V, 4, SIGNED>(token, raw, rest, is_whole));
             state = [
                 V::select(unfinished, state[0] + x, state[0]),
                 V::select(unfinished, state[1] + y, state[1]),
@@ -223,9 +227,9 @@ fn pack<V: NameVector, const WORDS: usize, const SIGNED: bool>(
     token: V::Token,
     mut words: [V; WORDS],
     rest: V,
+    is_whole: bool,
 ) -> [V; WORDS] {
     let word_bits = V::splat(token, 32);
-    let is_whole = V::all(rest.greater(V::splat(token, WORDS as u32 * 4 - 1)));
     let pad = rest | rest.shift_left_by(V::splat(token, 8));
     let pad = pad | pad.shift_left_by(V::splat(token, 16));
     let rest_bits = rest.shift_left_by(V::splat(token, 3));
@@ -266,8 +270,9 @@ impl<V: NameVector, const SIGNED: bool> HashNames<V> for Legacy<SIGNED> {
         let mut rest = unsafe { V::load(token, lengths) };
         let mut offset = 0;
         while V::any(rest.greater(zero)) {
+            let is_whole = V::all(rest.greater(V::splat(token, 15)));
             // SAFETY: the caller promises the names.
-            let words = unsafe { V::load_names::<4>(token, pointers, lengths, offset) };
+            let words = unsafe { V::load_names::<4>(token, pointers, lengths, offset, is_whole) };
             let mut word = 0;
             while word < 4 && V::any(rest.greater(zero)) {
                 let is_whole = V::all(rest.greater(V::splat(token, 3)));

@@ -114,6 +114,7 @@ impl NameVector for U32x8 {
         pointers: *const *const u8,
         lengths: *const u32,
         offset: usize,
+        is_whole: bool,
     ) -> [Self; WORDS] {
         const { assert!(WORDS == 4 || WORDS == 8) };
         let mut words = [Self::zero(token); WORDS];
@@ -125,8 +126,11 @@ impl NameVector for U32x8 {
                 // SAFETY: the caller promises the names.
                 rows[row] = unsafe {
                     let at = offset + 4 * first;
-                    let low = sixteen(token, *pointers.add(row), *lengths.add(row) as usize, at);
-                    let high = sixteen(token, *pointers.add(row + 4), *lengths.add(row + 4) as usize, at);
+                    // Longer than all that is asked for, where it is known to be.
+                    let length =
+                        |lane: usize| if is_whole { usize::MAX } else { *lengths.add(lane) as usize };
+                    let low = sixteen(token, *pointers.add(row), length(row), at);
+                    let high = sixteen(token, *pointers.add(row + 4), length(row + 4), at);
                     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
                 };
                 row += 1;
