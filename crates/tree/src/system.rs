@@ -9,6 +9,12 @@ pub(crate) fn first_extent(file: &File) -> Option<u64> {
     calls::first_extent(file)
 }
 
+/// Whether the file system of a file marks changes with the time of this machine's clock, as those on its
+/// own disks do. A server has a clock of its own.
+pub(crate) fn marks_by_our_clock(file: &File) -> bool {
+    calls::marks_by_our_clock(file)
+}
+
 /// Lets others go first: the idle class of input and output, and the lowest priority of the processor.
 /// It is for the whole process, and is done before its threads are started. What is not permitted is not
 /// done.
@@ -56,6 +62,14 @@ mod calls {
     /// The place is not known yet.
     const DELAYED_OR_UNKNOWN: u32 = 2 | 4;
 
+    /// The file systems that are known to: btrfs, ext4, F2FS, tmpfs, XFS, ZFS and bcachefs.
+    const OURS: [u32; 7] =
+        [0x9123_683e, 0xef53, 0xf2f5_2010, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1, 0xca45_1a4e];
+
+    pub(super) fn marks_by_our_clock(file: &File) -> bool {
+        rustix::fs::fstatfs(file).is_ok_and(|found| OURS.contains(&(found.f_type as u32)))
+    }
+
     #[allow(unsafe_code)]
     pub(super) fn first_extent(file: &File) -> Option<u64> {
         let mut map = Fiemap { length: u64::MAX, extent_count: 1, ..Fiemap::default() };
@@ -85,6 +99,10 @@ mod calls {
 
     pub(super) fn first_extent(_: &File) -> Option<u64> {
         None
+    }
+
+    pub(super) fn marks_by_our_clock(_: &File) -> bool {
+        false
     }
 
     pub(super) fn idle_io() {}

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use verisum_digest::Output;
 
@@ -17,7 +18,11 @@ const MOST: usize = 1 << 18;
 
 /// What is known of files that have more than one name. It holds some hundred bytes for each of them,
 /// until as many names have come as the file has.
-pub(super) struct Links<T>(Mutex<HashMap<Key, Link<T>>>);
+pub(super) struct Links<T> {
+    known: Mutex<HashMap<Key, Link<T>>>,
+    /// How many there are, for those who ask about each file.
+    count: AtomicUsize,
+}
 
 enum Link<T> {
     /// Somebody reads it; these wait for what comes of it.
@@ -42,13 +47,18 @@ pub(super) enum Turn<T> {
 
 impl<T> Links<T> {
     pub(super) fn new() -> Self {
-        Links(Mutex::default())
+        Links { known: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+
+    /// Whether no file of several names is known or being read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
     }
 
     /// What to do with a name of a file in this state.
     pub(super) fn turn(&self, job: Numbered<T>, stat: &Stat) -> Turn<T> {
         let key = (stat.device, stat.inode, job.job.set);
-        let mut links = lock(&self.0);
+        let mut links = lock(&self.known);
         match links.get_mut(&key) {
             Some(Link::Reading(waiting)) => {
                 waiting.push(job);
@@ -59,11 +69,13 @@ impl<T> Links<T> {
                 let turn = Turn::Known(job, outputs.clone(), *length);
                 if *names_left == 0 {
                     links.remove(&key);
+                    self.count.store(links.len(), Ordering::Relaxed);
                 }
                 turn
             }
             _ => {
                 links.insert(key, Link::Reading(Vec::new()));
+                self.count.store(links.len(), Ordering::Relaxed);
                 Turn::Read(job)
             }
         }
@@ -77,7 +89,7 @@ impl<T> Links<T> {
         found: Option<(&Stat, &[Output], u64)>,
     ) -> Vec<Numbered<T>> {
         let key = (before.device, before.inode, set);
-        let mut links = lock(&self.0);
+        let mut links = lock(&self.known);
         let waiting = match links.remove(&key) {
             Some(Link::Reading(waiting)) => waiting,
             _ => Vec::new(),
@@ -91,6 +103,7 @@ impl<T> Links<T> {
             }
             links.insert(key, Link::Known { stat: *after, outputs: outputs.to_vec(), length, names_left });
         }
+        self.count.store(links.len(), Ordering::Relaxed);
         waiting
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! Small files are read whole, some tens at a time, and hashed as one batch. Large ones are read piece by
 //! piece, several at the same time, and their pieces hashed side by side. Every thread does whatever is
-//! best next: open and read small files, fill a buffer of a large one, hash what is full. Memory and open
-//! descriptors are bounded by the number of threads and digests, whatever the number and size of files.
+//! best next: open and read small files, or read and hash pieces of large ones, in its own buffer. Memory is
+//! bounded by the number of threads, and open descriptors by the limit of the process, whatever the number
+//! and size of files.
 
+mod budget;
+mod large;
 mod links;
 mod pool;
+mod small;
 mod source;
 mod stream;
 mod work;
@@ -19,6 +23,7 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::{Entry, Error, Limits, Progress, Stat, Stop};
+pub use budget::LEAST_OPEN_FILES;
 use work::Engine;
 
 /// A file to hash.
@@ -115,7 +120,7 @@ pub fn hash<T: Send>(
 ) {
     let engine = Engine::new(plan, jobs, done);
     thread::scope(|scope| {
-        for _ in 1..plan.threads {
+        for _ in 1..engine.threads {
             // With fewer threads it is done too.
             let _ = thread::Builder::new().spawn_scoped(scope, || engine.work());
         }

@@ -1,43 +1,62 @@
-//! The large files in progress, and what a thread may do for them next.
+//! The large files in progress, and what a thread may do next for them.
 //!
-//! Each has two buffers, so that one is filled while the other is hashed. Several are hashed side by side,
-//! as a processor's vectors want it; a thread that finds too few with full buffers reads meanwhile.
+//! A thread takes the next piece of each of several files, reads them into its own buffer and hashes them
+//! side by side, as a processor's vectors want it: the bytes stay in its own cache. Meanwhile another
+//! thread reads the pieces that follow, and hashes them when their turn has come. So where there are only
+//! as many files as one processor hashes at once, others do the reading.
 
-use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::source::lock;
-use super::stream::{Chunk, Hasher, Reader};
+use super::stream::{Hasher, Reader};
 
-/// How long fewer files than would do well side by side wait for others.
-const PATIENCE: Duration = Duration::from_millis(1);
+/// How long a thread sleeps at most before it looks again.
+const NAP: Duration = Duration::from_millis(1);
 
-/// How many buffers a file has.
-const BUFFERS: usize = 2;
+/// How long it looks again and again before it sleeps: about as long as a group takes to be hashed. Waking
+/// a processor takes long on some machines, and all that time nothing would be hashed.
+const WAKEFUL: Duration = Duration::from_micros(250);
 
-/// The most buffers that a thread fills before it looks again what is best to do.
-const READS_AT_ONCE: usize = 8;
-
-/// The parts of one file that no thread holds.
+/// A file in progress.
 pub(super) struct Slot<T> {
-    pub(super) set: usize,
-    pub(super) reader: Option<Reader<T>>,
-    pub(super) hasher: Option<Hasher>,
-    pub(super) full: VecDeque<Chunk>,
-    pub(super) empty: Vec<Chunk>,
+    set: usize,
+    /// Not here while a thread reads.
+    reader: Option<Reader<T>>,
+    /// Not here while a thread hashes.
+    hasher: Option<Hasher>,
+    /// How many pieces were taken to be read, and how many of them are hashed.
+    taken: u64,
+    hashed: u64,
 }
 
-/// What to do, with the numbers of the slots.
-pub(super) enum Task<T> {
-    Read(Vec<(usize, Reader<T>, Chunk)>),
-    /// Pieces of files of one set.
-    Hash(usize, Vec<(usize, Hasher, Chunk)>),
+/// The next pieces of several files of one set.
+pub(super) struct Group<T> {
+    pub(super) set: usize,
+    pub(super) parts: Vec<(Turn, Reader<T>)>,
+}
+
+/// Which piece of which file.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    slot: usize,
+    piece: u64,
+}
+
+/// A file that has come to its end.
+pub(super) struct Ended<T> {
+    pub(super) set: usize,
+    pub(super) reader: Reader<T>,
+    pub(super) hasher: Hasher,
 }
 
 pub(super) struct Pool<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
+    /// Counts what threads that wait want to hear of.
+    changes: AtomicU64,
     /// Of each set, the most files that are hashed side by side.
     lanes: Vec<usize>,
     threads: usize,
@@ -46,16 +65,15 @@ pub(super) struct Pool<T> {
 pub(super) struct State<T> {
     slots: Vec<Option<Slot<T>>>,
     free: Vec<usize>,
-    /// Buffers of files that are done: new ones cost as much as hashing a file of their length.
-    spare: Vec<Chunk>,
-    /// Threads that may bring more files, or more full buffers.
+    /// Threads that may bring more files.
     bringing: usize,
 }
 
 impl<T> Pool<T> {
     pub(super) fn new(lanes: Vec<usize>, threads: usize) -> Self {
-        let state = State { slots: Vec::new(), free: Vec::new(), spare: Vec::new(), bringing: 0 };
-        Pool { state: Mutex::new(state), changed: Condvar::new(), lanes, threads }
+        let state = State { slots: Vec::new(), free: Vec::new(), bringing: 0 };
+        let changes = AtomicU64::new(0);
+        Pool { state: Mutex::new(state), changed: Condvar::new(), changes, lanes, threads }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -64,46 +82,102 @@ impl<T> Pool<T> {
 
     /// Tells threads that wait to look again.
     pub(super) fn wake(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
         self.changed.notify_all();
     }
 
-    /// Waits until something may have changed; true if nothing has for a while.
-    pub(super) fn wait(&self, state: MutexGuard<'_, State<T>>) -> bool {
-        let waited = self.changed.wait_timeout(state, PATIENCE);
-        waited.map_or(true, |(_, waited)| waited.timed_out())
+    /// A mark to [`Pool::wait`] from, made before looking whether that is needed.
+    pub(super) fn mark(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
-    /// The next thing to do for files in progress. With `impatient` also what is not worth it yet.
-    pub(super) fn take(&self, state: &mut State<T>, impatient: bool) -> Option<Task<T>> {
-        let mut live = vec![0_usize; self.lanes.len()];
-        let mut ready: Vec<Vec<usize>> = vec![Vec::new(); self.lanes.len()];
-        let mut readable = Vec::new();
-        for (number, slot) in state.slots.iter().enumerate() {
-            let Some(slot) = slot else { continue };
-            live[slot.set] += 1;
-            if slot.hasher.is_some() && !slot.full.is_empty() {
-                ready[slot.set].push(number);
+    /// Waits until something has changed since the mark, but not for long.
+    pub(super) fn wait(&self, mark: u64) {
+        let started = Instant::now();
+        while started.elapsed() < WAKEFUL {
+            if self.mark() != mark {
+                return;
             }
-            if slot.reader.as_ref().is_some_and(|reader| !reader.ended) && !slot.empty.is_empty() {
-                readable.push(number);
-            }
+            thread::yield_now();
         }
-        let lanes = &self.lanes;
-        // One thread is left to read, if there are more.
+        let state = self.lock();
+        if self.mark() == mark {
+            drop(self.changed.wait_timeout(state, NAP));
+        }
+    }
+
+    /// The next pieces to read and hash.
+    pub(super) fn take(&self, state: &mut State<T>) -> Option<Group<T>> {
+        let set = state.slots.iter().flatten().find(|slot| slot.is_readable())?.set;
+        let live = state.slots.iter().flatten().filter(|slot| slot.set == set).count();
+        // One thread is left to read meanwhile, if there are more.
         let hashers = self.threads.saturating_sub(1).max(1);
-        let worth = |set: usize| live[set].div_ceil(hashers).clamp(1, lanes[set]);
-        let full = (0..lanes.len()).find(|&set| !ready[set].is_empty() && ready[set].len() >= worth(set));
-        if let Some(set) = full {
-            let most = worth(set).max(1);
-            return Some(state.hash(set, &ready[set][..most.min(ready[set].len())]));
+        let most = live.div_ceil(hashers).clamp(1, self.lanes[set]);
+        let mut parts = Vec::with_capacity(most);
+        for (number, slot) in state.slots.iter_mut().enumerate() {
+            let Some(slot) = slot.as_mut().filter(|slot| slot.set == set && slot.is_readable()) else {
+                continue;
+            };
+            if let Some(reader) = slot.reader.take() {
+                parts.push((Turn { slot: number, piece: slot.taken }, reader));
+                slot.taken += 1;
+            }
+            if parts.len() == most {
+                break;
+            }
         }
-        if !readable.is_empty() {
-            let most = readable.len().div_ceil(self.threads).clamp(1, READS_AT_ONCE);
-            return Some(state.read(&readable[..most]));
+        Some(Group { set, parts })
+    }
+
+    /// Gives the readers of a group back, so that others may read on, and keeps whose turn it was.
+    pub(super) fn read(&self, parts: Vec<(Turn, Reader<T>)>) -> Vec<Turn> {
+        let mut state = self.lock();
+        let turns = parts.into_iter().map(|(turn, reader)| {
+            if let Some(slot) = state.slot(turn.slot) {
+                slot.reader = Some(reader);
+            }
+            turn
+        });
+        let turns = turns.collect();
+        drop(state);
+        self.wake();
+        turns
+    }
+
+    /// Waits until all earlier pieces of these files are hashed. `None` if `gone` says that this may never
+    /// come. Groups are taken one after the other, so that they never wait for each other.
+    pub(super) fn hashers(&self, turns: &[Turn], gone: impl Fn() -> bool) -> Option<Vec<Hasher>> {
+        loop {
+            let mark = self.mark();
+            let mut state = self.lock();
+            if turns.iter().all(|turn| state.slot(turn.slot).is_some_and(|slot| slot.hashed == turn.piece)) {
+                let hasher = |turn: &Turn| state.slot(turn.slot)?.hasher.take();
+                return turns.iter().map(hasher).collect();
+            }
+            drop(state);
+            if gone() {
+                return None;
+            }
+            self.wait(mark);
         }
-        let set = (0..lanes.len()).find(|&set| !ready[set].is_empty())?;
-        let most = lanes[set].min(ready[set].len());
-        (impatient || state.bringing == 0).then(|| state.hash(set, &ready[set][..most]))
+    }
+
+    /// Gives the hashers of a group back, each with whether its file is to end, and takes out those files
+    /// that nobody else is at: after a failure another thread may still hold a later piece, and ends it.
+    pub(super) fn hashed(&self, parts: impl Iterator<Item = (Turn, Hasher, bool)>) -> Vec<Ended<T>> {
+        let mut ended = Vec::new();
+        let mut state = self.lock();
+        for (turn, hasher, ends) in parts {
+            let Some(slot) = state.slot(turn.slot) else { continue };
+            slot.hasher = Some(hasher);
+            slot.hashed += 1;
+            if ends && slot.is_whole() {
+                ended.extend(state.remove(turn.slot));
+            }
+        }
+        drop(state);
+        self.wake();
+        ended
     }
 }
 
@@ -118,7 +192,7 @@ impl<T> State<T> {
         self.live() == 0 && self.bringing == 0
     }
 
-    /// Says that this thread may bring files or full buffers, until [`State::brought`].
+    /// Says that this thread may bring files, until [`State::brought`].
     pub(super) fn brings(&mut self) {
         self.bringing += 1;
     }
@@ -127,67 +201,39 @@ impl<T> State<T> {
         self.bringing -= 1;
     }
 
-    /// Adds a file, and gives it its buffers.
-    pub(super) fn add(&mut self, mut slot: Slot<T>) {
-        while slot.empty.len() < BUFFERS {
-            slot.empty.push(self.spare.pop().unwrap_or_else(Chunk::empty));
-        }
+    /// Adds a file.
+    pub(super) fn add(&mut self, set: usize, reader: Reader<T>, hasher: Hasher) {
+        let slot = Slot { set, reader: Some(reader), hasher: Some(hasher), taken: 0, hashed: 0 };
         match self.free.pop() {
             Some(number) => self.slots[number] = Some(slot),
             None => self.slots.push(Some(slot)),
         }
     }
 
-    pub(super) fn slot(&mut self, number: usize) -> Option<&mut Slot<T>> {
-        self.slots.get_mut(number)?.as_mut()
-    }
-
-    /// Takes a file out, and its buffers back.
-    pub(super) fn remove(&mut self, number: usize) -> Option<Slot<T>> {
-        let mut slot = self.slots.get_mut(number)?.take()?;
-        self.free.push(number);
-        self.spare.append(&mut slot.empty);
-        self.spare.extend(slot.full.drain(..));
-        Some(slot)
-    }
-
     /// Takes out a file that no thread holds a part of.
-    pub(super) fn remove_any(&mut self) -> Option<Slot<T>> {
-        let whole = |slot: &Option<Slot<T>>| {
-            slot.as_ref().is_some_and(|slot| slot.reader.is_some() && slot.hasher.is_some())
-        };
-        let number = self.slots.iter().position(whole)?;
+    pub(super) fn remove_any(&mut self) -> Option<Ended<T>> {
+        let number = self.slots.iter().position(|slot| slot.as_ref().is_some_and(Slot::is_whole))?;
         self.remove(number)
     }
 
-    fn hash(&mut self, set: usize, numbers: &[usize]) -> Task<T> {
-        let mut parts = Vec::with_capacity(numbers.len());
-        for &number in numbers {
-            if let Some(slot) = self.slot(number)
-                && let Some(hasher) = slot.hasher.take()
-            {
-                match slot.full.pop_front() {
-                    Some(chunk) => parts.push((number, hasher, chunk)),
-                    None => slot.hasher = Some(hasher),
-                }
-            }
-        }
-        Task::Hash(set, parts)
+    fn slot(&mut self, number: usize) -> Option<&mut Slot<T>> {
+        self.slots.get_mut(number)?.as_mut()
     }
 
-    fn read(&mut self, numbers: &[usize]) -> Task<T> {
-        let mut parts = Vec::with_capacity(numbers.len());
-        for &number in numbers {
-            if let Some(slot) = self.slot(number)
-                && let Some(reader) = slot.reader.take()
-            {
-                match slot.empty.pop() {
-                    Some(chunk) => parts.push((number, reader, chunk)),
-                    None => slot.reader = Some(reader),
-                }
-            }
-        }
-        self.bringing += 1;
-        Task::Read(parts)
+    fn remove(&mut self, number: usize) -> Option<Ended<T>> {
+        let Slot { set, reader, hasher, .. } = self.slots.get_mut(number)?.take()?;
+        self.free.push(number);
+        Some(Ended { set, reader: reader?, hasher: hasher? })
+    }
+}
+
+impl<T> Slot<T> {
+    fn is_readable(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| !reader.ended)
+    }
+
+    /// Whether no thread holds a part of it, or a piece.
+    fn is_whole(&self) -> bool {
+        self.reader.is_some() && self.hasher.is_some() && self.taken == self.hashed
     }
 }

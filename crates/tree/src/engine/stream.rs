@@ -1,36 +1,39 @@
 //! A large file in progress: a part that reads and a part that hashes, which two threads may hold.
 
 use std::fs::File;
+use std::path::PathBuf;
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use verisum_digest::{Digest, Message, Output};
 
 use super::source::Numbered;
-use crate::Stat;
+use crate::{Error, Operation, Stat};
 
-/// How much of a large file is read and hashed at once.
-pub(super) const CHUNK: usize = 128 << 10;
+/// The most of a large file that is read and hashed at once.
+pub(super) const MOST_PIECE: usize = 128 << 10;
 
 /// What holes are full of.
-static ZEROS: [u8; CHUNK] = [0; CHUNK];
+static ZEROS: [u8; MOST_PIECE] = [0; MOST_PIECE];
 
 /// A file that was opened, and found to be one.
 pub(super) struct Opened<T> {
     pub(super) job: Numbered<T>,
     pub(super) file: File,
     pub(super) before: Stat,
+    /// What it said after the last byte, if that is known already.
+    pub(super) after: Option<Stat>,
     /// Whether it changed when it was read for the first time.
     pub(super) again: bool,
     /// Whether other names of it may wait for what comes of this one.
     pub(super) awaited: bool,
 }
 
-/// A piece of a file.
-pub(super) struct Chunk {
-    buffer: Box<[u8]>,
+/// A piece of a file, whose bytes are in a buffer.
+#[derive(Default)]
+pub(super) struct Piece {
     length: usize,
-    /// Of a hole: the buffer holds nothing.
+    /// Of a hole: the buffer holds nothing of it.
     zeros: bool,
     /// Whether nothing follows.
     pub(super) last: bool,
@@ -38,18 +41,18 @@ pub(super) struct Chunk {
     pub(super) failure: Option<Errno>,
 }
 
-impl Chunk {
-    pub(super) fn empty() -> Chunk {
-        Chunk { buffer: vec![0; CHUNK].into(), length: 0, zeros: false, last: false, failure: None }
+impl Piece {
+    pub(super) fn bytes<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
+        if self.zeros { &ZEROS[..self.length] } else { &buffer[..self.length] }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        if self.zeros { &ZEROS[..self.length] } else { &self.buffer[..self.length] }
+    pub(super) fn len(&self) -> u64 {
+        self.length as u64
     }
 
     /// How many bytes were read for it.
     pub(super) fn stored(&self) -> u64 {
-        if self.zeros { 0 } else { self.length as u64 }
+        if self.zeros { 0 } else { self.len() }
     }
 }
 
@@ -79,33 +82,35 @@ impl<T> Reader<T> {
         Reader { opened, offset: 0, run, ended: false }
     }
 
-    /// Reads the next piece.
-    pub(super) fn fill(&mut self, chunk: &mut Chunk) {
-        (chunk.length, chunk.zeros, chunk.last) = (0, false, false);
-        chunk.failure = self.read(chunk).err();
-        self.ended |= chunk.failure.is_some();
+    /// Reads the next piece, of at most [`MOST_PIECE`].
+    pub(super) fn next(&mut self, buffer: &mut [u8]) -> Piece {
+        let mut piece = Piece::default();
+        piece.failure = self.read(&mut piece, buffer).err();
+        self.ended |= piece.failure.is_some();
+        piece
     }
 
-    fn read(&mut self, chunk: &mut Chunk) -> Result<(), Errno> {
-        let mut room = CHUNK;
+    fn read(&mut self, piece: &mut Piece, buffer: &mut [u8]) -> Result<(), Errno> {
+        let mut room = buffer.len().min(MOST_PIECE);
         if let Some(run) = self.run_at_offset()? {
             let left = usize::try_from(run.end - self.offset).unwrap_or(usize::MAX);
-            room = room.min(left);
             if run.hole {
-                self.offset += room as u64;
-                (chunk.length, chunk.zeros) = (room, true);
+                piece.length = left.min(MOST_PIECE);
+                piece.zeros = true;
+                self.offset += piece.len();
                 return Ok(());
             }
+            room = room.min(left);
         }
-        while chunk.length < room {
-            let space = &mut chunk.buffer[chunk.length..room];
+        while piece.length < room {
+            let space = &mut buffer[piece.length..room];
             let asked = space.len();
             let count = read_at(&self.opened.file, space, self.offset)?;
-            chunk.length += count;
+            piece.length += count;
             self.offset += count as u64;
             // A short read at the size that it had is the end, and spares the read of nothing.
             if count == 0 || count < asked && self.offset == self.opened.before.size {
-                chunk.last = true;
+                piece.last = true;
                 self.ended = true;
                 break;
             }
@@ -153,7 +158,7 @@ pub(super) struct Hasher {
     pub(super) messages: Vec<Message>,
     pub(super) length: u64,
     /// Why there will be no digests.
-    pub(super) failure: Option<verisum_digest::Error>,
+    pub(super) failure: Option<Failed>,
 }
 
 impl Hasher {
@@ -162,12 +167,30 @@ impl Hasher {
         Ok(Hasher { messages, length: 0, failure: None })
     }
 
-    pub(super) fn finish(&mut self, digests: &[Digest]) -> Result<Vec<Output>, verisum_digest::Error> {
+    pub(super) fn finish(&mut self, digests: &[Digest]) -> Result<Vec<Output>, Failed> {
         self.length = 0;
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let finished = self.messages.iter_mut().zip(digests).map(|(message, digest)| {
             let mut output = Output::zeroed(digest.len());
             message.finish(output.as_mut_bytes()).map(|()| output)
         });
-        finished.collect()
+        finished.collect::<Result<_, _>>().map_err(Failed::Digest)
+    }
+}
+
+/// Why a file that was opened has no digests.
+pub(super) enum Failed {
+    Read(Errno),
+    Digest(verisum_digest::Error),
+}
+
+impl Failed {
+    pub(super) fn error(self, path: PathBuf) -> Error {
+        match self {
+            Failed::Read(cause) => Error::io(&path, Operation::Read, cause),
+            Failed::Digest(source) => Error::Digest { path, source },
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! One directory of a walk: what was listed of it and not yet given out.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
@@ -92,7 +93,7 @@ impl Level {
         }
         if order == Order::Name {
             // As if each path were compared as a whole: what is in a directory has a slash after its name.
-            found.sort_unstable_by(|a, b| key(a).cmp(key(b)));
+            found.sort_unstable_by(by_path);
             self.next = found.into();
             return result;
         }
@@ -116,9 +117,15 @@ impl Level {
     }
 }
 
-fn key(found: &Found) -> impl Iterator<Item = u8> {
-    let slash = (found.kind == Some(Kind::Directory)).then_some(b'/');
-    found.name.as_bytes().iter().copied().chain(slash)
+fn by_path(a: &Found, b: &Found) -> Ordering {
+    let (a_name, b_name) = (a.name.as_bytes(), b.name.as_bytes());
+    let common = a_name.len().min(b_name.len());
+    let next = |found: &Found, name: &[u8]| match name.get(common) {
+        None => (found.kind == Some(Kind::Directory)).then_some(b'/'),
+        byte => byte.copied(),
+    };
+    // No name has a slash, so that where the common part is the same, the next byte decides.
+    a_name[..common].cmp(&b_name[..common]).then_with(|| next(a, a_name).cmp(&next(b, b_name)))
 }
 
 /// Where the first byte of a file lies; files that will not say come first.
