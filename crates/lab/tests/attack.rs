@@ -38,12 +38,9 @@ fn forged_names_of_the_legacy_hash_collide() {
     let Some(debugfs) = require_tool("debugfs") else { return };
     for id in ["legacy", "legacy_unsigned"] {
         let hashing = Hashing { hash: NameHash::find(id).unwrap(), seed: Seed::ZERO };
-        let mut names = collide(hashing, b"hello", 5, 0, &mut |_, _| ()).names;
-        assert_eq!(names.len(), 5);
-        // A quote is the shell's of debugfs.
-        names.retain(|name| !name.contains(&b'"'));
+        let mut names = collide(hashing, b"hello", 600, 0, &mut |_, _| ()).names;
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), 600);
         names.push(b"hello".to_vec());
-        assert!(names.len() > 2);
         assert_eq!(values(&debugfs, id, SEEDS[1], &names).len(), 1, "{id}");
     }
 }

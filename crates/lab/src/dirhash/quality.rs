@@ -5,6 +5,8 @@
 //! with some dozens of tests one of a hundredth is to be expected, one of a millionth is not.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use verisum_digest::namehash::{NameHash, Seed};
 
@@ -73,6 +75,42 @@ pub struct Finding {
 pub const SUSPICIOUS: f64 = 1e-6;
 
 const BITS: u32 = 31;
+
+/// Runs every test on every subject, on all processors; the findings stand where their subjects do. `watch` is
+/// told how many subjects are done.
+pub fn examine_all(
+    subjects: &[Subject],
+    seed: &Seed,
+    count: usize,
+    watch: &(dyn Fn(usize) + Sync),
+) -> Vec<Vec<Finding>> {
+    let threads = thread::available_parallelism().map_or(1, |number| number.get()).min(subjects.len());
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let worker = || {
+        let mut mine = Vec::new();
+        while let Some((place, subject)) = {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            subjects.get(place).map(|subject| (place, subject))
+        } {
+            mine.push((place, examine(*subject, seed, count)));
+            watch(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        mine
+    };
+    let mut findings = vec![Vec::new(); subjects.len()];
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..threads).filter_map(|_| thread::Builder::new().spawn_scoped(scope, worker).ok()).collect();
+        let mut all = worker();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        for (place, found) in all {
+            findings[place] = found;
+        }
+    });
+    findings
+}
 
 /// All tests of one hash. `names` is how many names each set has, at most.
 pub fn examine(subject: Subject, seed: &Seed, names: usize) -> Vec<Finding> {

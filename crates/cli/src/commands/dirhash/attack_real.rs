@@ -59,7 +59,9 @@ pub(super) fn run(attacks: &[Attack], geometry: Geometry, rounds: u32) -> Result
 
 fn table(attacks: &[Attack], geometry: Geometry, rounds: u32, stop: &Stop) -> Result<Table, Failure> {
     let mut table = Table::new(
-        format!("On mounted ext4: medians of {rounds} rounds in turns, against ordinary names"),
+        format!(
+            "On mounted ext4: medians of {rounds} rounds in turns, against ordinary names, processor time"
+        ),
         &[
             ("hash", ""),
             ("names", ""),
@@ -150,8 +152,8 @@ fn one(case: &Case, geometry: Geometry, stop: &Stop, seen: &mut Seen) -> Result<
     let lookup = perform(&folder, Act::Stat, &case.names, 0..create.names, stop)?;
     volume.remove()?;
     let each = |time: Duration| time.as_secs_f64() * 1e6 / create.names.max(1) as f64;
-    seen.create.push(each(create.spent.real));
-    seen.lookup.push(each(lookup.spent.real));
+    seen.create.push(each(create.spent.processor));
+    seen.lookup.push(each(lookup.spent.processor));
     seen.names = create.names;
     seen.full = create.full;
     Ok(())

@@ -42,6 +42,10 @@ pub(crate) struct BakeoffArgs {
     #[arg(long, value_name = "N", default_value_t = 5, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
+    /// How many directories get so many names each, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    directories: u32,
+
     #[command(flatten)]
     report: ReportOptions,
 }
@@ -56,6 +60,7 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
             names: &names,
             pattern: &arguments.names,
             count: options::at_least_one("--count", arguments.count)?,
+            directories: arguments.directories,
             geometry,
             rounds: arguments.rounds,
         };

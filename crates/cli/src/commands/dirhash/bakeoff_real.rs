@@ -1,7 +1,7 @@
 //! `verisum dirhash bakeoff --real`: the same creates on mounted file systems, and what they cost.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use verisum_lab::dirhash::ext4::{self, Ext4};
@@ -24,6 +24,8 @@ pub(super) struct Question<'a> {
     /// The names, as the user wrote them.
     pub(super) pattern: &'a str,
     pub(super) count: u32,
+    /// How many directories get so many names each.
+    pub(super) directories: u32,
     /// Of ext4 alone.
     pub(super) geometry: Geometry,
     pub(super) rounds: u32,
@@ -69,8 +71,14 @@ pub(super) fn run(question: &Question<'_>, hashings: &[Hashing]) -> Result<Repor
     stop.obey();
     let (found, times) = result?;
     let mut report = Report::new(format!(
-        "Bakeoff on mounted file systems: {} creates of {}, {} rounds",
-        question.count, question.pattern, question.rounds
+        "Bakeoff on mounted file systems: {} creates of {} in {}, {} rounds",
+        question.count,
+        question.pattern,
+        match question.directories {
+            1 => "one directory".to_string(),
+            many => format!("each of {many} directories"),
+        },
+        question.rounds
     ));
     for ((hashing, kind), found) in hashings.iter().zip(&kinds).zip(&found) {
         if let (Kind::Ext4 { .. }, Some(fill)) = (kind, found.fill) {
@@ -128,35 +136,53 @@ fn measure(question: &Question<'_>, kinds: &[Kind], stop: &Stop) -> Result<(Vec<
 /// One file system, from its making to its end.
 fn one(question: &Question<'_>, kind: Kind, stop: &Stop) -> Result<(Found, [Spent; 5]), Failure> {
     let count = u64::from(question.count);
-    let mut volume = Volume::new(kind, count)?;
-    let folder = volume.path().join("d");
-    std::fs::create_dir(&folder).map_err(|error| Failure::File {
-        name: folder.clone(),
-        operation: "create",
-        error,
-    })?;
+    let mut volume = Volume::new(kind, (count + 1) * u64::from(question.directories))?;
+    let folders: Vec<PathBuf> = (0..question.directories)
+        .map(|number| volume.path().join(if number == 0 { "d".to_string() } else { format!("d{number}") }))
+        .collect();
+    for folder in &folders {
+        std::fs::create_dir(folder).map_err(|error| Failure::File {
+            name: folder.clone(),
+            operation: "create",
+            error,
+        })?;
+    }
     let names = question.names;
-    let create = perform(&folder, Act::Create, names, 0..count, stop)?;
-    let (blocks, bytes) = length(&folder, kind)?;
-    let mut found = Found { blocks, bytes, names: create.names, ..Found::default() };
+    let mut create = Spent::default();
+    // An index is full in all directories or in none: the names are the same.
+    let mut made = count;
+    for folder in &folders {
+        let done = perform(folder, Act::Create, names, 0..made, stop)?;
+        create += done.spent;
+        made = done.names;
+    }
+    let (blocks, bytes) = length(&folders[0], kind)?;
+    let mut found = Found { blocks, bytes, names: made, ..Found::default() };
 
     let started = Instant::now();
     volume.unmount()?;
     let mut remount = started.elapsed();
     if matches!(kind, Kind::Ext4 { .. }) {
-        look(&volume.image(), question, create.names, &mut found)?;
+        look(&volume.image(), question, made, &mut found)?;
     }
     let started = Instant::now();
     volume.mount()?;
     remount += started.elapsed();
 
-    let stat = perform(&folder, Act::Stat, names, (0..create.names).rev(), stop)?;
-    let delete = perform(&folder, Act::Delete, names, 0..create.names, stop)?;
-    let again = perform(&folder, Act::Create, names, 0..create.names, stop)?;
-    found.blocks_again = length(&folder, kind)?.0;
+    let (mut stat, mut delete, mut again) = (Spent::default(), Spent::default(), Spent::default());
+    for folder in folders.iter().rev() {
+        stat += perform(folder, Act::Stat, names, (0..made).rev(), stop)?.spent;
+    }
+    for folder in &folders {
+        delete += perform(folder, Act::Delete, names, 0..made, stop)?.spent;
+    }
+    for folder in &folders {
+        again += perform(folder, Act::Create, names, 0..made, stop)?.spent;
+    }
+    found.blocks_again = length(&folders[0], kind)?.0;
     volume.remove()?;
     let remount = Spent { real: remount, ..Spent::default() };
-    Ok((found, [create.spent, remount, stat.spent, delete.spent, again.spent]))
+    Ok((found, [create, remount, stat, delete, again]))
 }
 
 /// As [`workload::perform`], with the failures of this program.
@@ -274,12 +300,13 @@ fn timings(labels: &[String], times: &Times) -> Table {
             ("file system", ""),
             ("user", "s"),
             ("system", "s"),
+            ("processor", "s"),
             ("real", "s"),
             ("real from", "s"),
             ("to", "s"),
             ("real ratio", ""),
             ("by real time", ""),
-            ("by system time", ""),
+            ("by processor time", ""),
         ],
     );
     let seconds = |rounds: &[[Spent; 5]], phase: usize, which: fn(&Spent) -> Duration| -> Vec<f64> {
@@ -288,10 +315,11 @@ fn timings(labels: &[String], times: &Times) -> Table {
     for (phase, name) in PHASES.iter().enumerate() {
         for (place, (label, rounds)) in labels.iter().zip(times).enumerate() {
             let real = seconds(rounds, phase, |spent| spent.real);
-            let system = seconds(rounds, phase, |spent| spent.system);
+            let processor = seconds(rounds, phase, |spent| spent.processor);
             let interval = stats::interval(&real);
             let (ratio, by_real) = stats::paired(&real, &seconds(&times[0], phase, |spent| spent.real));
-            let (_, by_system) = stats::paired(&system, &seconds(&times[0], phase, |spent| spent.system));
+            let (_, by_processor) =
+                stats::paired(&processor, &seconds(&times[0], phase, |spent| spent.processor));
             // Remounting is the work of other programs.
             let own = phase != 1;
             let of_own = |value: f64| if own { Cell::Number(value, 2) } else { Cell::Missing };
@@ -303,13 +331,14 @@ fn timings(labels: &[String], times: &Times) -> Table {
                 Cell::text(*name),
                 Cell::text(label),
                 of_own(stats::median(&seconds(rounds, phase, |spent| spent.user))),
-                of_own(stats::median(&system)),
+                of_own(stats::median(&seconds(rounds, phase, |spent| spent.system))),
+                if own { Cell::Number(stats::median(&processor), 3) } else { Cell::Missing },
                 Cell::Number(interval.median, 3),
                 Cell::Number(interval.low, 3),
                 Cell::Number(interval.high, 3),
                 if place > 0 { Cell::Number(ratio.median, 2) } else { Cell::Missing },
                 verdict(by_real, true),
-                verdict(by_system, own),
+                verdict(by_processor, own),
             ]);
         }
     }

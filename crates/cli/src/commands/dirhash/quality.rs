@@ -1,5 +1,7 @@
 //! `verisum dirhash quality`: does a hash spread names as chance would?
 
+use std::io::{IsTerminal, Write};
+
 use clap::Args;
 use verisum_lab::dirhash::quality::{self, SUSPICIOUS, Subject};
 use verisum_lab::export::{Cell, Report, Table};
@@ -9,6 +11,7 @@ use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;
+use crate::render::progress::ERASE;
 
 /// What `verisum dirhash quality` takes.
 #[derive(Args, Debug)]
@@ -42,8 +45,18 @@ pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, 
         if arguments.all { "Every test" } else { "Tests that failed" },
         &[("hash", ""), ("test", ""), ("measured", ""), ("expected", ""), ("p", "")],
     );
-    for subject in subjects {
-        let findings = quality::examine(subject, &seed, arguments.count as usize);
+    let is_seen = std::io::stderr().is_terminal();
+    let watch = |done: usize| {
+        if is_seen {
+            let line = format!("{ERASE}{done} of {} hashes", subjects.len());
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+    };
+    let all = quality::examine_all(&subjects, &seed, arguments.count as usize, &watch);
+    if is_seen {
+        let _ = std::io::stderr().write_all(ERASE.as_bytes());
+    }
+    for (subject, findings) in subjects.iter().zip(all) {
         let failed = findings.iter().filter(|finding| finding.p < SUSPICIOUS).count();
         verdicts.row([
             Cell::text(subject.name()),
