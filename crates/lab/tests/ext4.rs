@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, check};
+use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Opaque, check};
 use verisum_lab::dirhash::live;
 use verisum_testkit::{FsKind, Mount, require_tool};
 
@@ -25,6 +25,16 @@ fn look(image: &Path) -> DirectoryReport {
     let ext4 = Ext4::open(image).unwrap();
     let directory = ext4.directory(ext4.find(b"/d").unwrap()).unwrap().unwrap();
     check(&ext4, &directory).unwrap()
+}
+
+/// Where an inode begins in the image.
+fn inode_at(debugfs: &Path, image: &Path, inode: u32) -> u64 {
+    let request = format!("imap <{inode}>");
+    let out = Command::new(debugfs).args(["-R", &request]).arg(image).output().unwrap().stdout;
+    // located at block 37, offset 0x0a00
+    let out = String::from_utf8(out).unwrap();
+    let (block, offset) = out.split_once("at block ").unwrap().1.split_once(", offset 0x").unwrap();
+    block.parse::<u64>().unwrap() * 4096 + u64::from_str_radix(offset.trim(), 16).unwrap()
 }
 
 #[test]
@@ -72,6 +82,44 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         damage(leaf * 4096 + 4, &[3, 0], "record at byte 0");
         damage(root + 28, &[9], "hash version 9");
         damage(root + 34, &[0xff, 0xff], "entries");
+        // A limit that is too large; ways in a circle, to one block twice, and out of the directory.
+        damage(root + 32, &[0xff, 0xff], "have room");
+        let block_of = |place: u64| {
+            let mut block = [0; 4];
+            file.read_exact_at(&mut block, entry(place) + 4).unwrap();
+            block
+        };
+        damage(entry(6) + 4, &[0; 4], "another entry leads to block 0 too");
+        damage(entry(7) + 4, &block_of(8), "another entry leads to");
+        damage(entry(7) + 4, &block_of(8), "the index does not lead to this block");
+        damage(entry(9) + 4, &[0xff, 0xff, 0xff, 0x0f], "is not in the directory");
+        damage(root + 29, &[7], "the root of the index is damaged");
+        damage(root + 30, &[3], "the root of the index is damaged");
+        damage(root + 30, &[1], "entries");
+        // Another seed, and characters without a sign.
+        damage(1024 + 236, &[1, 2, 3, 4], "the leaf");
+        damage(1024 + 352, &[2], "the leaf");
+        let inode = look(image).inode;
+        let mut flags = [0; 4];
+        let at = inode_at(&debugfs, image, inode) + 32;
+        file.read_exact_at(&mut flags, at).unwrap();
+        let with = |bit: u32| (u32::from_le_bytes(flags) | bit).to_le_bytes();
+        // Folded, as long as all letters are ASCII's: these are not, and must not be called damaged.
+        file.write_all_at(&with(0x4000_0000), at).unwrap();
+        let report = look(image);
+        assert_eq!((report.findings.as_slice(), report.unfolded), (&[][..], 8000));
+        file.write_all_at(&with(0x800), at).unwrap();
+        assert_eq!(look(image).opaque, Some(Opaque::Encrypted));
+        file.write_all_at(&with(0x1000_0000), at).unwrap();
+        assert_eq!(look(image).opaque, Some(Opaque::Inline));
+        file.write_all_at(&flags, at).unwrap();
+        // An image that ends in the middle: blocks are outside, nothing else happens.
+        let whole = file.metadata().unwrap().len();
+        file.set_len(leaf * 4096).unwrap();
+        let ext4 = Ext4::open(image).unwrap();
+        let directory = ext4.directory(inode);
+        assert!(directory.map_or(true, |found| !check(&ext4, &found.unwrap()).unwrap().findings.is_empty()));
+        file.set_len(whole).unwrap();
     });
 }
 

@@ -3,7 +3,7 @@
 use verisum_digest::namehash::{NAME_HASHES, NameHash};
 
 use super::super::htree::Geometry;
-use super::image::{DirectoryInfo, Ext4, ReadError};
+use super::image::{DirectoryInfo, Ext4, Opaque, ReadError};
 use super::metadata;
 
 /// A directory as it was found.
@@ -13,6 +13,8 @@ pub struct DirectoryReport {
     pub inode: u32,
     /// Whether it has an index.
     pub indexed: bool,
+    /// Why nothing in it was looked at, if nothing was.
+    pub opaque: Option<Opaque>,
     /// The hash of the index.
     pub hash: Option<&'static NameHash>,
     /// Index levels.
@@ -23,6 +25,8 @@ pub struct DirectoryReport {
     pub leaves: u64,
     /// Names, `.` and `..` not among them.
     pub names: u64,
+    /// Names whose hashes were not computed, since folding their letters needs tables of Unicode.
+    pub unfolded: u64,
     /// Bytes that their records need.
     pub live_bytes: u64,
     /// Pieces on the disk.
@@ -111,11 +115,13 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
     let mut report = DirectoryReport {
         inode: directory.inode,
         indexed: directory.indexed,
+        opaque: directory.opaque,
         hash: None,
         levels: 0,
         blocks,
         leaves: 0,
         names: 0,
+        unfolded: 0,
         live_bytes: 0,
         pieces: directory.extents.len() as u64,
         findings: Vec::new(),
@@ -124,11 +130,18 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
         subdirectories: Vec::new(),
     };
     let mut sizes = Vec::new();
-    if directory.opaque || blocks == 0 {
+    if directory.opaque.is_some() || blocks == 0 {
         return Ok(report);
     }
     match directory.indexed {
-        true => Walk { image, directory, report: &mut report, sizes: &mut sizes, visited: 0, last: 0 }.root(),
+        true => {
+            let mut seen = vec![false; blocks as usize];
+            seen[0] = true;
+            let mut walk =
+                Walk { image, directory, report: &mut report, sizes: &mut sizes, seen, last: 0, whole: true };
+            walk.root();
+            walk.unreached();
+        }
         false => {
             for block in 0..blocks as u32 {
                 leaf(image, directory, block, None, &mut report, &mut sizes);
@@ -188,29 +201,48 @@ struct Walk<'a> {
     report: &'a mut DirectoryReport,
     /// Key and record size of every name.
     sizes: &'a mut Vec<(u32, u32)>,
-    visited: u64,
+    /// Which blocks the index has led to; each has one way.
+    seen: Vec<bool>,
     /// The greatest key so far, over all index blocks.
     last: u32,
+    /// Whether all of the index could be followed.
+    whole: bool,
 }
 
 impl Walk<'_> {
     fn root(&mut self) {
         let block = match self.image.block(self.directory, 0) {
             Ok(block) => block,
-            Err(error) => return say(self.report, 0, error.to_string()),
+            Err(error) => return self.lost(0, error.to_string()),
         };
         let version = block[28];
         let unsigned = if self.image.unsigned && version < 3 { 3 } else { 0 };
         let Some(hash) = NAME_HASHES[..7].get(usize::from(version + unsigned)).filter(|_| version < 7) else {
-            return say(self.report, 0, format!("hash version {version} is unknown"));
+            return self.lost(0, format!("hash version {version} is unknown"));
         };
         let levels = u32::from(block[30]) + 1;
         if block[29] != 8 || levels > 3 {
-            return say(self.report, 0, "the root of the index is damaged".to_string());
+            return self.lost(0, "the root of the index is damaged".to_string());
         }
         self.report.hash = Some(hash);
         self.report.levels = levels;
         self.index(&block, 0, 32, hash, levels, (0, None));
+    }
+
+    /// Says why a part of the index cannot be followed.
+    fn lost(&mut self, block: u32, what: String) {
+        self.whole = false;
+        say(self.report, block, what);
+    }
+
+    /// Blocks without a way to them: nobody finds the names there.
+    fn unreached(&mut self) {
+        if !self.whole {
+            return;
+        }
+        for block in (0..self.seen.len()).filter(|&block| !self.seen[block]) {
+            say(self.report, block as u32, "the index does not lead to this block".to_string());
+        }
     }
 
     /// An index block, its entries at `start`, so many levels above the leaves.
@@ -226,7 +258,12 @@ impl Walk<'_> {
         let word = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
         let count = usize::from(u16::from_le_bytes([block[start + 2], block[start + 3]]));
         if count == 0 || start + 8 * count > block.len() {
-            return say(self.report, number, format!("an index of {count} entries"));
+            return self.lost(number, format!("an index of {count} entries"));
+        }
+        let limit = usize::from(u16::from_le_bytes([block[start], block[start + 1]]));
+        let expected = (block.len() - start) / 8 - usize::from(self.image.checksums);
+        if limit != expected || count > limit {
+            say(self.report, number, format!("{count} of {limit} entries, where {expected} have room"));
         }
         if self.image.checksums
             && let Some(what) = metadata::index(self.image, self.directory, block, start)
@@ -234,10 +271,6 @@ impl Walk<'_> {
             say(self.report, number, format!("the index: {what}"));
         }
         for place in 0..count {
-            self.visited += 1;
-            if self.visited > self.report.blocks + 1 {
-                return say(self.report, number, "the index has more entries than blocks".to_string());
-            }
             let from = if place == 0 { bounds.0 } else { word(start + 8 * place) };
             let to = if place + 1 < count { Some(word(start + 8 * place + 8)) } else { bounds.1 };
             let child = word(start + 8 * place + 4) & 0x0fff_ffff;
@@ -245,6 +278,22 @@ impl Walk<'_> {
                 say(self.report, number, format!("entry {place}: key {from:08x} is out of order"));
             }
             self.last = from;
+            match self.seen.get_mut(child as usize) {
+                Some(seen) if !*seen => *seen = true,
+                Some(_) => {
+                    // Following it again could go on for ever.
+                    say(
+                        self.report,
+                        number,
+                        format!("entry {place}: another entry leads to block {child} too"),
+                    );
+                    continue;
+                }
+                None => {
+                    say(self.report, number, format!("entry {place}: block {child} is not in the directory"));
+                    continue;
+                }
+            }
             if levels == 1 {
                 let range = Range { hash, from, to };
                 leaf(self.image, self.directory, child, Some(range), self.report, self.sizes);
@@ -252,7 +301,7 @@ impl Walk<'_> {
             }
             match self.image.block(self.directory, child) {
                 Ok(below) => self.index(&below, child, 8, hash, levels - 1, (from, to)),
-                Err(error) => say(self.report, child, error.to_string()),
+                Err(error) => self.lost(child, error.to_string()),
             }
         }
     }
@@ -296,9 +345,22 @@ fn leaf(
             report.subdirectories.push((record.inode, record.name.to_vec()));
         }
         let Some(hash) = range.map(|range| range.hash).or(image.new_hash()) else { continue };
-        let key = hash.index_key(record.name, &image.seed);
+        let folded;
+        let hashed = match directory.casefolded {
+            false => record.name,
+            true => {
+                folded = record.name.to_ascii_lowercase();
+                &folded
+            }
+        };
+        let key = hash.index_key(hashed, &image.seed);
         sizes.push((key, size));
         let Some(Range { from, to, .. }) = range else { continue };
+        // Other letters than ASCII's are folded by tables of Unicode, which are not here.
+        if directory.casefolded && !record.name.is_ascii() {
+            report.unfolded += 1;
+            continue;
+        }
         greatest = greatest.max(Some(key));
         let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
         if key < from & !1 {
@@ -316,6 +378,7 @@ fn leaf(
     // The bit that a hash goes on: then this leaf, too, must have a name of it.
     if let Some(Range { to: Some(to), .. }) = range
         && to & 1 == 1
+        && report.unfolded == 0
         && greatest.is_some_and(|key| key < to & !1)
     {
         say(report, number, format!("the next leaf's key {to:08x} says that this one has such a hash too"));

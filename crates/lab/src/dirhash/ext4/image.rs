@@ -59,11 +59,32 @@ pub struct DirectoryInfo {
     pub size: u64,
     /// Whether it has an index.
     pub indexed: bool,
-    /// Its names are encrypted, or its entries lie in the inode: not looked at.
-    pub opaque: bool,
+    /// Why what is in it is not looked at, if it is not.
+    pub opaque: Option<Opaque>,
+    /// Whether upper and lower case are one: then the hash is that of the folded name.
+    pub(super) casefolded: bool,
     /// Which file it is of those that had this inode one after the other.
     pub(super) generation: u32,
     pub(super) extents: Vec<Extent>,
+}
+
+/// What hides the entries of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opaque {
+    /// The names are encrypted.
+    Encrypted,
+    /// The entries lie in the inode itself: too few for an index.
+    Inline,
+}
+
+impl Opaque {
+    /// The word used in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Opaque::Encrypted => "encrypted",
+            Opaque::Inline => "in the inode",
+        }
+    }
 }
 
 /// Blocks of a directory one after the other on the disk.
@@ -220,14 +241,18 @@ impl Ext4 {
         }
         let flags = u32_at(&raw, 32);
         let size = u64::from(u32_at(&raw, 4)) | u64::from(u32_at(&raw, 108)) << 32;
-        // Encrypted names, entries within the inode.
-        let opaque = flags & 0x800 != 0 || flags & 0x1000_0000 != 0;
+        let opaque = match flags {
+            _ if flags & 0x800 != 0 => Some(Opaque::Encrypted),
+            _ if flags & 0x1000_0000 != 0 => Some(Opaque::Inline),
+            _ => None,
+        };
         let blocks = size.div_ceil(self.block_size.into());
-        if blocks > MOST_BLOCKS {
+        // A directory has no holes: a longer one would show the same blocks again and again.
+        if blocks > MOST_BLOCKS.min(self.blocks) {
             return Err(ReadError::Damaged(format!("inode {inode}: a directory of {size} bytes")));
         }
         let mut extents = Vec::new();
-        if !opaque {
+        if opaque.is_none() {
             match flags & 0x8_0000 != 0 {
                 true => self.extents(&raw[40..100], 0, &mut 0, &mut extents, inode)?,
                 false => self.indirect(&raw[40..100], blocks as u32, &mut extents)?,
@@ -239,6 +264,7 @@ impl Ext4 {
             size,
             indexed: flags & 0x1000 != 0,
             opaque,
+            casefolded: flags & 0x4000_0000 != 0,
             generation: u32_at(&raw, 100),
             extents,
         }))
