@@ -155,7 +155,11 @@ impl Host {
 
     /// All of it, as rows of a table.
     pub fn rows(&self) -> Vec<(String, String)> {
-        let virtualised = self.virtualised.as_deref().map_or("no".to_string(), |name| format!("yes: {name}"));
+        let virtualised = match self.virtualised.as_deref() {
+            None => "no".to_string(),
+            Some("yes") => "yes".to_string(),
+            Some(name) => format!("yes: {name}"),
+        };
         let cycles =
             self.no_cycles.as_ref().map_or("counted".to_string(), |why| format!("not available: {why}"));
         let mut rows: Vec<(String, String)> = [

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod compare;
+pub mod digests;
 pub mod dirhash;
 pub mod export;
 pub mod host;

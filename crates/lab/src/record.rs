@@ -211,7 +211,12 @@ impl Results {
     /// The series of a group: those with times, fastest first, then those without.
     pub fn of_group(&self, group: &str) -> Vec<&Series> {
         let mut series: Vec<&Series> = self.series.iter().filter(|series| series.group == group).collect();
-        let key = |series: &Series| series.time().map_or(f64::INFINITY, |time| time.median);
+        let by_byte = series.iter().all(|one| one.bytes > 0 || one.wall.is_empty());
+        let key = |series: &Series| match series.wall.as_slice() {
+            [] => f64::INFINITY,
+            wall if by_byte => median(wall) / series.bytes as f64,
+            wall => median(wall),
+        };
         series.sort_by(|a, b| key(a).total_cmp(&key(b)));
         series
     }
@@ -258,10 +263,19 @@ impl Results {
     }
 }
 
-/// Compares series of one measurement in pairs; places are those in `series`.
+/// Compares series of one measurement in pairs; places are those in `series`. Where all have bytes, it is
+/// their times for a byte that are compared.
 pub fn ranking(series: &[&Series]) -> Ranking {
+    let by_byte = series.iter().all(|one| one.bytes > 0);
+    let times: Vec<Vec<f64>> = series
+        .iter()
+        .map(|one| {
+            let scale = if by_byte { 1.0 / one.bytes as f64 } else { 1.0 };
+            one.wall.iter().map(|time| time * scale).collect()
+        })
+        .collect();
     let samples: Vec<(&[u32], &[f64])> =
-        series.iter().map(|one| (one.rounds.as_slice(), one.wall.as_slice())).collect();
+        series.iter().zip(&times).map(|(one, times)| (one.rounds.as_slice(), times.as_slice())).collect();
     rank(&samples)
 }
 

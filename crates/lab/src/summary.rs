@@ -20,7 +20,7 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
     report.lines = lines(results);
     for group in results.groups() {
         let series = results.of_group(group);
-        let quantity = match series.iter().any(|one| one.rate().is_some()) {
+        let quantity = match series.iter().any(|one| one.bytes >= FEW_BYTES) {
             true => quantity,
             false => Quantity::Time,
         };
@@ -58,11 +58,17 @@ fn ranked<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
     series.iter().copied().filter(|one| !one.control && !one.wall.is_empty()).collect()
 }
 
+/// Of fewer bytes than these the time is that of the start, and no rate.
+const FEW_BYTES: u64 = 16 * 1024;
+
+/// How many times more than the best a control may be and still be drawn beside it.
+const TOO_FAR: f64 = 50.0;
+
 /// The table of one group, fastest first.
 pub fn table(group: &str, series: &[&Series]) -> Table {
     let ranked = ranked(series);
     let ranking = ranking(&ranked);
-    let rates = series.iter().any(|one| one.bytes > 0);
+    let rates = series.iter().any(|one| one.bytes >= FEW_BYTES);
     let memory = series.iter().any(|one| one.memory.is_some());
     let cycles = series.iter().any(|one| !one.cycles.is_empty());
     let mut columns = vec![("what", "")];
@@ -143,9 +149,14 @@ pub fn chart(group: &str, series: &[&Series], quantity: Quantity) -> Option<Char
         Quantity::Rate => one.rate().map(|rate| scaled(rate, 1e-9)),
         Quantity::Time => one.time().map(|time| scaled(time, 1e3)),
     };
+    let ranked = ranked(series);
+    let far =
+        ranked.iter().filter_map(|one| value(one)).map(|value| value.median).fold(0.0, f64::max) * TOO_FAR;
+    // A digest that computes nothing would leave no room for those that do.
+    let drawn = |one: &Series| value(one).filter(|value| !one.control || far == 0.0 || value.median <= far);
     let bars: Vec<Bar> = series
         .iter()
-        .filter_map(|one| Some(Bar { name: one.name.clone(), value: value(one)?, control: one.control }))
+        .filter_map(|one| Some(Bar { name: one.name.clone(), value: drawn(one)?, control: one.control }))
         .collect();
     let values = || bars.iter().map(|bar| bar.value.median).filter(|value| *value > 0.0);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
@@ -160,7 +171,7 @@ pub fn chart(group: &str, series: &[&Series], quantity: Quantity) -> Option<Char
     // Where the least could not be seen beside the most.
     chart.logarithmic = most > 20.0 * least;
     for control in series.iter().filter(|one| one.control) {
-        chart = match value(control) {
+        chart = match drawn(control) {
             Some(limit) => chart.marker(&control.name, limit.median),
             None => chart,
         };

@@ -1,36 +1,102 @@
-//! A report as one HTML page.
+//! A report as one HTML page: complete in itself, without a script, light or dark as the reader's
+//! system is, and legible on a telephone.
 
 use std::fmt::Write;
 
-use super::{Report, escaped};
+use super::{Report, Table, draw};
 
+/// The looks: of text and tables here, of charts beside what draws them.
+const STYLE: &str = "
+:root{color-scheme:light dark;--page:#fcfcfb;--ink:#1d1f23;--quiet:#5d636e;--rule:#dcdee3;--wash:#f1f2f4;
+--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
+--c0:#3b6fb6;--c1:#c2591b;--c2:#2f8f5b;--c3:#a23b8f;--c4:#8a7413;--c5:#2394a8;--c6:#b33a3a;--c7:#5b5fc7}
+@media(prefers-color-scheme:dark){:root{--page:#16181c;--ink:#e7e9ec;--quiet:#9aa1ad;--rule:#343942;
+--wash:#1f2329;--bar:#6aa0ea;--control:#6b7380;--warn:#ffc988;--warn-wash:#33270f;
+--c0:#6aa0ea;--c1:#f0935a;--c2:#5fc48c;--c3:#d982c8;--c4:#d2bb55;--c5:#5fc9dc;--c6:#ee8080;--c7:#a3a6f5}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:74rem;padding:2rem clamp(1rem,4vw,3rem) 4rem;background:var(--page);color:var(--ink);
+font:1rem/1.5 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
+h1{font-size:1.7rem;line-height:1.25;margin:0 0 1rem}
+h2{font-size:1.15rem;margin:2.6rem 0 .7rem}
+.said{margin:.35rem 0;color:var(--quiet);overflow-wrap:anywhere}
+.warn{margin:.35rem 0;padding:.45rem .8rem;border-left:.25rem solid var(--warn);background:var(--warn-wash);
+color:var(--warn);overflow-wrap:anywhere}
+.wide{overflow-x:auto;border:1px solid var(--rule);border-radius:.4rem}
+table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{padding:.35rem .8rem;text-align:left;white-space:nowrap;border-bottom:1px solid var(--rule)}
+tr:last-child td{border-bottom:0}
+th{background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
+.n{text-align:right;font-variant-numeric:tabular-nums}
+td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
+";
+
+/// Words of lines that warn.
+const WARNINGS: [&str; 5] = ["noisy:", "WRONG:", "stopped early", "the machines differ", "the control "];
+
+/// The page.
 pub(super) fn page(report: &Report) -> String {
     let title = escaped(&report.title);
     let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
-         body{{font:15px sans-serif;margin:2em auto;max-width:70em}}table{{border-collapse:collapse}}\
-         th,td{{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}}\
-         .n{{text-align:right;font-variant-numeric:tabular-nums}}</style></head>\n<body><h1>{title}</h1>\n"
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
+         <title>{title}</title>\n<style>{STYLE}{}</style></head>\n<body>\n<h1>{title}</h1>\n",
+        draw::STYLE
     );
     for line in &report.lines {
-        let _ = writeln!(html, "<p><code>{}</code></p>", escaped(line));
+        let warns = WARNINGS.iter().any(|start| line.starts_with(start));
+        let class = if warns { "warn" } else { "said" };
+        let _ = writeln!(html, "<p class=\"{class}\">{}</p>", escaped(line));
     }
+    // A table stands below the chart of the same rows.
+    let mut charts: Vec<_> = report.charts.iter().collect();
     for table in &report.tables {
-        let _ = writeln!(html, "<h2>{}</h2>\n<table><thead><tr>", escaped(&table.title));
-        let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
-        for (column, heading) in table.headings().iter().enumerate() {
-            let _ = write!(html, "<th{}>{}</th>", class(column), escaped(heading));
-        }
-        html.push_str("</tr></thead>\n<tbody>\n");
-        for row in &table.rows {
-            html.push_str("<tr>");
-            for (column, cell) in row.iter().enumerate() {
-                let _ = write!(html, "<td{}>{}</td>", class(column), escaped(&cell.shown()));
+        let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&table.title));
+        charts.retain(|chart| {
+            let here = chart.title == table.title;
+            if here {
+                html.push_str(&draw::chart(chart, false));
             }
-            html.push_str("</tr>\n");
-        }
-        html.push_str("</tbody></table>\n");
+            !here
+        });
+        write_table(&mut html, table);
+        html.push_str("</section>\n");
+    }
+    // Those without a table of their own.
+    for chart in charts {
+        let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&chart.title));
+        html.push_str(&draw::chart(chart, false));
+        html.push_str("</section>\n");
     }
     html.push_str("</body></html>\n");
     html
+}
+
+/// Cells longer than this may be broken.
+const LONG: usize = 40;
+
+fn write_table(html: &mut String, table: &Table) {
+    let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
+    html.push_str("<div class=\"wide\"><table><thead><tr>");
+    for (column, heading) in table.headings().iter().enumerate() {
+        let _ = write!(html, "<th{}>{}</th>", class(column), escaped(heading));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for row in &table.rows {
+        html.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let shown = cell.shown();
+            let class = match shown.chars().count() > LONG {
+                true => " class=\"long\"",
+                false => class(column),
+            };
+            let _ = write!(html, "<td{class}>{}</td>", escaped(&shown));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -4,6 +4,7 @@
 //! page that needs nothing else: no script, no network. Charts are on the page only.
 
 mod chart;
+mod draw;
 mod html;
 
 pub use chart::{Bar, Chart, Line, Marker, Shape};
@@ -247,10 +248,6 @@ impl Report {
     pub fn to_html(&self) -> String {
         html::page(self)
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -20,8 +20,16 @@ impl Cycles {
     /// Why there is no counter, or `None` if there is one.
     pub fn missing() -> Option<String> {
         let error = Builder::new(Hardware::CPU_CYCLES).build().err()?;
-        let text = error.to_string();
-        Some(text.split(" (os error").next().unwrap_or(&text).to_string())
+        Some(match error.raw_os_error() {
+            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+                "the processor shows no counter, as in most virtual machines".to_string()
+            }
+            Some(libc::EACCES | libc::EPERM) => {
+                "not permitted; /proc/sys/kernel/perf_event_paranoid decides".to_string()
+            }
+            Some(libc::ENOSYS) => "the kernel has no counters".to_string(),
+            _ => error.to_string(),
+        })
     }
 
     /// The count now.

@@ -43,21 +43,43 @@ pub fn judge(series: &[Series], before: &Load, after: &Load, processors: usize) 
             doubts.push(format!("the hypervisor took {:.0}% of the processors' time", share * 100.0));
         }
     }
-    // Controls do the same work in every run: what changes in them is the machine.
-    for control in series.iter().filter(|one| one.control && one.wall.len() >= 6) {
+    doubts.extend(of_controls(series));
+    doubts
+}
+
+/// Controls do the same work in every run: what changes in them is the machine. The worst of each kind is
+/// named.
+fn of_controls(series: &[Series]) -> Vec<String> {
+    let controls = || series.iter().filter(|one| one.control && one.wall.len() >= 6);
+    let mut drifting: Vec<(f64, &Series)> = Vec::new();
+    let mut scattered: Vec<(f64, &Series)> = Vec::new();
+    for control in controls() {
         let (early, late) = control.wall.split_at(control.wall.len() / 2);
         let scatter = mad(early).max(mad(late));
         let (early, late) = (median(early), median(late));
-        let drift = (late / early - 1.0) * 100.0;
+        let drift = late / early - 1.0;
         let spread = mad(&control.wall) / median(&control.wall);
-        let name = format!("{} ({})", control.name, control.group);
-        if drift.abs() > 5.0 && (late - early).abs() > 2.0 * scatter {
-            doubts.push(format!("the control {name} drifted by {drift:+.0}% during the measurement"));
+        if drift.abs() > 0.05 && (late - early).abs() > 2.0 * scatter {
+            drifting.push((drift, control));
         } else if spread > 0.05 {
-            doubts.push(format!("the times of the control {name} scatter by {:.0}%", spread * 100.0));
+            scattered.push((spread, control));
         }
     }
-    doubts
+    let all = controls().count();
+    let worst = |found: &[(f64, &Series)]| -> Option<String> {
+        let (much, one) = found.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
+        Some(format!("worst by {:+.0}%: {} ({})", much * 100.0, one.name, one.group))
+    };
+    let drifting = worst(&drifting).map(|worst| {
+        format!(
+            "{} of {all} controls drifted by more than 5% during the measurement, {worst}",
+            drifting.len()
+        )
+    });
+    let scattered = worst(&scattered).map(|worst| {
+        format!("the times of {} of {all} controls scatter by more than 5%, {worst}", scattered.len())
+    });
+    drifting.into_iter().chain(scattered).collect()
 }
 
 #[cfg(test)]

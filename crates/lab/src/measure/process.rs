@@ -173,7 +173,8 @@ fn memory_now() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// Finds a program: on the search path that is given, then where the system keeps those of root.
+/// Finds a program: on the search path that is given, then where the system keeps those of root. Scripts,
+/// which are mostly there to start another one of the same name, come last.
 pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |file: &PathBuf| {
@@ -184,7 +185,14 @@ pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>) -> Option<PathBu
     let given = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     // Relative folders in the path would find another program in each folder.
     let folders = given.into_iter().filter(|folder| folder.is_absolute()).chain(system);
-    folders.map(|folder| folder.join(name)).find(runs)
+    let all: Vec<PathBuf> = folders.map(|folder| folder.join(name)).filter(runs).collect();
+    let program = all.iter().find(|file| !is_script(file));
+    program.or(all.first()).cloned()
+}
+
+fn is_script(file: &Path) -> bool {
+    let mut start = [0; 2];
+    File::open(file).and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"#!"
 }
 
 /// The line in which a program tells its version: the first with a digit.

@@ -1,7 +1,7 @@
 //! `verisum bench`: measures digests, programs and disks on this machine.
 
 mod compare;
-#[allow(dead_code, reason = "not every bench needs all of it")]
+mod digests;
 mod session;
 
 use clap::{Args, Subcommand};
@@ -13,7 +13,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;
 
-#[allow(unused_imports, reason = "for the benches")]
 pub(crate) use session::Session;
 
 /// What `verisum bench` takes.
@@ -26,6 +25,8 @@ pub(crate) struct BenchArgs {
 /// The verbs of `verisum bench`.
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
+    /// Compare programs that compute digests, and implementations in this process
+    Digests(digests::DigestsArgs),
     /// Compare two files of results
     Compare(compare::CompareArgs),
 }
@@ -33,6 +34,7 @@ enum BenchCommand {
 /// Runs one of them.
 pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     match arguments.command {
+        Some(BenchCommand::Digests(arguments)) => digests::run(&arguments, output),
         Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
         None => Err(Failure::Usage("a command is missing (--help lists them)".to_string())),
     }
@@ -65,7 +67,6 @@ pub(crate) struct BenchOptions {
     pub(crate) report: ReportOptions,
 }
 
-#[allow(dead_code, reason = "for the benches")]
 impl BenchOptions {
     /// The plan that was asked for, or else so much.
     pub(crate) fn plan(&self, otherwise: Amount) -> Result<Plan, Failure> {

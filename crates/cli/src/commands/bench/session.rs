@@ -76,16 +76,49 @@ impl<'a> Session<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
+    #[allow(dead_code, reason = "for benches with work of their own")]
     /// Where `true` appears when the user wants no more, for work of one's own.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         self.stop.clone()
     }
 
-    /// Measures these in turns, by the plan, and adds their series to the results.
-    pub(crate) fn measure(&mut self, mut subjects: Vec<Box<dyn Subject + '_>>) {
-        let plan = self.plan.clone();
+    /// Measures these, those of a group in turns and one group after the other, by the plan, and adds
+    /// their series to the results. A time is that of all groups together.
+    pub(crate) fn measure(&mut self, subjects: Vec<Box<dyn Subject + '_>>) {
+        let mut groups: Vec<(String, Vec<Box<dyn Subject + '_>>)> = Vec::new();
+        for subject in subjects {
+            let group = &subject.about().group;
+            match groups.iter_mut().find(|(name, _)| name == group) {
+                Some((_, subjects)) => subjects.push(subject),
+                None => groups.push((group.clone(), vec![subject])),
+            }
+        }
+        let started = Instant::now();
+        let count = groups.len();
+        for (place, (_, subjects)) in groups.into_iter().enumerate() {
+            let mut plan = self.plan.clone();
+            // What one group left over is for those after it.
+            if let Amount::Time(time) = plan.amount {
+                plan.amount = Amount::Time(time.saturating_sub(started.elapsed()) / (count - place) as u32);
+            }
+            // Another order in each group.
+            plan.seed = plan.seed.wrapping_add(place as u64);
+            self.measure_group(subjects, &plan, (place, count));
+        }
+        if stderr().is_terminal() {
+            let _ = stderr().write_all(ERASE.as_bytes());
+        }
+    }
+
+    fn measure_group(
+        &mut self,
+        mut subjects: Vec<Box<dyn Subject + '_>>,
+        plan: &Plan,
+        group: (usize, usize),
+    ) {
         let mut watcher = Watcher {
             drawn: stderr().is_terminal(),
+            group,
             last: Instant::now(),
             saved: Instant::now(),
             earlier: self.results.series.len(),
@@ -93,10 +126,7 @@ impl<'a> Session<'a> {
             stop: self.stop.clone(),
             results: &mut self.results,
         };
-        let series = measure::measure(&mut subjects, &plan, &mut watcher);
-        if watcher.drawn {
-            let _ = stderr().write_all(ERASE.as_bytes());
-        }
+        let series = measure::measure(&mut subjects, plan, &mut watcher);
         let earlier = watcher.earlier;
         self.results.series.truncate(earlier);
         self.results.series.extend(series);
@@ -152,6 +182,8 @@ impl<'a> Session<'a> {
 /// Draws the line of progress and saves what there is.
 struct Watcher<'a> {
     drawn: bool,
+    /// Which group this is, and of how many.
+    group: (usize, usize),
     last: Instant,
     saved: Instant,
     earlier: usize,
@@ -166,12 +198,15 @@ impl Watch for Watcher<'_> {
             return;
         }
         self.last = Instant::now();
+        let (place, count) = self.group;
         let left = match progress.left {
-            Some(left) => format!("{} left", clock(left.as_secs())),
+            // Groups are taken to be alike until they are seen.
+            Some(left) => format!("{} left", clock((left * (count - place) as u32).as_secs())),
             None => "warming up".to_string(),
         };
-        let percent = (progress.part * 100.0) as u32;
-        let line = format!("{percent:>3}%  {left}  {}", names::plain(progress.name));
+        let percent = (place as f64 + progress.part) / count as f64 * 100.0;
+        let name = names::plain(progress.name);
+        let line = format!("{:>3}%  {left}  group {} of {count}: {name}", percent as u32, place + 1);
         let line: String = line.chars().take(width().saturating_sub(1)).collect();
         let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
     }

@@ -1,0 +1,169 @@
+//! All digests side by side, from the groups that were measured.
+
+use crate::export::{Bar, Cell, Chart, Table};
+use crate::record::{Results, Series};
+use crate::stats::Interval;
+
+/// In the name of groups of implementations in this process.
+pub const INSIDE: &str = "in process";
+
+/// In the name of groups of programs on the large file.
+pub const FILE: &str = "of a file";
+
+/// In the name of groups of programs on the small file.
+pub const SMALL: &str = "of a small file";
+
+/// The best implementation of each digest, one message after the other and side by side.
+pub fn overview(results: &Results) -> Option<(Table, Chart)> {
+    let mut table = Table::new(
+        "Digests in process, the best implementation of each",
+        &[
+            ("digest", ""),
+            ("one message", "GB/s"),
+            ("by", ""),
+            ("side by side", "GB/s"),
+            ("by whom", ""),
+            ("share of a copy", "%"),
+        ],
+    );
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut limits: Vec<(&str, Vec<f64>)> = Vec::new();
+    let mut rows = Vec::new();
+    for group in results.groups().into_iter().filter(|group| group.contains(INSIDE)) {
+        let series = results.of_group(group);
+        let of_kind = |kind: &str| {
+            let mut of_kind = series.iter().filter(|one| one.labels.get("kind").is_some_and(|k| k == kind));
+            of_kind.find_map(|one| Some((*one, one.rate()?)))
+        };
+        for control in series.iter().filter(|one| one.control) {
+            let Some(rate) = control.rate() else { continue };
+            match limits.iter_mut().find(|(name, _)| *name == control.name) {
+                Some((_, rates)) => rates.push(rate.median),
+                None => limits.push((&control.name, vec![rate.median])),
+            }
+        }
+        let Some(digest) = series.iter().find_map(|one| one.labels.get("digest")) else { continue };
+        let (stream, batch) = (of_kind("stream"), of_kind("batch"));
+        let copy = series.iter().find(|one| one.name == "copy in memory").and_then(|one| one.rate());
+        let best = [stream, batch].into_iter().flatten().map(|(_, rate)| rate.median).fold(0.0, f64::max);
+        if best == 0.0 {
+            continue;
+        }
+        let cells = |found: Option<(&Series, Interval)>| match found {
+            Some((one, rate)) => [Cell::Number(rate.median / 1e9, 2), Cell::text(&one.name)],
+            None => [Cell::Missing, Cell::Missing],
+        };
+        let share = copy.map_or(Cell::Missing, |copy| Cell::Number(best / copy.median * 100.0, 0));
+        let mut row = vec![Cell::text(digest)];
+        row.extend(cells(stream));
+        row.extend(cells(batch));
+        row.push(share);
+        rows.push((best, row));
+        for (found, control) in [(stream, false), (batch, false)] {
+            if let Some((one, rate)) = found {
+                let scaled = |value: f64| value / 1e9;
+                let value =
+                    Interval { low: scaled(rate.low), median: scaled(rate.median), high: scaled(rate.high) };
+                bars.push(Bar { name: format!("{digest} ({})", one.name), value, control });
+            }
+        }
+    }
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    rows.into_iter().for_each(|(_, row)| table.row(row));
+    bars.sort_by(|a, b| b.value.median.total_cmp(&a.value.median));
+    if bars.is_empty() {
+        return None;
+    }
+    let mut chart = Chart::bars(&table.title, "GB/s", bars).logarithmic();
+    // A digest that computes nothing is no limit of anything.
+    for (name, rates) in limits.into_iter().filter(|(name, _)| name.contains("memory")) {
+        chart = chart.marker(name, crate::stats::median(&rates) / 1e9);
+    }
+    Some((table, chart))
+}
+
+/// What of a program's time is its start, and what its hashing: from a small file and a large one.
+pub fn start_up(results: &Results) -> Option<Table> {
+    let mut table = Table::new(
+        "Starting and hashing told apart",
+        &[
+            ("digest", ""),
+            ("program", ""),
+            ("start", "ms"),
+            ("hashing", "GB/s"),
+            ("start is all of", "bytes"),
+        ],
+    );
+    for small in results.series.iter().filter(|one| one.group.contains(SMALL) && !one.control) {
+        let digest = small.labels.get("digest");
+        let large = results.series.iter().find(|one| {
+            one.group.contains(FILE)
+                && !one.group.contains(SMALL)
+                && one.name == small.name
+                && one.labels.get("digest") == digest
+        });
+        let (Some(large), Some(digest), Some(start)) = (large, digest, small.time()) else { continue };
+        let Some(whole) = large.time().filter(|whole| whole.median > start.median) else { continue };
+        let rate = (large.bytes - small.bytes.min(large.bytes)) as f64 / (whole.median - start.median);
+        table.row([
+            Cell::text(digest),
+            Cell::text(&small.name),
+            Cell::Number(start.median * 1e3, 2),
+            Cell::Number(rate / 1e9, 2),
+            // The length of a file of which half of the time is the start.
+            Cell::Count((start.median * rate) as u64),
+        ]);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::measure::{About, Cache, Measured, Plan};
+    use std::time::Duration;
+
+    fn results(rows: &[(&str, &str, &str, u64, u64)]) -> Results {
+        let mut results = Results::new("digests", &Plan::default(), Host::default());
+        for &(group, name, kind, bytes, micros) in rows {
+            let mut about = About::new(group, name).bytes(bytes).label("digest", "md5").label("kind", kind);
+            about.control = kind == "control";
+            let mut series = Series::new(&about);
+            let wall = Duration::from_micros(micros);
+            series.add(1, &Measured { wall, ..Measured::default() }, Cache::None);
+            results.series.push(series);
+        }
+        results
+    }
+
+    #[test]
+    fn the_best_of_each_kind_is_shown() {
+        let group = "md5 in process";
+        let results = results(&[
+            (group, "slow", "stream", 1000, 4),
+            (group, "fast", "stream", 1000, 2),
+            (group, "wide", "batch", 1000, 1),
+            (group, "copy in memory", "control", 10_000, 1),
+        ]);
+        let (table, chart) = overview(&results).unwrap();
+        assert_eq!(table.rows.len(), 1);
+        assert_eq!(
+            table.rows[0][1..5],
+            [Cell::Number(0.5, 2), Cell::text("fast"), Cell::Number(1.0, 2), Cell::text("wide"),]
+        );
+        assert_eq!(table.rows[0][5], Cell::Number(10.0, 0));
+        assert_eq!(chart.markers.len(), 1);
+        assert!(overview(&Results { series: Vec::new(), ..results }).is_none());
+    }
+
+    #[test]
+    fn starting_is_told_apart() {
+        let results = results(&[
+            ("md5 of a file", "tool", "program", 1_000_000, 3000),
+            ("md5 of a small file", "tool", "program", 0, 1000),
+        ]);
+        let table = start_up(&results).unwrap();
+        assert_eq!(table.rows[0][2..], [Cell::Number(1.0, 2), Cell::Number(0.5, 2), Cell::Count(500_000)]);
+    }
+}

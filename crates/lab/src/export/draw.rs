@@ -1,0 +1,333 @@
+//! Charts as HTML and inline SVG.
+//!
+//! Bars are boxes of the page and lines a drawing without text, so that letters keep their size when the
+//! page is made narrow, and colours are those of the page, light or dark. Libraries of charts fix both.
+
+use std::fmt::Write;
+
+use super::chart::{Bar, Chart, Line, Marker, Shape};
+use super::html::escaped;
+
+/// How charts look.
+pub(super) const STYLE: &str = "
+figure{margin:0 0 1.2rem}
+figcaption{color:var(--quiet);font-size:.85rem;margin-top:.4rem}
+.plot{position:relative;--name:15rem;--end:5.5rem;padding:.2rem 0 1.6rem;font-size:.9rem}
+.grid{position:absolute;inset:0 var(--end) 0 var(--name);pointer-events:none}
+.grid i{position:absolute;top:0;bottom:1.5rem;width:0;border-left:1px solid var(--rule)}
+.grid i.limit{border-left:2px dashed;z-index:1}
+.grid b{position:absolute;bottom:0;transform:translateX(-50%);font-weight:400;font-size:.8rem;color:var(--quiet);
+font-variant-numeric:tabular-nums}
+.row{position:relative;display:flex;align-items:center;min-height:1.75rem}
+.row>span{flex:0 0 var(--name);padding-right:.8rem;text-align:right;line-height:1.2;overflow-wrap:anywhere}
+.row>div{position:relative;flex:1;margin-right:var(--end);height:1.05rem}
+.fill{position:absolute;inset:0 auto 0 0;background:var(--bar);border-radius:0 .15rem .15rem 0}
+.control .fill{background:var(--control)}
+.control>span{color:var(--quiet)}
+.whisker{position:absolute;top:calc(50% - 1px);height:2px;background:var(--ink);min-width:1px}
+.whisker:before,.whisker:after{content:'';position:absolute;top:-3px;height:8px;width:2px;background:var(--ink)}
+.whisker:before{left:-1px}.whisker:after{right:-1px}
+.value{position:absolute;top:50%;transform:translateY(-50%);padding-left:.5rem;white-space:nowrap;
+font-variant-numeric:tabular-nums;z-index:2}
+.legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem;color:var(--quiet);margin:.2rem 0 0}
+.legend i{display:inline-block;width:1.2rem;margin-right:.4rem;vertical-align:middle;border-top:3px solid}
+.legend i.dash{border-top:2px dashed}
+.lines{position:relative;height:19rem;margin:.6rem 1rem 2.8rem 4rem}
+.lines svg{position:absolute;inset:0;width:100%;height:100%;overflow:visible}
+.lines path{fill:none;stroke-width:2.5;vector-effect:non-scaling-stroke;stroke-linejoin:round}
+.lines path.band{stroke:none;fill-opacity:.16}
+.lines u{position:absolute;text-decoration:none;color:var(--quiet);font-size:.8rem;font-variant-numeric:tabular-nums}
+.lines u.y{right:calc(100% + .5rem);transform:translateY(-50%);white-space:nowrap}
+.lines u.x{top:calc(100% + .35rem);transform:translateX(-50%)}
+.lines u.axis{top:calc(100% + 1.5rem);left:0;right:0;text-align:center}
+.lines s{position:absolute;border-top:1px solid var(--rule);left:0;right:0;height:0}
+.lines s.limit{border-top:2px dashed}
+.lines em{position:absolute;width:.5rem;height:.5rem;margin:-.25rem;border-radius:50%}
+@media(max-width:44rem){.plot{--name:0px;--end:4.5rem}.row{display:block;padding-top:.15rem}
+.row>span{display:block;text-align:left}.lines{margin-left:3.4rem}}
+";
+
+/// A figure; with its title only where no heading says it.
+pub(super) fn chart(chart: &Chart, titled: bool) -> String {
+    let drawn = match &chart.shape {
+        Shape::Bars(bars) => self::bars(chart, bars),
+        Shape::Lines { axis, logarithmic, lines } => self::lines(chart, axis, *logarithmic, lines),
+    };
+    let scale = if chart.logarithmic { ", equal steps are equal factors" } else { "" };
+    let title = if titled { format!("{}: ", escaped(&chart.title)) } else { String::new() };
+    let caption =
+        format!("<figcaption>{title}{}{scale}; with 95% intervals</figcaption>", escaped(&chart.unit));
+    format!("<figure role=\"group\" aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
+}
+
+fn bars(chart: &Chart, bars: &[Bar]) -> String {
+    let ends = bars.iter().flat_map(|bar| [bar.value.low, bar.value.median, bar.value.high]);
+    let scale =
+        Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
+    let mut html = String::from("<div class=\"plot\"><div class=\"grid\">");
+    for tick in scale.ticks() {
+        let place = scale.place(tick);
+        let _ = write!(
+            html,
+            "<i style=\"left:{place:.2}%\"></i><b style=\"left:{place:.2}%\">{}</b>",
+            plain(tick)
+        );
+    }
+    for (index, marker) in chart.markers.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<i class=\"limit\" style=\"left:{:.2}%;color:{}\"></i>",
+            scale.place(marker.value),
+            limit(index)
+        );
+    }
+    html.push_str("</div>\n");
+    for bar in bars {
+        let (low, middle, high) =
+            (scale.place(bar.value.low), scale.place(bar.value.median), scale.place(bar.value.high));
+        let class = if bar.control { "row control" } else { "row" };
+        let _ = writeln!(
+            html,
+            "<div class=\"{class}\" title=\"{} to {} {}\"><span>{}</span><div><div class=\"fill\" \
+             style=\"width:{middle:.2}%\"></div><div class=\"whisker\" style=\"left:{low:.2}%;width:{:.2}%\"></div>\
+             <div class=\"value\" style=\"left:{:.2}%\">{}</div></div></div>",
+            digits(bar.value.low),
+            digits(bar.value.high),
+            escaped(&chart.unit),
+            escaped(&bar.name),
+            high - low,
+            high.max(middle),
+            digits(bar.value.median),
+        );
+    }
+    html.push_str("</div>\n");
+    html.push_str(&legend(&[], &chart.markers));
+    html
+}
+
+fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let ends = points().flat_map(|(_, value)| [value.low, value.median, value.high]);
+    let y = Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
+    let x = Scale::new(points().map(|(x, _)| *x), logarithmic, false);
+    let mut html = String::from("<div class=\"lines\">");
+    for tick in y.ticks() {
+        let place = 100.0 - y.place(tick);
+        let _ = write!(
+            html,
+            "<s style=\"top:{place:.2}%\"></s><u class=\"y\" style=\"top:{place:.2}%\">{}</u>",
+            plain(tick)
+        );
+    }
+    for (index, marker) in chart.markers.iter().enumerate() {
+        let (place, color) = (100.0 - y.place(marker.value), limit(index));
+        let _ = write!(html, "<s class=\"limit\" style=\"top:{place:.2}%;color:{color}\"></s>");
+    }
+    // Every place where something was measured is named, unless there are many.
+    let mut places: Vec<f64> = points().map(|(x, _)| *x).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let places = if places.len() > 12 { x.ticks() } else { places };
+    for place in places {
+        let _ = write!(html, "<u class=\"x\" style=\"left:{:.2}%\">{}</u>", x.place(place), plain(place));
+    }
+    let _ = write!(html, "<u class=\"axis\">{}</u>", escaped(axis));
+    html.push_str("<svg viewBox=\"0 0 100 100\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
+    for (index, line) in lines.iter().enumerate() {
+        let at =
+            |x_value: f64, y_value: f64| format!("{:.2},{:.2}", x.place(x_value), 100.0 - y.place(y_value));
+        let upper = line.points.iter().map(|(place, value)| at(*place, value.high));
+        let lower = line.points.iter().rev().map(|(place, value)| at(*place, value.low));
+        let band: Vec<String> = upper.chain(lower).collect();
+        let middle: Vec<String> = line.points.iter().map(|(place, value)| at(*place, value.median)).collect();
+        if middle.len() > 1 {
+            let color = color(index);
+            let _ = write!(
+                html,
+                "<path class=\"band\" style=\"fill:{color}\" d=\"M{}Z\"/><path style=\"stroke:{color}\" d=\"M{}\"/>",
+                band.join("L"),
+                middle.join("L"),
+            );
+        }
+    }
+    html.push_str("</svg>");
+    for (index, line) in lines.iter().enumerate() {
+        for (place, value) in &line.points {
+            let _ = write!(
+                html,
+                "<em style=\"left:{:.2}%;top:{:.2}%;background:{}\" title=\"{}: {} ({} to {}) {}\"></em>",
+                x.place(*place),
+                100.0 - y.place(value.median),
+                color(index),
+                escaped(&line.name),
+                digits(value.median),
+                digits(value.low),
+                digits(value.high),
+                escaped(&chart.unit),
+            );
+        }
+    }
+    html.push_str("</div>\n");
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    html.push_str(&legend(&names, &chart.markers));
+    html
+}
+
+fn legend(lines: &[&str], markers: &[Marker]) -> String {
+    if lines.is_empty() && markers.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<div class=\"legend\">");
+    for (index, name) in lines.iter().enumerate() {
+        let _ = write!(html, "<span><i style=\"color:{}\"></i>{}</span>", color(index), escaped(name));
+    }
+    for (index, marker) in markers.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<span><i class=\"dash\" style=\"color:{}\"></i>{} {}</span>",
+            limit(index),
+            escaped(&marker.name),
+            digits(marker.value)
+        );
+    }
+    html.push_str("</div>\n");
+    html
+}
+
+fn color(index: usize) -> String {
+    format!("var(--c{})", index % 8)
+}
+
+/// Limits have other colours than the first lines and the bars.
+fn limit(index: usize) -> String {
+    color(index + 1)
+}
+
+/// From values to places, 0 to 100.
+struct Scale {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// A scale that has room for all values; from zero, if it is one of amounts.
+    fn new(values: impl Iterator<Item = f64>, logarithmic: bool, amounts: bool) -> Scale {
+        let usable = |value: &f64| value.is_finite() && (!logarithmic || *value > 0.0);
+        let (mut low, mut high) = values
+            .filter(usable)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if low > high {
+            (low, high) = (0.1, 1.0);
+        }
+        if logarithmic && amounts {
+            // A bar of the least still has a length.
+            low = 10f64.powf((low * 0.7).log10().floor());
+        } else if amounts {
+            low = low.min(0.0);
+        }
+        if high <= low {
+            high = if low == 0.0 { 1.0 } else { low * 2.0 };
+        }
+        Scale { low, high, logarithmic }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let part = match self.logarithmic {
+            true => (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln(),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        if part.is_finite() { part.clamp(0.0, 1.0) * 100.0 } else { 0.0 }
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        let mut ticks = Vec::new();
+        if self.logarithmic {
+            let decades = (self.high / self.low).log10();
+            let steps: &[f64] = if decades <= 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            let every = (decades / 8.0).ceil().max(1.0) as i32;
+            let mut power = self.low.log10().floor() as i32;
+            while 10f64.powi(power) <= self.high * 1.0001 {
+                ticks.extend(steps.iter().map(|step| step * 10f64.powi(power)));
+                power += every;
+            }
+        } else {
+            let rough = (self.high - self.low) / 5.0;
+            let power = 10f64.powf(rough.log10().floor());
+            let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|step| *step >= rough);
+            let step = step.unwrap_or(10.0 * power);
+            let first = (self.low / step).ceil() as i64;
+            ticks.extend((first..first + 12).map(|number| number as f64 * step));
+        }
+        ticks.retain(|tick| (self.low * 0.9999..=self.high * 1.0001).contains(tick));
+        ticks
+    }
+}
+
+/// A value with three digits that count.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v == 0.0 || v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v >= 0.1 => 3,
+        _ => 4,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A value on an axis.
+fn plain(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e6 => format!("{value:.0e}"),
+        v if v >= 10.0 || v == 0.0 => format!("{value:.0}"),
+        _ => {
+            let text = format!("{value:.4}");
+            text.trim_end_matches('0').trim_end_matches('.').to_string()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    fn value(median: f64) -> Interval {
+        Interval { low: median * 0.9, median, high: median * 1.1 }
+    }
+
+    #[test]
+    fn scales_have_room_for_all() {
+        let scale = Scale::new([0.5, 30.0].into_iter(), true, true);
+        assert_eq!((scale.place(0.1), scale.place(30.0)), (0.0, 100.0));
+        assert!(scale.place(0.5) > 10.0, "a bar that is seen");
+        assert_eq!(scale.ticks(), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        let scale = Scale::new([3.0, 48.0].into_iter(), false, true);
+        assert_eq!(scale.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(scale.place(24.0), 50.0);
+        for strange in [vec![], vec![0.0], vec![f64::NAN], vec![-1.0, 1.0], vec![1e-300, 1e300]] {
+            for logarithmic in [false, true] {
+                let scale = Scale::new(strange.iter().copied(), logarithmic, true);
+                assert!(scale.ticks().len() < 40, "{strange:?}");
+                assert!((0.0..=100.0).contains(&scale.place(1.0)), "{strange:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn figures_have_every_row_and_escape_names() {
+        let bar = |name: &str, median| Bar { name: name.to_string(), value: value(median), control: false };
+        let bars = vec![bar("a<b>", 1.0), bar("c", 20.0)];
+        let html = chart(&Chart::bars("T", "GB/s", bars).logarithmic().marker("read & copy", 30.0), true);
+        assert_eq!(html.matches("class=\"fill\"").count(), 2);
+        assert!(
+            html.contains("a&lt;b&gt;") && html.contains("read &amp; copy 30.0") && html.contains("T: GB/s")
+        );
+        let line =
+            |name: &str| Line { name: name.to_string(), points: vec![(1.0, value(1.0)), (2.0, value(2.0))] };
+        let html = chart(&Chart::lines("T", "GB/s", "threads", vec![line("x"), line("y")]), false);
+        assert_eq!((html.matches("class=\"band\"").count(), html.matches("<em ").count()), (2, 4));
+        assert!(!html.contains("NaN") && html.contains("threads"));
+    }
+}
