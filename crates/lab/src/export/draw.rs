@@ -27,7 +27,8 @@ font-variant-numeric:tabular-nums}
 .whisker{position:absolute;top:calc(50% - 1px);height:2px;background:var(--ink);min-width:1px}
 .whisker:before,.whisker:after{content:'';position:absolute;top:-3px;height:8px;width:2px;background:var(--ink)}
 .whisker:before{left:-1px}.whisker:after{right:-1px}
-.value{position:absolute;top:50%;transform:translateY(-50%);padding-left:.5rem;white-space:nowrap;
+.value{position:absolute;top:50%;transform:translateY(-50%);margin-left:.45rem;line-height:1.1;white-space:nowrap;
+background:var(--page);border-radius:.2rem;
 font-variant-numeric:tabular-nums;z-index:2}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem;color:var(--quiet);margin:.2rem 0 0}
 .legend i{display:inline-block;width:1.2rem;margin-right:.4rem;vertical-align:middle;border-top:3px solid}
@@ -43,7 +44,7 @@ font-variant-numeric:tabular-nums;z-index:2}
 .lines s{position:absolute;border-top:1px solid var(--rule);left:0;right:0;height:0}
 .lines s.limit{border-top:2px dashed}
 .lines em{position:absolute;width:.5rem;height:.5rem;margin:-.25rem;border-radius:50%}
-@media(max-width:44rem){.plot{--name:0px;--end:4.5rem}.row{display:block;padding-top:.15rem}
+@media(max-width:44rem){.plot{--name:0px;--end:4.5rem}.row{display:block;padding-top:.5rem}
 .row>span{display:block;text-align:left}.lines{margin-left:3.4rem}}
 ";
 
@@ -78,7 +79,7 @@ fn bars(chart: &Chart, bars: &[Bar]) -> String {
             html,
             "<i class=\"limit\" style=\"left:{:.2}%;color:{}\"></i>",
             scale.place(marker.value),
-            limit(index)
+            limit(index, 0)
         );
     }
     html.push_str("</div>\n");
@@ -120,7 +121,7 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
         );
     }
     for (index, marker) in chart.markers.iter().enumerate() {
-        let (place, color) = (100.0 - y.place(marker.value), limit(index));
+        let (place, color) = (100.0 - y.place(marker.value), limit(index, lines.len()));
         let _ = write!(html, "<s class=\"limit\" style=\"top:{place:.2}%;color:{color}\"></s>");
     }
     // Every place where something was measured is named, unless there are many.
@@ -185,7 +186,7 @@ fn legend(lines: &[&str], markers: &[Marker]) -> String {
         let _ = write!(
             html,
             "<span><i class=\"dash\" style=\"color:{}\"></i>{} {}</span>",
-            limit(index),
+            limit(index, lines.len()),
             escaped(&marker.name),
             digits(marker.value)
         );
@@ -198,9 +199,9 @@ fn color(index: usize) -> String {
     format!("var(--c{})", index % 8)
 }
 
-/// Limits have other colours than the first lines and the bars.
-fn limit(index: usize) -> String {
-    color(index + 1)
+/// Limits have other colours than the bars or so many lines.
+fn limit(index: usize, lines: usize) -> String {
+    color(index + lines.max(1))
 }
 
 /// From values to places, 0 to 100.
