@@ -79,7 +79,7 @@ fn expect(ended: &Ended, code: i32, lines: &[(&str, &Path)]) {
     let out = String::from_utf8_lossy(&ended.stdout);
     let mut found: Vec<(&str, &str)> = out
         .lines()
-        .filter(|line| !line.starts_with(' ') && !line.contains(" files, "))
+        .filter(|line| !line.starts_with(' ') && !line.contains(" files, ") && !line.contains(" file, "))
         .map(|line| line.split_once(char::is_whitespace).unwrap())
         .map(|(verdict, rest)| (verdict, rest.trim_start().split("  (").next().unwrap()))
         .collect();
@@ -422,7 +422,7 @@ fn a_tree_in_a_tree_is_recorded_once() {
     let tree = Tree::new();
     scrub(&tree.catalog(), &tree.path("below"), &[]).clean();
     let both = tree.scrub(&[]).clean();
-    assert!(both.contains("tree: 10 files") && both.contains("below: 1 files"), "{both}");
+    assert!(both.contains("tree: 10 files") && both.contains("below: 1 file,"), "{both}");
     assert_eq!(export(&tree.catalog()).matches("\"type\":\"file\"").count(), 11);
     fs::remove_file(tree.path("below/deep")).unwrap();
     expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
@@ -611,7 +611,7 @@ fn budgets_and_samples_leave_the_rest_for_later() {
     assert_eq!(read(tree.scrub(&["--json", "--max-age", "90d"])), 0);
     assert_eq!(read(tree.scrub(&["--json", "--since", "1d"])), 0);
     assert_eq!(read(tree.scrub(&["--json", "--since", "@4000000000"])), 11);
-    assert_eq!(read(tree.scrub(&["--json", "--sample", "0%"])), 0);
+    assert!(read(tree.scrub(&["--json", "--sample", "1%"])) < 11);
     assert_eq!(read(tree.scrub(&["--json", "--shuffle"])), 11);
 }
 

@@ -24,6 +24,8 @@ pub enum Verdict {
     Unverifiable,
     /// The system reported an error of the device or of the file system's own checksum.
     IoError,
+    /// What was recorded of it is not what was written into the catalogue: nothing can be compared with it.
+    RecordDamaged,
     /// The content is another, the inode changed, and the time of modification is the recorded one:
     /// somebody, or some program, set it back.
     Suspicious,
@@ -48,7 +50,7 @@ pub enum Class {
 
 impl Verdict {
     /// All of them, from the most harmless to the worst.
-    pub const ALL: [Verdict; 12] = [
+    pub const ALL: [Verdict; 13] = [
         Verdict::Ok,
         Verdict::New,
         Verdict::Touched,
@@ -58,6 +60,7 @@ impl Verdict {
         Verdict::Busy,
         Verdict::Unverifiable,
         Verdict::IoError,
+        Verdict::RecordDamaged,
         Verdict::Suspicious,
         Verdict::Flaky,
         Verdict::Rot,
@@ -75,6 +78,7 @@ impl Verdict {
             Verdict::Busy => "busy",
             Verdict::Unverifiable => "unverifiable",
             Verdict::IoError => "io-error",
+            Verdict::RecordDamaged => "record-damaged",
             Verdict::Suspicious => "suspicious",
             Verdict::Flaky => "flaky",
             Verdict::Rot => "rot",
@@ -93,7 +97,9 @@ impl Verdict {
             Verdict::New | Verdict::Touched | Verdict::Modified | Verdict::Moved | Verdict::Missing => {
                 Class::Change
             }
-            Verdict::Busy | Verdict::Unverifiable | Verdict::IoError => Class::Unchecked,
+            Verdict::Busy | Verdict::Unverifiable | Verdict::IoError | Verdict::RecordDamaged => {
+                Class::Unchecked
+            }
             Verdict::Suspicious | Verdict::Flaky | Verdict::Rot => Class::Corrupt,
         }
     }
@@ -127,6 +133,8 @@ pub enum Evidence {
     },
     /// It changed during each of two reads.
     Unsettled,
+    /// There is a record, but it is damaged itself.
+    RecordDamaged,
     /// It could not be read.
     Unreadable {
         /// Whether the system reported `EIO`, or what else says that the storage failed.
@@ -184,6 +192,7 @@ impl Evidence {
             Evidence::Unrecorded { moved_here: false } => Verdict::New,
             Evidence::Gone { moved_away: false } => Verdict::Missing,
             Evidence::Unsettled => Verdict::Busy,
+            Evidence::RecordDamaged => Verdict::RecordDamaged,
             Evidence::Unreadable { storage_failed: true } => Verdict::IoError,
             Evidence::Unreadable { storage_failed: false } => Verdict::Unverifiable,
             Evidence::Compared(seen) => seen.verdict(),
@@ -235,6 +244,7 @@ mod tests {
             (Gone { moved_away: false }, Verdict::Missing),
             (Gone { moved_away: true }, Verdict::Moved),
             (Unsettled, Verdict::Busy),
+            (RecordDamaged, Verdict::RecordDamaged),
             (Unreadable { storage_failed: true }, Verdict::IoError),
             (Unreadable { storage_failed: false }, Verdict::Unverifiable),
             // The content is the recorded one.

@@ -118,7 +118,20 @@ pub fn hash<T: Send>(
     jobs: &mut (dyn Iterator<Item = Job<T>> + Send),
     done: &(dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
 ) {
-    let engine = Engine::new(plan, jobs, done);
+    hash_wanted(plan, jobs, &|_| true, done);
+}
+
+/// As [`hash`], but for the files that are still `wanted` when their turn comes. It is asked right before
+/// a file is opened, and before it is read if that is later: jobs are taken in heaps, and what was
+/// found out of some of them may say that the others are not to be touched. The others are reported as
+/// [`Error::Stopped`].
+pub fn hash_wanted<T: Send>(
+    plan: &Plan,
+    jobs: &mut (dyn Iterator<Item = Job<T>> + Send),
+    wanted: &(dyn Fn(&T) -> bool + Sync),
+    done: &(dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
+) {
+    let engine = Engine::new(plan, jobs, wanted, done);
     thread::scope(|scope| {
         for _ in 1..engine.threads {
             // With fewer threads it is done too.

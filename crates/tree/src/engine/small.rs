@@ -10,7 +10,7 @@ use super::links::Links;
 use super::source::Numbered;
 use super::stream::{Failed, Opened, read_at};
 use super::work::{ARENA, Engine, Worker};
-use crate::system;
+use crate::{Error, system};
 
 /// The longest file that is read whole.
 const SMALL: u64 = 64 << 10;
@@ -129,6 +129,10 @@ impl<T: Send> Engine<'_, T> {
         let start = self.room(room, wholes, worker);
         if let Some(limits) = &self.plan.limits {
             limits.wait(opened.before.size, 1, &self.plan.stop);
+        }
+        // Those before it may have told more of the device than was known when it was opened.
+        if !self.is_wanted(&opened.job.job.token) {
+            return self.fail(opened, |path| Error::Stopped { path }, worker);
         }
         match read_whole(&opened, &mut worker.arena.bytes()[start..][..room]) {
             Ok(Some(length)) => wholes.push(opened, start..start + length),

@@ -31,6 +31,7 @@ const MOST_LANES: usize = 64;
 /// What the threads share.
 pub(super) struct Engine<'a, T> {
     pub(super) plan: &'a Plan,
+    wanted: &'a (dyn Fn(&T) -> bool + Sync),
     done: &'a (dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
     source: Source<'a, T>,
     pub(super) pool: Pool<T>,
@@ -76,6 +77,7 @@ impl<'a, T: Send> Engine<'a, T> {
     pub(super) fn new(
         plan: &'a Plan,
         jobs: &'a mut (dyn Iterator<Item = Job<T>> + Send),
+        wanted: &'a (dyn Fn(&T) -> bool + Sync),
         done: &'a (dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
     ) -> Self {
         let lanes: Vec<usize> =
@@ -85,6 +87,7 @@ impl<'a, T: Send> Engine<'a, T> {
         let side_by_side = lanes.iter().max().map_or(1, |lanes| lanes * threads);
         Engine {
             plan,
+            wanted,
             done,
             source: Source::new(jobs, plan.window),
             pool: Pool::new(lanes, threads),
@@ -189,11 +192,16 @@ impl<'a, T: Send> Engine<'a, T> {
         }
     }
 
+    /// Whether a file is to be opened or read now.
+    pub(super) fn is_wanted(&self, token: &T) -> bool {
+        !self.plan.stop.is_due() && (self.wanted)(token)
+    }
+
     /// Opens a file. `None` if there is nothing more to do for the job.
     pub(super) fn open(&self, mut job: Numbered<T>, worker: &mut Worker) -> Option<(Numbered<T>, File)> {
         let held = job.job.entry.take_held();
         let entry = &job.job.entry;
-        let opened = if self.plan.stop.is_due() {
+        let opened = if !self.is_wanted(&job.job.token) {
             Err(Error::Stopped { path: entry.path() })
         } else if entry.kind() != Kind::File {
             Err(Error::NotAFile { path: entry.path() })

@@ -11,10 +11,13 @@ use super::writer::seen;
 use super::{Error, digest_failed};
 use crate::Entry;
 use crate::reread::{self, Bypass};
-use crate::store::catalog::{Catalog, Change, Record, Root, Seen, State};
+use crate::store::catalog::{Catalog, Change, Position, Record, Root, Seen, State};
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
+
+/// The digest of a file whose record does not tell any more which it had.
+const FALLBACK: &str = "sha256";
 
 /// A file that was accepted, or would be.
 #[derive(Clone, Debug)]
@@ -52,19 +55,26 @@ pub fn accept(
     let algorithms = catalog.algorithms()?;
     let accepting = Accepting { catalog, root: &root, algorithms, dry, now };
     let mut found = 0;
-    let mut after = (i64::MIN, i64::MIN, Vec::new());
+    let mut after = Position::START;
+    let mut is_any_damaged = false;
     loop {
         let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
-        let Some((directory, name, record)) = page.last() else { return Ok(found) };
-        after = (record.state.code(), *directory, name.clone());
-        for (directory, name, record) in page {
+        let Some((last, _)) = page.last() else { break };
+        after = last.clone();
+        for (Position { directory, name, .. }, record) in page {
             let place = root.path.join(catalog.path_in_root(directory)?).join(OsStr::from_bytes(&name));
             if place.starts_with(path) {
                 found += 1;
+                is_any_damaged |= record.state == State::DAMAGED;
                 report(accepting.accept(directory, OsStr::from_bytes(&name).into(), place, record)?);
             }
         }
     }
+    if is_any_damaged && !dry {
+        // The length that the sums had of it may not be the one that went with its record.
+        catalog.recount(root.id)?;
+    }
+    Ok(found)
 }
 
 struct Accepting<'a> {
@@ -77,6 +87,7 @@ struct Accepting<'a> {
 
 impl Accepting<'_> {
     fn accept(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Accepted, Error> {
+        let old = if old.state == State::DAMAGED { self.mended(old)? } else { old };
         let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_default();
         let mut accepted =
             Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
@@ -116,6 +127,19 @@ impl Accepting<'_> {
             }
         }
         Ok(accepted)
+    }
+}
+
+impl Accepting<'_> {
+    /// A damaged record with what is of use in a new one: its digest may be of no algorithm, and its times
+    /// are of none.
+    fn mended(&self, old: Record) -> Result<Record, Error> {
+        let known = self.algorithms.get(&old.algorithm).and_then(|name| Digest::find(name).ok());
+        let algorithm = match known.is_some_and(|digest| digest.len() == old.digest.as_bytes().len()) {
+            true => old.algorithm,
+            false => self.catalog.algorithm(FALLBACK)?,
+        };
+        Ok(Record { algorithm, first_seen: self.now, changed: self.now, ..old })
     }
 }
 

@@ -35,6 +35,9 @@ impl Writer<'_> {
         self.summary.held = self.catalog.held(self.scope.root.id)?;
         self.summary.waiting = outcome.waiting;
         self.summary.given_up = outcome.given_up;
+        self.summary.not_tried = outcome.not_tried;
+        self.summary.mount_points = outcome.mount_points;
+        self.summary.oldest = self.catalog.oldest(self.scope.root.id)?;
         self.summary.unlisted = outcome.unlisted;
         self.summary.complete = outcome.is_complete;
         self.summary.interrupted = outcome.is_interrupted;
@@ -45,6 +48,12 @@ impl Writer<'_> {
         let root = self.scope.root.id;
         let names = self.catalog.algorithms()?;
         self.catalog.index_fresh()?;
+        // Only a walk that was everywhere knows what is gone.
+        let was_everywhere = outcome.is_through
+            && outcome.unlisted + outcome.not_tried == 0
+            && self.options.excludes.is_none()
+            && self.scope.directory == self.scope.root.directory;
+        self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
         let newly_missing = self.resolve_missing(&names)?;
         self.report_new(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
@@ -98,10 +107,9 @@ impl Writer<'_> {
         let mut after: Place = (i64::MIN, Vec::new());
         loop {
             let page = self.catalog.missing(root, &after, PAGE)?;
-            let Some((directory, name, _)) = page.last() else { return Ok(newly_missing) };
-            after = (*directory, name.clone());
-            for (directory, name, record) in page {
-                let place = (directory, name);
+            let Some((last, _)) = page.last() else { return Ok(newly_missing) };
+            after = last.clone();
+            for (place, record) in page {
                 let algorithm = || names.get(&record.algorithm).cloned().unwrap_or_default();
                 let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?;
                 let since = finding.map(|finding| finding.since).filter(|since| *since < self.news_since);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Error, Options, Scope};
-use crate::store::catalog::{Catalog, Identity, Root, stamp};
+use crate::store::catalog::{Catalog, Identity, Position, Root, stamp};
 use crate::{Entry, Kind};
 
 /// How many recorded files are looked for where a root's numbers are not the recorded ones.
@@ -51,9 +51,9 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
 /// numbered anew when the system starts; the files know better.
 fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
-    let files = catalog.stalest(root.id, &(i64::MIN, 0, Vec::new()), i64::MAX, PROBES)?;
+    let files = catalog.stalest(root.id, &Position::START, i64::MAX, PROBES)?;
     let mut same = 0;
-    for (directory, name, record) in &files {
+    for (Position { directory, name, .. }, record) in &files {
         let path = root.path.join(catalog.path_in_root(*directory)?).join(OsStr::from_bytes(name));
         let stat = Entry::named(&path).and_then(|entry| entry.stat());
         let is_same = |stat: &crate::Stat| {

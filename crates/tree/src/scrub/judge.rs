@@ -10,7 +10,8 @@ use std::sync::mpsc::SyncSender;
 use rustix::io::Errno;
 use verisum_digest::Digest;
 
-use super::Tally;
+use super::Options;
+use super::tally::Tally;
 use super::writer::{Judged, Message};
 use crate::reread::{self, Bypass, Failed};
 use crate::store::catalog::{Change, Finding, Record, Seen, State, Trouble};
@@ -25,6 +26,8 @@ pub(super) struct Token {
     pub device: u64,
     pub set: usize,
     pub record: Option<Record>,
+    /// Whether an earlier run found it to be bad, and nobody has written to it since.
+    pub is_known_bad: bool,
 }
 
 /// Judges files.
@@ -32,8 +35,7 @@ pub(super) struct Judge<'a, Clock> {
     pub sets: &'a [Digest],
     /// The number of the algorithm of new records.
     pub algorithm: i64,
-    /// Whether nothing is meant to change.
-    pub archive: bool,
+    pub options: &'a Options,
     pub tally: &'a Tally,
     pub now: Clock,
 }
@@ -59,6 +61,9 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let Hashed { entry, token, result } = hashed;
         if matches!(result, Err(Error::Stopped { .. })) {
             // It stays as it was, and is due in the next run.
+            if !self.options.stop.is_due() {
+                self.tally.give_up(token.is_known_bad);
+            }
             return ControlFlow::Continue(());
         }
         let message = match self.look(&token, result) {
@@ -118,6 +123,10 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             let evidence = Evidence::Unrecorded { moved_here: false };
             return Ok(Look { evidence, read: Some(seen), second: None, error: None });
         };
+        if record.state == State::DAMAGED {
+            let evidence = Evidence::RecordDamaged;
+            return Ok(Look { evidence, read: Some(seen), second: None, error: None });
+        }
         let mut comparison = Comparison {
             same_digest: seen.digest == record.digest,
             same_size: seen.size == record.size,
@@ -150,35 +159,19 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
 
     fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
         let now = (self.now)();
-        let mut verdict = look.evidence.verdict();
-        let mut state = State::Trouble(Trouble::Verdict(verdict));
-        if self.archive && verdict == Verdict::Modified && token.record.is_some() {
-            state = State::Trouble(Trouble::Held);
+        let found = look.evidence.verdict();
+        let before = token.record.map(|record| record.state).unwrap_or(State::Sound);
+        let (verdict, state) = self.after(before, found);
+        let mut look = look;
+        if verdict != found && found != Verdict::Modified {
+            let now = look.error.unwrap_or_else(|| "it changed while it was read".to_string());
+            look.error = Some(match verdict {
+                Verdict::RecordDamaged => now,
+                _ => format!("{now}; {verdict} when it was last read"),
+            });
         }
-        let before = match token.record.map(|record| record.state) {
-            Some(State::Trouble(trouble)) => Some(trouble),
-            _ => None,
-        };
-        match (verdict, before) {
-            // What was bad and now has another time of modification is no better for it.
-            (Verdict::Modified, Some(Trouble::Verdict(bad))) if bad.class() == Class::Corrupt => {
-                verdict = bad;
-                state = State::Trouble(Trouble::Verdict(bad));
-            }
-            // Nor is what was bad and now cannot be read.
-            (Verdict::Busy | Verdict::Unverifiable, Some(bad @ Trouble::Verdict(was)))
-                if was.class() == Class::Corrupt =>
-            {
-                state = State::Trouble(bad);
-            }
-            (
-                Verdict::Modified | Verdict::Busy | Verdict::Unverifiable | Verdict::IoError,
-                Some(Trouble::Held),
-            ) => state = State::Trouble(Trouble::Held),
-            _ => {}
-        }
-        if verdict == Verdict::IoError {
-            self.tally.failed(token.device);
+        if found == Verdict::IoError {
+            self.tally.failed(token.device, token.is_known_bad);
         }
         let held = state == State::Trouble(Trouble::Held);
         let change = match (&token.record, &look.read) {
@@ -190,6 +183,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 Some(Change::Suspect(state, finding))
             }
             // There is no record that could be in any state.
+            (None, _) if verdict == Verdict::IoError => Some(Change::Unread(now)),
             (None, _) => None,
         };
         let was_in_trouble = token.record.is_some_and(|record| record.state != State::Sound);
@@ -207,6 +201,30 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             second: look.second,
             error: look.error,
             change,
+        }
+    }
+
+    /// What a file is, and the state of its record, after it was in one and then found to be so. Nothing
+    /// becomes better before its content is read and good, or somebody accepts it.
+    fn after(&self, before: State, found: Verdict) -> (Verdict, State) {
+        let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
+        let usual = match found {
+            Verdict::Modified if self.options.archive => State::Trouble(Trouble::Held),
+            _ => State::Trouble(Trouble::Verdict(found)),
+        };
+        match before {
+            State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
+            // What was bad and now has another time of modification, or cannot be read, is no better.
+            State::Trouble(Trouble::Verdict(bad))
+                if bad.class() == Class::Corrupt && (is_unread || found == Verdict::Modified) =>
+            {
+                (bad, before)
+            }
+            State::Trouble(Trouble::Verdict(bad)) if !found.may_replace_record() && bad > found => {
+                (found, before)
+            }
+            State::Trouble(Trouble::Held) if is_unread || found == Verdict::Modified => (found, before),
+            _ => (found, usual),
         }
     }
 

@@ -16,18 +16,20 @@ mod guard;
 mod jobs;
 mod judge;
 mod merge;
+mod tally;
 mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use verisum_digest::Digest;
 
 use crate::store::catalog::{self, Catalog, Run, Seen};
-use crate::{Excludes, Limits, Order, Plan, Progress, Stop, Verdict, hash};
+use crate::{Excludes, Limits, Order, Plan, Progress, Stop, Verdict, hash_wanted};
+use tally::Tally;
 
 pub use crate::reread::Bypass;
 pub use accept::{Accepted, accept};
@@ -54,7 +56,8 @@ pub struct Options {
     pub since: Option<i64>,
     /// Do not enter other file systems.
     pub one_file_system: bool,
-    /// Stop reading from a device after as many errors of its storage.
+    /// Stop reading from a device after as many errors of its storage. Files that are known to be bad are
+    /// counted apart: after as many errors of theirs no more of them are tried.
     pub stop_after: Option<u64>,
     /// When so much changed that something must be wrong.
     pub alarm: Alarm,
@@ -164,6 +167,13 @@ pub struct Summary {
     pub waiting: u64,
     /// Files that were not read because their device fails.
     pub given_up: u64,
+    /// Files that are known to be bad and were not tried again, because enough others of their device had
+    /// failed.
+    pub not_tried: u64,
+    /// Mount points below that were not entered.
+    pub mount_points: u64,
+    /// When the stalest file was last verified, in milliseconds since 1970; 0 for never.
+    pub oldest: Option<i64>,
     /// Files that are missing since an earlier run.
     pub still_missing: u64,
     /// Directories that could not be listed.
@@ -205,26 +215,6 @@ pub(crate) struct Scope {
     path: PathBuf,
 }
 
-/// Counters that all threads add to.
-#[derive(Default)]
-pub(crate) struct Tally {
-    read_files: AtomicU64,
-    read_bytes: AtomicU64,
-    /// Errors of storage, by device.
-    failures: Mutex<HashMap<u64, u64>>,
-}
-
-impl Tally {
-    fn failed(&self, device: u64) {
-        *self.failures.lock().unwrap_or_else(|e| e.into_inner()).entry(device).or_default() += 1;
-    }
-
-    fn failures_of(&self, device: u64) -> u64 {
-        let failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
-        failures.get(&device).copied().unwrap_or_default()
-    }
-}
-
 /// Scrubs one directory: a root of the catalogue, a directory in one, or a new root.
 ///
 /// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock.
@@ -240,17 +230,47 @@ pub fn scrub(
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let algorithm = catalog.algorithm(options.digest.name())?;
     let (sets, set_of) = digests(catalog, options)?;
-    let names = sets.iter().map(|digest| digest.name().to_string()).collect();
     let plan = due::Plan::new(options, &history, clock);
     let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
+    let done = work(catalog, &scope, options, (&history, &plan, algorithm), (sets, set_of), report);
+    run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
+    run.seconds = clock.elapsed().as_secs_f64();
+    let (mut summary, is_through) = match done {
+        Ok(done) => done,
+        Err(error) => {
+            // If that cannot be kept either, it looks as if it had been killed.
+            run.error = Some(error.to_string());
+            let _ = catalog.end_run(&run);
+            return Err(error);
+        }
+    };
+    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
+    summary.time = clock.elapsed();
+    (run.complete, run.interrupted) = (is_through, summary.interrupted);
+    (run.read_files, run.read_bytes) = (summary.read_files, summary.read_bytes);
+    run.counts = counts(&summary);
+    summary.forecast = forecast::forecast(&summary, &run, &history, options);
+    catalog.end_run(&run)?;
+    Ok(summary)
+}
 
-    let (reader, tally) = (catalog.again()?, Tally::default());
+/// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed
+/// is not among it, or a tree with such a place would never be done, and nothing in it due again.
+fn work(
+    catalog: &mut Catalog,
+    scope: &Scope,
+    options: &Options,
+    (history, plan, algorithm): (&[Run], &due::Plan, i64),
+    (sets, set_of): (Vec<Digest>, HashMap<i64, usize>),
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<(Summary, bool), Error> {
+    let names = sets.iter().map(|digest| digest.name().to_string()).collect();
+    let (reader, tally) = (catalog.again()?, Tally::new(options.stop_after));
     let (sender, receiver) = mpsc::sync_channel(4096);
-    let mut writer = writer::Writer::new(catalog, &scope, &history, names, options, report);
-    let judge =
-        judge::Judge { sets: &sets, algorithm, archive: options.archive, tally: &tally, now: plan.clock() };
-    let mut jobs = jobs::Jobs::new(reader, &scope, options, &plan, set_of, &tally, sender.clone())?;
+    let mut writer = writer::Writer::new(catalog, scope, history, names, options, report);
+    let judge = judge::Judge { sets: &sets, algorithm, options, tally: &tally, now: plan.clock() };
+    let mut jobs = jobs::Jobs::new(reader, scope, options, plan, set_of, &tally, sender.clone())?;
     let written = std::thread::scope(|threads| {
         let writing = threads.spawn(move || writer.run(receiver).map(|()| writer));
         let sets = sets.iter().map(|digest| vec![digest.clone()]).collect();
@@ -261,7 +281,8 @@ pub fn scrub(
             progress: options.progress.clone(),
             ..Plan::new(sets, options.threads)
         };
-        hash(&engine, &mut jobs, &|hashed| judge.judge(hashed, &sender));
+        let wanted = |token: &judge::Token| !tally.gives_up(token.device, token.is_known_bad);
+        hash_wanted(&engine, &mut jobs, &wanted, &|hashed| judge.judge(hashed, &sender));
         drop(sender);
         jobs.close();
         writing.join()
@@ -275,16 +296,7 @@ pub fn scrub(
     let mut summary = writer.finish(&outcome)?;
     summary.read_files = tally.read_files.load(Ordering::Relaxed);
     summary.read_bytes = tally.read_bytes.load(Ordering::Relaxed);
-    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
-    summary.time = clock.elapsed();
-    run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
-    (run.complete, run.interrupted) = (summary.complete, summary.interrupted);
-    run.seconds = summary.time.as_secs_f64();
-    (run.read_files, run.read_bytes) = (summary.read_files, summary.read_bytes);
-    run.counts = counts(&summary);
-    summary.forecast = forecast::forecast(&summary, &run, &history, options);
-    catalog.end_run(&run)?;
-    Ok(summary)
+    Ok((summary, outcome.is_through))
 }
 
 /// The digests that records need and new files get, and the place of each algorithm among them.

@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
         options: &'a Options,
         report: &'a mut (dyn FnMut(Report) + Send),
     ) -> Writer<'a> {
-        let unfinished = history.iter().take_while(|run| run.finished.is_none() || run.interrupted);
+        let unfinished = history.iter().take_while(|run| !run.is_whole());
         let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
         let summary = Summary { root: scope.path.clone(), ..Summary::default() };
         let may_be_moved = scope.root.files > 0;
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
     fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
         batch.sort_by(|a, b| place(a).cmp(&place(b)));
         self.catalog.begin()?;
-        let written = batch.iter().try_for_each(|message| self.write(message));
+        let written = batch.iter_mut().try_for_each(|message| self.write(message));
         match written {
             Ok(()) => self.catalog.commit()?,
             Err(error) => {
@@ -135,10 +135,13 @@ impl<'a> Writer<'a> {
                 Message::Unlisted { path, error } => self.tell_unlisted(path, error),
                 Message::Gone {
                     directory, name, state: Some(State::Trouble(Trouble::Verdict(bad))), ..
-                } if bad.class() == Class::Corrupt => {
+                } if bad.class() == Class::Corrupt || bad == Verdict::RecordDamaged => {
                     self.summary.add(bad, 1);
-                    let error =
-                        Some("it is gone, and what it was when it was last seen is as bad".to_string());
+                    let error = match bad {
+                        Verdict::RecordDamaged => "it is gone",
+                        _ => "it is gone, and what it was when it was last seen is as bad",
+                    };
+                    let error = Some(error.to_string());
                     let path = self.path(directory, name.as_bytes())?;
                     (self.report)(Report { error, ..Report::new(path, bad) });
                 }
@@ -148,7 +151,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write(&self, message: &Message) -> Result<(), catalog::Error> {
+    fn write(&self, message: &mut Message) -> Result<(), catalog::Error> {
         let root = self.scope.root.id;
         match message {
             Message::Directory { id, parent, name, device } => {
@@ -165,7 +168,10 @@ impl<'a> Writer<'a> {
             Message::Gone { state: Some(state), .. } if state.is_unforgiven() => Ok(()),
             Message::Gone { directory, name, state: Some(state), at } if *state != State::MISSING => {
                 let finding = Finding { since: *at, seen: *at, read: None, detail: None };
-                self.catalog.lose(*directory, name, &finding)
+                if !self.catalog.lose(*directory, name, &finding)? {
+                    *state = State::DAMAGED;
+                }
+                Ok(())
             }
             Message::Gone { .. } | Message::Unlisted { .. } => Ok(()),
         }

@@ -12,7 +12,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output, names};
 use crate::replace::Replacement;
-use crate::sizes::human;
 use crate::verisum::PROGRAM;
 
 /// The verbs of `verisum catalog`.
@@ -53,6 +52,9 @@ pub(crate) enum CatalogCommand {
     Status {
         #[command(flatten)]
         catalog: CatalogArgs,
+        /// Print a line of JSON for each directory
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -76,12 +78,12 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         CatalogCommand::Check { catalog } => check(catalog, output),
         CatalogCommand::Backup { catalog, to } => {
             let catalog = catalog.open_shared()?;
-            refuse_own(&catalog, to)?;
+            refuse_own(catalog.path(), to)?;
             catalog.back_up(&absolute(to)?)?;
             Ok(Exit::Clean)
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
-        CatalogCommand::Status { catalog } => status(catalog, output),
+        CatalogCommand::Status { catalog, json } => super::status::status(catalog, *json, output),
     }
 }
 
@@ -90,7 +92,7 @@ fn export(catalog: &CatalogArgs, file: Option<&PathBuf>, output: &mut Output) ->
     match file {
         Some(path) => {
             let failed = |error| Failure::File { name: path.clone(), operation: "write", error };
-            refuse_own(&catalog, path)?;
+            refuse_own(catalog.path(), path)?;
             let replacement = Replacement::new(path)?;
             let mut to = BufWriter::new(replacement.file());
             catalog.export(&mut to)?;
@@ -167,46 +169,15 @@ fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
 fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let (from, to) = (absolute(&arguments.from)?, absolute(&arguments.to)?);
-    let failed = |name: &PathBuf, kind: io::ErrorKind| Failure::File {
+    let failed = |name: &PathBuf, why: &str| Failure::File {
         name: name.clone(),
         operation: "relocate",
-        error: kind.into(),
+        error: io::Error::other(why),
     };
-    let root = catalog.root(&from)?.ok_or_else(|| failed(&from, io::ErrorKind::NotFound))?;
+    let root = catalog.root(&from)?.ok_or_else(|| failed(&from, "it is no tree of the catalogue"))?;
     if catalog.root(&to)?.is_some() {
-        return Err(failed(&to, io::ErrorKind::AlreadyExists));
+        return Err(failed(&to, "it is a tree of the catalogue already"));
     }
     catalog.relocate(root.id, &to)?;
-    Ok(Exit::Clean)
-}
-
-fn status(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let catalog = catalog.open_shared()?;
-    for root in catalog.roots()? {
-        let path = names::quoted(root.path.as_os_str());
-        output.line(&format!("{path}: {} files, {}", root.files, human(root.bytes)))?;
-        for (state, count) in catalog.troubles(root.id)? {
-            output.line(&format!("  {}: {count}", state.name()))?;
-        }
-        if let Some(oldest) = catalog.oldest(root.id)? {
-            let when = if oldest == 0 { "never".to_string() } else { values::written(oldest) };
-            output.line(&format!("  stalest verification: {when}"))?;
-        }
-        for run in catalog.runs(root.id, 5)? {
-            let how = match (run.finished, run.complete) {
-                (None, _) => "was killed",
-                (Some(_), _) if run.interrupted => "was interrupted",
-                (Some(_), true) => "complete",
-                (Some(_), false) => "not all that was due",
-            };
-            output.line(&format!(
-                "  run of {}: {how}, read {} files, {}; {}",
-                values::written(run.started),
-                run.read_files,
-                human(run.read_bytes),
-                run.counts
-            ))?;
-        }
-    }
     Ok(Exit::Clean)
 }

@@ -5,73 +5,154 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use verisum_tree::scrub::Summary;
+use verisum_tree::store::catalog;
 use verisum_tree::{Class, Verdict};
 
+use super::values::counted;
 use crate::exit::{Exit, Service};
 use crate::failure::Failure;
 use crate::render::names;
 
-/// The directories of a run, each with its summary if it could be scrubbed.
-type Summaries = [(PathBuf, Option<Summary>)];
+/// The directories of a run, each with its summary, or why there is none.
+pub(super) type Summaries = [(PathBuf, Result<Summary, Reason>)];
 
-/// A figure of each directory: its name, kind, meaning and value.
-type Figure = (&'static str, &'static str, &'static str, fn(&Summary) -> f64);
+/// Why a directory was not scrubbed.
+pub(super) struct Reason {
+    /// One of a few words.
+    word: &'static str,
+    /// The whole message.
+    message: String,
+}
 
-const FIGURES: [Figure; 8] = [
-    ("verisum_scrub_recorded_files", "gauge", "Files in the catalogue.", |s| s.files as f64),
-    ("verisum_scrub_recorded_bytes", "gauge", "Sum of their lengths.", |s| s.bytes as f64),
-    ("verisum_scrub_read_bytes", "gauge", "Bytes that the last run read.", |s| s.read_bytes as f64),
-    ("verisum_scrub_duration_seconds", "gauge", "How long the last run took.", |s| s.time.as_secs_f64()),
-    ("verisum_scrub_complete", "gauge", "Whether everything due was verified.", |s| f64::from(s.complete)),
-    ("verisum_scrub_held_files", "gauge", "Changed files that wait to be accepted.", |s| s.held as f64),
-    ("verisum_scrub_waiting_files", "gauge", "New or changed files not read yet.", |s| s.waiting as f64),
-    ("verisum_scrub_alarm", "gauge", "Whether too much changed at once.", |s| f64::from(s.alarm.is_some())),
+impl Reason {
+    pub(super) fn of(failure: &Failure) -> Reason {
+        use verisum_tree::scrub::Error;
+        let word = match failure {
+            Failure::Catalog(catalog::Error::InUse { .. }) => "locked",
+            Failure::Catalog(_) | Failure::Scrub(Error::Catalog(_)) => "catalog",
+            Failure::Scrub(Error::Tree(_) | Error::Root { .. }) => "directory",
+            _ => "other",
+        };
+        Reason { word, message: failure.message() }
+    }
+}
+
+/// A figure of each directory: its name, meaning, and value, if it has one.
+type Figure = (&'static str, &'static str, fn(&Summary) -> Option<f64>);
+
+const FIGURES: [Figure; 13] = [
+    ("verisum_scrub_recorded_files", "Files in the catalogue.", |s| Some(s.files as f64)),
+    ("verisum_scrub_recorded_bytes", "Sum of their lengths.", |s| Some(s.bytes as f64)),
+    ("verisum_scrub_read_bytes", "Bytes that the last run read.", |s| Some(s.read_bytes as f64)),
+    ("verisum_scrub_duration_seconds", "How long the last run took.", |s| Some(s.time.as_secs_f64())),
+    ("verisum_scrub_complete", "Whether everything due was verified.", |s| Some(f64::from(s.complete))),
+    ("verisum_scrub_held_files", "Changed files that wait to be accepted.", |s| Some(s.held as f64)),
+    ("verisum_scrub_waiting_files", "New or changed files not read yet.", |s| Some(s.waiting as f64)),
+    ("verisum_scrub_given_up_files", "Files not read because their device fails.", |s| {
+        Some((s.given_up + s.not_tried) as f64)
+    }),
+    ("verisum_scrub_unlisted", "Directories and files that could not be looked at.", |s| {
+        Some(s.unlisted as f64)
+    }),
+    ("verisum_scrub_alarm", "Whether too much changed at once.", |s| Some(f64::from(s.alarm.is_some()))),
+    (
+        "verisum_scrub_oldest_verification_timestamp_seconds",
+        "When the stalest file was verified; 0 for never.",
+        |s| s.oldest.map(|oldest| oldest as f64 / 1000.0),
+    ),
+    ("verisum_scrub_forecast_seconds", "How long it takes to verify everything at this budget.", |s| {
+        s.forecast.map(|forecast| forecast.time.as_secs_f64())
+    }),
+    ("verisum_scrub_forecast_needed_ratio", "How many times the budget keeps the promise.", |s| {
+        s.forecast.and_then(|forecast| forecast.needed)
+    }),
 ];
+
+/// What is told of an attempt that could not be made too.
+const OF_ATTEMPTS: [&str; 3] =
+    ["verisum_scrub_up", "verisum_scrub_last_attempt_timestamp_seconds", "verisum_scrub_failure"];
+
+/// What is told of every attempt: whether the catalogue could be used, when it was, and what failed.
+fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: i64) -> String {
+    let [up, last, failure] = OF_ATTEMPTS;
+    let mut text = format!(
+        "# HELP {up} Whether the last attempt could use the catalogue.\n# TYPE {up} gauge\n{up} {}\n\
+         # HELP {last} When it was made.\n# TYPE {last} gauge\n{last} {}\n",
+        u8::from(is_up),
+        now as f64 / 1000.0
+    );
+    if !failed.is_empty() {
+        let _ = writeln!(text, "# HELP {failure} What was not scrubbed, and why.\n# TYPE {failure} gauge");
+    }
+    for (root, reason) in failed {
+        let _ = writeln!(text, "{failure}{{root=\"{}\",reason=\"{}\"}} 1", label(root), reason.word);
+    }
+    text
+}
 
 /// The text for the textfile collector.
 pub(super) fn prometheus(summaries: &Summaries, now: i64) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "# HELP verisum_scrub_success Whether the last run could be made.");
-    let _ = writeln!(text, "# TYPE verisum_scrub_success gauge");
-    for (root, summary) in summaries {
-        let _ = writeln!(
-            text,
-            "verisum_scrub_success{{root=\"{}\"}} {}",
-            label(root),
-            u8::from(summary.is_some())
-        );
-    }
-    let _ = writeln!(text, "# HELP verisum_scrub_start_time_seconds When the last run began.");
-    let _ = writeln!(text, "# TYPE verisum_scrub_start_time_seconds gauge");
-    for (root, _) in summaries {
-        let _ = writeln!(
-            text,
-            "verisum_scrub_start_time_seconds{{root=\"{}\"}} {}",
-            label(root),
-            now as f64 / 1000.0
-        );
-    }
-    let _ = writeln!(text, "# HELP verisum_scrub_files Files of the last run by verdict.");
-    let _ = writeln!(text, "# TYPE verisum_scrub_files gauge");
-    for (root, summary) in summaries {
-        for (verdict, count) in Verdict::ALL.iter().zip(summary.iter().flat_map(|summary| summary.counts)) {
-            let _ = writeln!(
-                text,
-                "verisum_scrub_files{{root=\"{}\",verdict=\"{}\"}} {count}",
-                label(root),
-                verdict.name()
-            );
-        }
-    }
-    for (name, kind, help, value) in FIGURES {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    let failed: Vec<(&Path, &Reason)> = summaries
+        .iter()
+        .filter_map(|(root, summary)| Some((root.as_path(), summary.as_ref().err()?)))
+        .collect();
+    let mut text = attempt(true, &failed, now);
+    figure(&mut text, "verisum_scrub_success", "Whether the last run could be made.", |text, name| {
         for (root, summary) in summaries {
-            if let Some(summary) = summary {
-                let _ = writeln!(text, "{name}{{root=\"{}\"}} {}", label(root), value(summary));
+            let _ = writeln!(text, "{name}{{root=\"{}\"}} {}", label(root), u8::from(summary.is_ok()));
+        }
+    });
+    figure(&mut text, "verisum_scrub_start_time_seconds", "When the last run began.", |text, name| {
+        for (root, _) in summaries {
+            let _ = writeln!(text, "{name}{{root=\"{}\"}} {}", label(root), now as f64 / 1000.0);
+        }
+    });
+    let done = || summaries.iter().filter_map(|(root, summary)| Some((root, summary.as_ref().ok()?)));
+    figure(&mut text, "verisum_scrub_files", "Files of the last run by verdict.", |text, name| {
+        for (root, summary) in done() {
+            for (verdict, count) in Verdict::ALL.iter().zip(summary.counts) {
+                let root = label(root);
+                let _ = writeln!(text, "{name}{{root=\"{root}\",verdict=\"{verdict}\"}} {count}");
             }
         }
+    });
+    for (name, help, value) in FIGURES {
+        figure(&mut text, name, help, |text, name| {
+            for (root, summary) in done() {
+                if let Some(value) = value(summary) {
+                    let _ = writeln!(text, "{name}{{root=\"{}\"}} {value}", label(root));
+                }
+            }
+        });
     }
     text
+}
+
+fn figure(text: &mut String, name: &str, help: &str, rows: impl FnOnce(&mut String, &str)) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+    rows(text, name);
+}
+
+/// Tells of an attempt for which the catalogue could not be used. The figures of the last run stay, beside
+/// one that says that they are of an earlier one.
+pub(super) fn write_failure(
+    path: &Path,
+    failure: &Failure,
+    roots: &[PathBuf],
+    now: i64,
+) -> Result<(), Failure> {
+    let reason = Reason::of(failure);
+    let failed: Vec<(&Path, &Reason)> = roots.iter().map(|root| (root.as_path(), &reason)).collect();
+    let mut text = attempt(false, &failed, now);
+    let before = std::fs::read_to_string(path).unwrap_or_default();
+    for line in before.lines() {
+        let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
+        let name = name.split([' ', '{']).next().unwrap_or_default();
+        if name.starts_with("verisum_scrub_") && !OF_ATTEMPTS.contains(&name) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    write(path, &text)
 }
 
 /// A path as the value of a label.
@@ -97,7 +178,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// What Nagios is told of runs that could be made.
 pub(super) fn service(summaries: &Summaries, worst: Exit) -> Service {
-    let failed = summaries.iter().any(|(_, summary)| summary.is_none());
+    let failed = summaries.iter().any(|(_, summary)| summary.is_err());
     match worst {
         Exit::Mismatch => Service::Critical,
         Exit::Usage | Exit::Interrupted => Service::Unknown,
@@ -114,24 +195,25 @@ pub(super) fn nagios_failure(message: &str) -> String {
 }
 
 /// The line for Nagios.
-pub(super) fn nagios(summaries: &Summaries, service: Service) -> String {
+pub(super) fn nagios(summaries: &Summaries, service: Service, now: i64) -> String {
     let word = service.name();
-    let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref());
+    let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
     let sum = |of: &dyn Fn(&Summary) -> u64| all().map(of).sum::<u64>();
     let class = |class: Class| {
         sum(&|s| Verdict::ALL.iter().filter(|v| v.class() == class).map(|v| s.count(*v)).sum())
     };
     let failed = summaries.len() - all().count();
     let bad = class(Class::Corrupt);
-    let unchecked = class(Class::Unchecked) + sum(&|s| s.unlisted + s.given_up) + failed as u64;
-    let mut line = format!("VERISUM {word} - {} files, {bad} bad, {unchecked} unchecked", sum(&|s| s.files));
+    let unchecked = class(Class::Unchecked) + sum(&|s| s.unlisted + s.given_up + s.not_tried) + failed as u64;
+    let files = counted(sum(&|s| s.files), "file");
+    let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");
     for (root, summary) in summaries {
         let root = names::quoted(root.as_os_str()).replace('|', "_");
         match summary {
-            None => line.push_str(&format!(", {root} not scrubbed")),
-            Some(summary) if summary.alarm.is_some() => line.push_str(&format!(", {root} changed too much")),
-            Some(summary) if summary.interrupted => line.push_str(&format!(", {root} interrupted")),
-            Some(_) => {}
+            Err(reason) => line.push_str(&format!(", not scrubbed: {}", reason.message.replace('|', "_"))),
+            Ok(summary) if summary.alarm.is_some() => line.push_str(&format!(", {root} changed too much")),
+            Ok(summary) if summary.interrupted => line.push_str(&format!(", {root} interrupted")),
+            Ok(_) => {}
         }
     }
     let _ = write!(
@@ -142,8 +224,21 @@ pub(super) fn nagios(summaries: &Summaries, service: Service) -> String {
         sum(&|s| s.count(Verdict::New)),
         sum(&|s| s.count(Verdict::Modified)),
         sum(&|s| s.read_bytes),
-        // The sum of none is negative zero.
-        all().map(|s| s.time.as_secs_f64()).sum::<f64>() + 0.0,
+        all().fold(0.0, |time, summary| time + summary.time.as_secs_f64()),
     );
+    // What was never verified has no age.
+    if let Some(oldest) = all().filter_map(|s| s.oldest).min() {
+        let _ = match oldest {
+            0 => write!(line, " oldest=U"),
+            oldest => write!(line, " oldest={}s", (now - oldest).max(0) / 1000),
+        };
+    }
+    let worst = |of: &dyn Fn(&Summary) -> Option<f64>| all().filter_map(of).reduce(f64::max);
+    if let Some(seconds) = worst(&|s| Some(s.forecast?.time.as_secs_f64())) {
+        let _ = write!(line, " forecast={seconds:.0}s");
+    }
+    if let Some(needed) = worst(&|s| s.forecast?.needed) {
+        let _ = write!(line, " needed={needed:.2}");
+    }
     line
 }

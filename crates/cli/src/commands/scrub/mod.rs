@@ -7,6 +7,7 @@ mod place;
 mod report;
 mod run;
 mod schedule;
+mod status;
 pub(crate) mod values;
 
 use clap::Subcommand;
@@ -52,8 +53,9 @@ pub(crate) enum ScrubCommand {
         long_about = "Print or install a systemd service and timer, or print a cron line, that scrubs \
             directories in a rhythm.\n\n\
             The rhythm is a systemd calendar event, such as weekly or 'Sun 03:00', or the five fields of \
-            cron, such as '0 4 1 */2 *': the first of every second month at 04:00. Two scrubs with one \
-            catalogue never run at the same time.",
+            cron, such as '0 4 1 */2 *': the first of every second month at 04:00, or @daily and its likes. \
+            systemd-analyze says whether an event is one, where it is installed. After -- there may be any \
+            other options of `verisum scrub`. Two scrubs with one catalogue never run at the same time.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

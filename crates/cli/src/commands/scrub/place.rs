@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use verisum_tree::store::catalog::{Catalog, Lock};
+use verisum_tree::store::catalog::{Catalog, Lock, own_files};
 
 use crate::failure::Failure;
 
@@ -53,14 +53,14 @@ impl CatalogArgs {
 
     /// Opens it to read while others may write.
     pub(crate) fn open_shared(&self) -> Result<Catalog, Failure> {
-        Ok(Catalog::open_existing(&self.path()?)?)
+        Ok(Catalog::open_to_read(&self.path()?)?)
     }
 }
 
 /// Fails if a file that is to be written is one that the catalogue consists of.
-pub(super) fn refuse_own(catalog: &Catalog, file: &Path) -> Result<(), Failure> {
+pub(super) fn refuse_own(catalog: &Path, file: &Path) -> Result<(), Failure> {
     let place = absolute(file)?;
-    if catalog.own_files().contains(&place) {
+    if own_files(catalog).contains(&place) {
         let error = std::io::Error::other("it belongs to the catalogue");
         return Err(failed(file, "write", error));
     }

@@ -9,7 +9,7 @@ use verisum_tree::store::catalog::Seen;
 use verisum_tree::{Class, Verdict};
 
 use super::place::Name;
-use super::values;
+use super::values::{self, counted};
 use crate::failure::Failure;
 use crate::render::{self, Output, names, progress};
 use crate::sizes::human;
@@ -115,7 +115,20 @@ fn remarks(summary: &Summary) -> Vec<String> {
         remarks.push(format!("{} {files} for `verisum accept`", summary.held));
     }
     if summary.given_up > 0 {
-        remarks.push(format!("{} files were not read: the device fails too often", summary.given_up));
+        let were = if summary.given_up == 1 { "was" } else { "were" };
+        let files = counted(summary.given_up, "file");
+        remarks.push(format!("{files} {were} not read: the device fails too often"));
+    }
+    if summary.not_tried > 0 {
+        let were = if summary.not_tried == 1 { "was" } else { "were" };
+        let files = counted(summary.not_tried, "file");
+        remarks.push(format!("{files} known to be bad {were} not tried again: the device fails too often"));
+    }
+    if summary.files == 0 && summary.mount_points > 0 {
+        remarks.push(format!(
+            "nothing to verify, and {} not entered (--cross-file-systems enters them)",
+            counted(summary.mount_points, "mount point")
+        ));
     }
     if summary.clock_went_back {
         remarks.push("the clock shows an earlier time than at the last run".to_string());
@@ -250,6 +263,9 @@ fn summary_line(summary: &Summary) -> Value {
         "interrupted": summary.interrupted,
         "waiting": summary.waiting,
         "given_up": summary.given_up,
+        "not_tried": summary.not_tried,
+        "mount_points": summary.mount_points,
+        "stalest_verification_ms": summary.oldest,
         "unlisted": summary.unlisted,
         "still_missing": summary.still_missing,
         "held": summary.held,
@@ -270,9 +286,9 @@ fn summary_line(summary: &Summary) -> Value {
 
 fn summary_text(summary: &Summary) -> String {
     let mut text = format!(
-        "{}: {} files, {}; read {} ({}) in {}\n",
+        "{}: {}, {}; read {} ({}) in {}\n",
         names::quoted(summary.root.as_os_str()),
-        summary.files,
+        counted(summary.files, "file"),
         human(summary.bytes),
         summary.read_files,
         human(summary.read_bytes),
@@ -295,6 +311,12 @@ fn summary_text(summary: &Summary) -> String {
     }
     if summary.unlisted > 0 {
         rest.push(format!("not looked at {}", summary.unlisted));
+    }
+    if summary.mount_points > 0 {
+        rest.push(format!(
+            "mount points not entered {} (--cross-file-systems enters them)",
+            summary.mount_points
+        ));
     }
     if summary.interrupted {
         rest.push("interrupted: the next run goes on with it".to_string());

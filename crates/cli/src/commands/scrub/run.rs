@@ -1,6 +1,6 @@
 //! `verisum scrub`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use verisum_tree::scrub::{self, Alarm, Options, Report, Summary};
 use verisum_tree::store::catalog::Catalog;
 use verisum_tree::{Class, Entry, Stop, Verdict};
 
-use super::metrics;
+use super::metrics::{self, Reason};
 use super::place::{CatalogArgs, absolute};
 use super::report::Reporter;
 use super::values;
@@ -114,22 +114,50 @@ pub(crate) struct ScrubArgs {
 
     /// The directories
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    directories: Vec<PathBuf>,
+    pub(super) directories: Vec<PathBuf>,
+}
+
+impl ScrubArgs {
+    /// Fails if a value is not one that a run takes.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        options(self).map(drop)
+    }
+
+    /// The files that it names, the directories not among them.
+    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.catalog.catalog.iter().chain(&self.prometheus).chain(&self.reading.exclude_from)
+    }
 }
 
 /// Scrubs each directory. One that cannot be scrubbed does not keep the others from it.
 pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
-    if !arguments.nagios {
-        return scrub_all(arguments, output);
+    let ended = scrub_all(arguments, output);
+    if let (Err(failure), Some(path)) = (&ended, &arguments.prometheus)
+        && failure.exit() != Exit::Usage
+    {
+        tell_of_failure(arguments, path, failure);
     }
-    // Nagios reads the first line of standard output and a code of its own.
-    match scrub_all(arguments, output) {
+    match ended {
         Err(failure @ Failure::Output(_)) => Err(failure),
-        Err(failure) => {
+        // Nagios reads the first line of standard output and a code of its own.
+        Err(failure) if arguments.nagios => {
             output.line(&metrics::nagios_failure(&failure.message()))?;
             Ok(Exit::Nagios(Service::Unknown))
         }
         ended => ended,
+    }
+}
+
+/// Figures that nobody renews look as if all were well.
+fn tell_of_failure(arguments: &ScrubArgs, path: &Path, failure: &Failure) {
+    let told = arguments.catalog.path().and_then(|catalog| {
+        super::place::refuse_own(&catalog, path)?;
+        let roots: Vec<PathBuf> =
+            arguments.directories.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
+        metrics::write_failure(path, failure, &roots, values::now())
+    });
+    if let Err(error) = told {
+        render::say(PROGRAM, &error.message());
     }
 }
 
@@ -140,7 +168,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         false => arguments.catalog.open()?,
     };
     if let Some(path) = &arguments.prometheus {
-        super::place::refuse_own(&catalog, path)?;
+        super::place::refuse_own(catalog.path(), path)?;
     }
     let directories = directories(arguments, &catalog)?;
     let style = match arguments {
@@ -174,13 +202,13 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
                 Ok(summary) => {
                     worst = worst.max(exit(&summary, arguments.archive));
                     reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
-                    summaries.push((directory.clone(), Some(summary)));
+                    summaries.push((directory.clone(), Ok(summary)));
                 }
                 Err(error) => {
                     let failure = Failure::from(error);
                     worst = worst.max(failure.exit());
                     render::say(PROGRAM, &failure.message());
-                    summaries.push((directory.clone(), None));
+                    summaries.push((directory.clone(), Err(Reason::of(&failure))));
                 }
             }
         }
@@ -194,7 +222,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     }
     if arguments.nagios {
         let service = metrics::service(&summaries, worst);
-        output.line(&metrics::nagios(&summaries, service))?;
+        output.line(&metrics::nagios(&summaries, service, values::now()))?;
         return Ok(Exit::Nagios(service));
     }
     Ok(worst)
@@ -277,7 +305,7 @@ fn exit(summary: &Summary, archive: bool) -> Exit {
         || archive && (archived || summary.still_missing > 0)
     {
         Exit::Mismatch
-    } else if has(Class::Unchecked) || summary.unlisted > 0 || summary.given_up > 0 {
+    } else if has(Class::Unchecked) || summary.unlisted + summary.given_up + summary.not_tried > 0 {
         Exit::Unchecked
     } else {
         Exit::Clean

@@ -39,16 +39,22 @@ fn parse_duration(text: &str) -> Option<Duration> {
     (1..=10_000 * 365 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
 }
 
-/// Reads a share: `20%`, or a number up to 1.
+/// So many of something, in the number that it takes.
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+/// Reads a share: `20%`, or a number up to 1; none at all is no share.
 pub(super) fn share(option: &'static str, text: &str) -> Result<f64, Failure> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse(),
     };
-    number.ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| Failure::Value {
+    number.ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| Failure::Value {
         option,
         value: text.to_string(),
-        must: "must be a share, as in 5% or 0.05".to_string(),
+        must: "must be a share above 0 and up to all, as in 5% or 0.05".to_string(),
     })
 }
 
@@ -169,7 +175,7 @@ mod tests {
     fn shares_are_at_most_all() {
         assert_eq!(share("--sample", "5%").unwrap(), 0.05);
         assert_eq!(share("--sample", "0.5").unwrap(), 0.5);
-        for bad in ["", "%", "101%", "-1%", "NaN", "2", "five"] {
+        for bad in ["", "%", "101%", "-1%", "NaN", "2", "five", "0", "0%", "-0", "1e-999", "inf"] {
             assert!(share("--sample", bad).is_err(), "{bad}");
         }
     }

@@ -1,6 +1,9 @@
 //! Whether a catalogue is sound.
 
-use super::record::{HELD, MISSING};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::guard::IS_INTACT;
 use super::{Catalog, Result};
 
 /// The most problems of one kind that are reported.
@@ -67,14 +70,27 @@ impl Catalog {
                 let found = self.rows(&format!("{sql} LIMIT {MOST}"))?;
                 problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
             }
-            let unknown = format!(
-                "SELECT 'state ' || state FROM (SELECT DISTINCT state FROM file)
-                 WHERE state NOT BETWEEN 0 AND {} LIMIT {MOST}",
-                HELD.max(MISSING)
-            );
-            problems.extend(self.rows(&unknown)?.into_iter().map(|row| format!("unknown states: {row}")));
+            problems.extend(self.damaged_records()?);
         }
         Ok(problems.into_iter().map(Problem).collect())
+    }
+
+    /// The files whose records are not as they were written.
+    fn damaged_records(&self) -> Result<Vec<String>> {
+        let sql = format!("SELECT root, directory, name FROM file WHERE NOT ({IS_INTACT}) LIMIT {MOST}");
+        let rows: rusqlite::Result<Vec<(i64, i64, Vec<u8>)>> =
+            self.connection.prepare(&sql).and_then(|mut statement| {
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            });
+        let roots = self.roots()?;
+        let named = rows.map_err(self.failed("read"))?.into_iter().map(|(root, directory, name)| {
+            // What is known of where it is may be damaged too.
+            let root = roots.iter().find(|known| known.id == root).map(|root| root.path.clone());
+            let folder = self.path_in_root(directory).unwrap_or_default();
+            let path = root.unwrap_or_default().join(folder).join(OsStr::from_bytes(&name));
+            format!("{}: its record is damaged", path.display())
+        });
+        Ok(named.collect())
     }
 
     fn rows(&self, sql: &str) -> Result<Vec<String>> {

@@ -19,7 +19,7 @@ pub enum Error {
         source: rusqlite::Error,
     },
     /// A file could not be made, read or written.
-    #[error("{}: {operation}: {source}", path.display())]
+    #[error("{}: {operation}: {}", path.display(), text(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -79,6 +79,26 @@ impl Error {
         Error::Io { path: path.to_path_buf(), operation, source: source.into() }
     }
 
+    /// The same of a catalogue that was opened under another name.
+    pub(super) fn of(self, path: &Path) -> Error {
+        match self {
+            Error::Database { operation, source, .. } => Error::database(path, operation, source),
+            Error::Foreign { .. } => Error::Foreign { path: path.to_path_buf() },
+            Error::Newer { found, known, .. } => Error::Newer { path: path.to_path_buf(), found, known },
+            other => other,
+        }
+    }
+
+    /// Whether SQLite could not open or make a file that it needs.
+    pub(super) fn is_cannot_open(&self) -> bool {
+        match self {
+            Error::Database { source, .. } => {
+                matches!(source.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the database's own structure is broken.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -92,11 +112,25 @@ impl Error {
     }
 }
 
+/// An error's text without Rust's ` (os error 2)`.
+fn text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_string()
+}
+
 /// SQLite's words, or clearer ones for what users meet.
 fn cause(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "no space is left for it".to_string(),
         Some(ErrorCode::ReadOnly) => "it is read-only".to_string(),
+        Some(ErrorCode::CannotOpen) => {
+            "it or its log cannot be opened here (a run that was killed left a log: open it once where it can \
+             be written)"
+                .to_string()
+        }
+        Some(ErrorCode::PermissionDenied) => "permission denied".to_string(),
+        Some(ErrorCode::SystemIoFailure) => "input/output error".to_string(),
         Some(ErrorCode::NotADatabase) => "not a catalogue, or its beginning is damaged".to_string(),
         Some(ErrorCode::DatabaseCorrupt) => "it is damaged (restore a backup of it)".to_string(),
         _ => error.to_string(),

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{Catalog, Change, Finding, Record, Result, Seen, State};
+use super::record::MISSING;
+use super::{Catalog, Change, Finding, Position, Record, Result, Seen, State};
 
 /// A file by its directory's number and its name.
 pub type Place = (i64, Vec<u8>);
@@ -36,7 +37,9 @@ impl Catalog {
         self.apply(root, missing.0, OsStr::from_bytes(&missing.1), &Change::Forget(*old))?;
         let inherited = (|| {
             self.connection.prepare_cached("DELETE FROM fresh WHERE rowid = ?1")?.execute([number])?;
-            let sql = "UPDATE file SET first_seen = ?3, changed = ?4 WHERE directory = ?1 AND name = ?2";
+            let sql = "UPDATE file SET first_seen = ?3, changed = ?4, guard = verisum_guard(directory, name,
+                       root, size, mtime, ctime, inode, algorithm, digest, ?3, ?4, verified, state)
+                       WHERE directory = ?1 AND name = ?2";
             let values = params![place.0, place.1, old.first_seen, old.changed];
             self.connection.prepare_cached(sql)?.execute(values)
         })();
@@ -93,10 +96,12 @@ impl Catalog {
     /// Calls `each` with every fresh file, and forgets that they were.
     pub fn take_fresh(&self, root: i64, each: &mut dyn FnMut(Place, Record)) -> Result<()> {
         let taken = (|| {
-            let sql = "SELECT directory, name, size, mtime, ctime, inode, algorithm, file.digest, first_seen,
-                       changed, verified, state FROM fresh JOIN file USING(directory, name)
-                       WHERE fresh.root = ?1 ORDER BY directory, name";
-            let mut statement = self.connection.prepare(sql)?;
+            let sql = format!(
+                "SELECT directory, name, {} FROM fresh JOIN file USING(directory, name)
+                 WHERE fresh.root = ?1 ORDER BY directory, name",
+                super::record::columns()
+            );
+            let mut statement = self.connection.prepare(&sql)?;
             let mut rows = statement.query([root])?;
             while let Some(row) = rows.next()? {
                 each((row.get(0)?, row.get(1)?), super::record::record(row, 2)?);
@@ -110,10 +115,10 @@ impl Catalog {
     }
 
     /// Up to `most` missing files of a root, beginning after `after`.
-    pub fn missing(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(i64, Vec<u8>, Record)>> {
-        let after = (State::MISSING.code(), after.0, after.1.clone());
+    pub fn missing(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+        let after = Position { value: MISSING, directory: after.0, name: after.1.clone() };
         let mut rows = self.in_trouble(root, &after, true, most)?;
-        rows.retain(|(_, _, record)| record.state == State::MISSING);
-        Ok(rows)
+        rows.retain(|(_, record)| record.state == State::MISSING);
+        Ok(rows.into_iter().map(|(place, record)| ((place.directory, place.name), record)).collect())
     }
 }

@@ -8,8 +8,12 @@
 //! Names are bytes. Non-goals: the content of files, and directories without files.
 
 mod check;
+mod directory;
 mod error;
+mod files;
 mod fresh;
+mod guard;
+mod held;
 mod record;
 mod root;
 mod run;
@@ -17,6 +21,7 @@ mod schema;
 mod transfer;
 
 use std::fs::{File, TryLockError};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +29,7 @@ use rusqlite::{Connection, OpenFlags};
 
 pub use check::Problem;
 pub use error::Error;
+pub use files::Position;
 pub use fresh::Place;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
 pub use root::{Identity, Root};
@@ -38,10 +44,16 @@ const CACHE_KIB: i64 = 24 << 10;
 /// Pages of the log before it is worked into the file, which waits for the disk.
 const LOG_PAGES: i64 = 8192;
 
+/// How often the lock is asked for, and how long is waited between.
+const ATTEMPTS: u32 = 4;
+const MOMENT: Duration = Duration::from_millis(50);
+
 /// An open catalogue.
 pub struct Catalog {
     path: PathBuf,
     connection: Connection,
+    /// Keeps others from writing, where it could not be read otherwise.
+    _kept_still: Option<File>,
 }
 
 /// The right to write. Only one process has it; it ends with the process, however that ends.
@@ -54,16 +66,29 @@ impl Lock {
     /// Takes the lock beside the catalogue.
     ///
     /// # Errors
-    /// [`Error::InUse`] at once if another process has it.
+    /// [`Error::InUse`] if another process has it, and has it still after a moment: who only asks whether
+    /// somebody has it needs no longer.
     pub fn take(catalog: &Path) -> Result<Lock> {
         let path = beside(catalog, ".lock");
         let options = File::options().create(true).truncate(false).read(true).write(true).clone();
         let file = options.open(&path).map_err(|e| Error::io(&path, "open", e))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(Error::InUse { path: catalog.to_path_buf() }),
-            Err(TryLockError::Error(e)) => Err(Error::io(&path, "lock", e)),
+        for attempt in 1.. {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(MOMENT),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::InUse { path: catalog.to_path_buf() });
+                }
+                Err(TryLockError::Error(e)) => return Err(Error::io(&path, "lock", e)),
+            }
         }
+        Ok(Lock { _file: file })
+    }
+
+    /// Whether a process has it. One that cannot be asked for has nobody.
+    pub fn is_taken(catalog: &Path) -> bool {
+        let file = File::open(beside(catalog, ".lock"));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 }
 
@@ -79,37 +104,12 @@ impl Catalog {
 
     /// Opens a catalogue that is there.
     pub fn open_existing(path: &Path) -> Result<Catalog> {
-        let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
-        if found.is_file() && found.len() == 0 {
-            // SQLite would take it for a new one, and everything in the trees would be new.
-            return Err(Error::Damaged { path: path.to_path_buf(), what: "it is empty".to_string() });
-        }
-        Catalog::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-    }
-
-    fn open_with(path: &Path, flags: OpenFlags) -> Result<Catalog> {
+        look_at(path)?;
+        let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let failed = |e| Error::database(path, "open", e);
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
-        let version = schema::version(&connection).map_err(failed)?;
-        let application: i32 =
-            connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(failed)?;
-        if application != schema::APPLICATION && (tables > 0 || version > 0) {
-            return Err(Error::Foreign { path: path.to_path_buf() });
-        }
-        if version > schema::VERSION {
-            let (found, known) = (version, schema::VERSION);
-            return Err(Error::Newer { path: path.to_path_buf(), found, known });
-        }
         (|| {
-            connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-            connection.set_prepared_statement_cache_capacity(64);
             if connection.is_readonly("main")? {
-                return Ok(());
+                return schema::stand_in(&connection, version);
             }
             connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             connection.pragma_update(None, "synchronous", "normal")?;
@@ -117,7 +117,34 @@ impl Catalog {
             schema::migrate(&mut connection, version)
         })()
         .map_err(failed)?;
-        Ok(Catalog { path: path.to_path_buf(), connection })
+        Ok(Catalog { path: path.to_path_buf(), connection, _kept_still: None })
+    }
+
+    /// Opens a catalogue that is there for reading alone, while others may write. It needs no right to
+    /// write, neither to the file nor beside it, and an older one stays as it is.
+    pub fn open_to_read(path: &Path) -> Result<Catalog> {
+        look_at(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let opened = if is_on_read_only_file_system(path) && !has_log(path) {
+            // Nobody can write to it, so nothing has to be shared with anybody.
+            connect(&uri(path, "immutable=1"), flags).map(|opened| (opened, None))
+        } else if may_write_beside(path) {
+            connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(|opened| (opened, None))
+        } else {
+            connect(&uri(path, "mode=ro"), flags).map(|opened| (opened, None)).or_else(|error| {
+                // Without its log and index, which only a writer can make, it can be read as long as
+                // nobody begins to write.
+                match (error.is_cannot_open() && !has_log(path)).then(|| keep_still(path)).flatten() {
+                    Some(kept) => {
+                        connect(&uri(path, "immutable=1"), flags).map(|opened| (opened, Some(kept)))
+                    }
+                    None => Err(error),
+                }
+            })
+        };
+        let ((connection, version), kept) = opened.map_err(|error| error.of(path))?;
+        schema::stand_in(&connection, version).map_err(|e| Error::database(path, "open", e))?;
+        Ok(Catalog { path: path.to_path_buf(), connection, _kept_still: kept })
     }
 
     /// Where it is.
@@ -184,9 +211,7 @@ impl Catalog {
 
     /// The files that the catalogue consists of, which no scrub should look at.
     pub fn own_files(&self) -> Vec<PathBuf> {
-        let mut files = vec![self.path.clone()];
-        files.extend(["-wal", "-shm", ".lock"].map(|end| beside(&self.path, end)));
-        files
+        own_files(&self.path)
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
@@ -198,11 +223,103 @@ impl Catalog {
     }
 }
 
+/// The files that a catalogue of this path consists of.
+pub fn own_files(catalog: &Path) -> Vec<PathBuf> {
+    let mut files = vec![catalog.to_path_buf()];
+    files.extend(["-wal", "-shm", ".lock"].map(|end| beside(catalog, end)));
+    files
+}
+
+/// Fails for what cannot be a catalogue, before SQLite waits for it or makes it one.
+fn look_at(path: &Path) -> Result<()> {
+    let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+    if !found.is_file() {
+        let error = match found.is_dir() {
+            true => std::io::Error::from(rustix::io::Errno::ISDIR),
+            false => std::io::Error::other("not a regular file"),
+        };
+        return Err(Error::io(path, "open", error));
+    }
+    if found.len() == 0 {
+        // SQLite would take it for a new one, and everything in the trees would be new.
+        return Err(Error::Damaged { path: path.to_path_buf(), what: "it is empty".to_string() });
+    }
+    Ok(())
+}
+
+/// A connection to a catalogue, and its version.
+fn connect(path: &Path, flags: OpenFlags) -> Result<(Connection, i64)> {
+    let failed = |e| Error::database(path, "open", e);
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+    let version = schema::version(&connection).map_err(failed)?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    if application != schema::APPLICATION && (tables > 0 || version > 0) {
+        return Err(Error::Foreign { path: path.to_path_buf() });
+    }
+    if version > schema::VERSION {
+        let (found, known) = (version, schema::VERSION);
+        return Err(Error::Newer { path: path.to_path_buf(), found, known });
+    }
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    guard::register(&connection).map_err(failed)?;
+    Ok((connection, version))
+}
+
+/// A path as SQLite's URI with one parameter.
+fn uri(path: &Path, parameter: &str) -> PathBuf {
+    let mut text = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    format!("{text}?{parameter}").into()
+}
+
+fn is_on_read_only_file_system(path: &Path) -> bool {
+    let flags = rustix::fs::statvfs(path).map(|found| found.f_flag);
+    flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// Whether there may be commits that are in the log alone.
+fn has_log(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether SQLite can make its log and index.
+fn may_write_beside(path: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let may_write = |path: &Path| accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    may_write(path) && may_write(folder)
+}
+
+/// Keeps others from beginning to write, if nobody does.
+fn keep_still(path: &Path) -> Option<File> {
+    let file = File::open(beside(path, ".lock")).ok()?;
+    file.try_lock_shared().ok().map(|()| file)
+}
+
 /// Makes a catalogue beside its name and renames it: one that is empty was emptied.
 fn create(path: &Path) -> Result<()> {
     let partial = beside(path, &format!(".{}.new", std::process::id()));
     let _ = std::fs::remove_file(&partial);
-    let made = Connection::open(&partial).and_then(|mut connection| schema::migrate(&mut connection, 0));
+    let made = Connection::open(&partial).and_then(|mut connection| {
+        guard::register(&connection)?;
+        schema::migrate(&mut connection, 0)
+    });
     let made = made.map_err(|e| Error::database(path, "create", e));
     let made = made.and_then(|()| std::fs::rename(&partial, path).map_err(|e| Error::io(path, "create", e)));
     if made.is_err() {
@@ -274,13 +391,13 @@ mod tests {
             let change = Change::Add(Record { size: 1, ..record(number * 37 % 100) });
             catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
         }
-        let mut after = (i64::MIN, 0, Vec::new());
+        let mut after = Position::START;
         let mut seen = Vec::new();
         loop {
             let page = catalog.stalest(root.id, &after, 90, 7).unwrap();
-            let Some((directory, name, last)) = page.last() else { break };
-            after = (last.verified, *directory, name.clone());
-            seen.extend(page.iter().map(|row| row.2.verified));
+            let Some((place, _)) = page.last() else { break };
+            after = place.clone();
+            seen.extend(page.iter().map(|(_, record)| record.verified));
         }
         assert_eq!(seen, (0..90).collect::<Vec<_>>());
         for sql in [
@@ -297,21 +414,82 @@ mod tests {
         }
     }
 
+    /// A catalogue of an older version with a file, a run and a root.
+    fn older(path: &Path, version: usize) {
+        let connection = Connection::open(path).unwrap();
+        for step in &schema::STEPS[..version] {
+            connection.execute_batch(step).unwrap();
+        }
+        connection.pragma_update(None, "application_id", schema::APPLICATION).unwrap();
+        connection.pragma_update(None, "user_version", version as i64).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO algorithm VALUES (1, 'sha256');
+                 INSERT INTO root VALUES (1, x'2f737276', 1, 1, 2, 1, 7);
+                 INSERT INTO directory VALUES (1, -1, x'', 1);
+                 INSERT INTO file(directory, name, root, state, verified, size, mtime, ctime, inode,
+                    algorithm, digest, first_seen, changed)
+                    VALUES (1, x'61', 1, 0, 3, 7, 8, 9, 10, 1, zeroblob(32), 11, 12);
+                 INSERT INTO run(root, started, cycle) VALUES (1, 2, 3)",
+            )
+            .unwrap();
+    }
+
     #[test]
     fn older_versions_are_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("c.db");
-        let connection = Connection::open(&path).unwrap();
-        connection.execute_batch(schema::STEPS[0]).unwrap();
-        connection.pragma_update(None, "application_id", schema::APPLICATION).unwrap();
-        connection.pragma_update(None, "user_version", 1).unwrap();
-        let row = "INSERT INTO run(root, started, cycle) VALUES (1, 2, 3)";
-        connection.execute(row, []).unwrap();
-        drop(connection);
-        let catalog = Catalog::open(&path).unwrap();
-        assert_eq!(schema::version(&catalog.connection).unwrap(), schema::VERSION);
-        assert_eq!(catalog.runs(1, 10).unwrap()[0].started, 2);
-        assert_eq!(catalog.replaced(1).unwrap(), 0);
+        for version in 1..schema::STEPS.len() {
+            let path = folder.path().join(format!("{version}.db"));
+            older(&path, version);
+            // To be read they need not be.
+            let reading = Catalog::open_to_read(&path).unwrap();
+            let writing = Catalog::open(&path);
+            let written = writing.as_ref().unwrap();
+            assert_eq!(schema::version(&written.connection).unwrap(), schema::VERSION);
+            for catalog in [&reading, written] {
+                let runs = catalog.runs(1, 10).unwrap();
+                assert_eq!((runs[0].started, runs[0].interrupted, &runs[0].error), (2, false, &None));
+                let record = catalog.record(1, "a".as_ref()).unwrap().unwrap();
+                assert_eq!((record.size, record.changed, record.state), (7, 12, State::Sound));
+                assert_eq!(catalog.check().unwrap(), []);
+                catalog.export(&mut Vec::new()).unwrap();
+            }
+            assert_eq!(written.replaced(1).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_known_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let columns = ["size", "mtime", "ctime", "inode", "algorithm", "first_seen", "changed", "state"];
+        for name in columns.iter().chain(&["digest", "sound", "null"]) {
+            let name = name.as_ref();
+            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+        }
+        let damage = |set: &str| catalog.connection.execute(set, []).unwrap();
+        for column in columns {
+            damage(&format!("UPDATE file SET {column} = {column} + 4 WHERE name = CAST('{column}' AS BLOB)"));
+        }
+        damage("UPDATE file SET digest = x'01' WHERE name = CAST('digest' AS BLOB)");
+        damage("UPDATE file SET guard = NULL WHERE name = CAST('null' AS BLOB)");
+        for column in columns.iter().chain(&["digest", "null"]) {
+            let found = catalog.record(root.directory, column.as_ref()).unwrap().unwrap();
+            assert_eq!(found.state, State::DAMAGED, "{column}");
+        }
+        assert_eq!(catalog.record(root.directory, "sound".as_ref()).unwrap(), Some(record(3)));
+        let problems = catalog.check().unwrap();
+        let damaged: Vec<_> = problems.iter().filter(|problem| problem.0.contains("is damaged")).collect();
+        assert_eq!(damaged.len(), 10, "{problems:?}");
+        assert!(damaged.iter().any(|problem| problem.0 == "/srv/mtime: its record is damaged"));
+        // What is told of such a file keeps the record as it is.
+        let finding = Finding { since: 1, seen: 1, ..Finding::default() };
+        assert!(!catalog.lose(root.directory, "mtime".as_ref(), &finding).unwrap());
+        assert!(catalog.lose(root.directory, "sound".as_ref(), &finding).unwrap());
+        let page = catalog.in_trouble(root.id, &Position::START, true, 100).unwrap();
+        let states: Vec<State> = page.iter().map(|(_, record)| record.state).collect();
+        assert!(states.contains(&State::MISSING) && states.contains(&State::DAMAGED), "{states:?}");
+        assert_eq!(page.iter().find(|row| row.0.name == b"mtime").unwrap().1.mtime, record(3).mtime + 4);
     }
 
     #[test]

@@ -136,6 +136,13 @@ impl Catalog {
         self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
     }
 
+    /// Makes a root's sums those of its files.
+    pub fn recount(&self, root: i64) -> Result<()> {
+        let sql = "UPDATE root SET files = (SELECT count(*) FROM file WHERE root = ?1),
+                   bytes = (SELECT coalesce(sum(size), 0) FROM file WHERE root = ?1) WHERE id = ?1";
+        self.connection.execute(sql, [root]).map(drop).map_err(self.failed("write"))
+    }
+
     /// The length of all files of a root that were last verified before `before`.
     pub fn bytes_due(&self, root: i64, before: i64) -> Result<u64> {
         let sql = "SELECT coalesce(sum(size), 0) FROM file INDEXED BY file_by_age

@@ -17,12 +17,14 @@ pub struct Run {
     pub started: i64,
     /// When the cycle of runs began that it goes on with: itself, unless the last one left files due.
     pub cycle: i64,
-    /// When it ended; none if it was killed.
+    /// When it ended; none if it goes on, or was killed.
     pub finished: Option<i64>,
     /// Whether nothing was left due.
     pub complete: bool,
     /// Whether somebody ended it before its time. What it had to tell at its end, the next one tells.
     pub interrupted: bool,
+    /// Why it could not be gone on with, if it failed.
+    pub error: Option<String>,
     /// How many seconds it took.
     pub seconds: f64,
     /// How many files it read.
@@ -33,10 +35,17 @@ pub struct Run {
     pub counts: String,
 }
 
+impl Run {
+    /// Whether it came to its end, and told what there was to tell then.
+    pub fn is_whole(&self) -> bool {
+        self.finished.is_some() && !self.interrupted && self.error.is_none()
+    }
+}
+
 impl Catalog {
     /// The last runs of a root, newest first.
     pub fn runs(&self, root: i64, most: usize) -> Result<Vec<Run>> {
-        let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted
+        let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted, error
                    FROM run WHERE root = ?1 ORDER BY id DESC LIMIT ?2";
         let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
             let rows = statement.query_map(params![root, most as i64], |row| {
@@ -51,6 +60,7 @@ impl Catalog {
                     read_bytes: unsigned(row, 7)?,
                     counts: row.get(8)?,
                     interrupted: row.get(9)?,
+                    error: row.get(10)?,
                 })
             })?;
             rows.collect()
@@ -79,7 +89,7 @@ impl Catalog {
     /// Records how a run went.
     pub fn end_run(&self, run: &Run) -> Result<()> {
         let sql = "UPDATE run SET finished = ?2, complete = ?3, seconds = ?4, read_files = ?5,
-                   read_bytes = ?6, counts = ?7, interrupted = ?8 WHERE id = ?1";
+                   read_bytes = ?6, counts = ?7, interrupted = ?8, error = ?9 WHERE id = ?1";
         let values = params![
             run.id,
             run.finished,
@@ -88,7 +98,8 @@ impl Catalog {
             run.read_files as i64,
             run.read_bytes as i64,
             run.counts,
-            run.interrupted
+            run.interrupted,
+            run.error
         ];
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }

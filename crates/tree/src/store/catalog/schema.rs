@@ -11,7 +11,7 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+pub(super) const STEPS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -64,9 +64,44 @@ const VERSION_2: &str = "
 /// Whether somebody ended a run before its time.
 const VERSION_3: &str = "ALTER TABLE run ADD COLUMN interrupted INTEGER NOT NULL DEFAULT 0;";
 
+/// A check value of each record, why a run could not be ended, and new files whose storage failed: they
+/// have no record that could say so.
+const VERSION_4: &str = "
+    ALTER TABLE run ADD COLUMN error TEXT;
+    CREATE TABLE unread(
+        directory INTEGER NOT NULL, name BLOB NOT NULL, root INTEGER NOT NULL, seen INTEGER NOT NULL,
+        PRIMARY KEY(directory, name)) WITHOUT ROWID;
+    ALTER TABLE file ADD COLUMN guard INTEGER;
+    UPDATE file SET guard = verisum_guard(directory, name, root, size, mtime, ctime, inode, algorithm,
+        digest, first_seen, changed, verified, state);
+";
+
+/// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
+/// the step that makes the version after.
+const STAND_INS: [(i64, &str); 2] = [
+    (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
+    (
+        4,
+        "CREATE TEMP VIEW IF NOT EXISTS run AS SELECT *, NULL AS error FROM main.run;
+         CREATE TEMP VIEW file AS SELECT *, verisum_guard(directory, name, root, size, mtime, ctime,
+            inode, algorithm, digest, first_seen, changed, verified, state) AS guard FROM main.file;",
+    ),
+];
+
 /// The version of an open database; 0 for one without tables.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Lets an older version be read as if it had been brought up to date.
+pub(super) fn stand_in(connection: &Connection, from: i64) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "memory")?;
+    for (version, views) in STAND_INS {
+        if version > from {
+            connection.execute_batch(views)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the steps that are missing, each in a transaction of its own.

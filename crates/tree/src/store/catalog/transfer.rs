@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{digest_of, record};
+use super::record::{columns, digest_of, record};
 use super::{Catalog, Change, Error, Finding, Identity, Record, Result, Root, State};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
@@ -94,9 +94,11 @@ impl Catalog {
     }
 
     fn export_files(&self, root: &Root, algorithms: &HashMap<i64, String>, to: &mut dyn Write) -> Result<()> {
-        let sql = "SELECT directory, name, size, mtime, ctime, inode, algorithm, digest, first_seen, changed,
-                   verified, state FROM file WHERE root = ?1 ORDER BY directory, name";
-        let mut statement = self.connection.prepare(sql).map_err(self.failed("read"))?;
+        let sql = format!(
+            "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
+            columns()
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
         let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
         let mut folder = (0, PathBuf::new());
         while let Some(row) = rows.next().map_err(self.failed("read"))? {

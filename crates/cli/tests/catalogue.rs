@@ -1,0 +1,315 @@
+//! The catalogue: who may read it, what its damage looks like, and what is told of its runs.
+
+mod common;
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Ended, VERISUM, command, start, verisum};
+use rustix::process::Signal;
+use tempfile::TempDir;
+use verisum_testkit::{FsKind, Mount, require_root, require_tool};
+
+/// How many files a tree has: one that is read at one file a second takes half a minute.
+const FILES: u32 = 30;
+
+/// A tree of some files and the path of a catalogue beside it.
+fn tree() -> (TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let (root, catalog) = (path.join("tree"), path.join("c.db"));
+    fs::create_dir(&root).unwrap();
+    for number in 0..FILES {
+        fs::write(root.join(format!("f{number}")), format!("content {number}")).unwrap();
+    }
+    (folder, root, catalog)
+}
+
+fn run(words: &[&str], catalog: &Path, paths: &[&Path]) -> Ended {
+    let words = words.iter().map(PathBuf::from);
+    let paths = paths.iter().map(PathBuf::from);
+    verisum(words.chain([PathBuf::from("--catalog"), catalog.into()]).chain(paths))
+}
+
+/// The verbs that only read.
+const READ: [&str; 3] = ["status", "check", "export"];
+
+#[test]
+fn reading_needs_no_right_to_write() {
+    let (folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    if require_root().is_none() {
+        return;
+    }
+    // Another user's, in a folder that is closed to others, and none of SQLite's files beside it.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let before = fs::read(&catalog).unwrap();
+    let as_other = |verb: &str| {
+        let mut command = command(VERISUM);
+        command.args(["catalog", verb, "--catalog"]).arg(&catalog).uid(65534).gid(65534);
+        Ended::of(command.output().unwrap())
+    };
+    for verb in READ {
+        let out = as_other(verb).clean();
+        assert!(verb == "check" || out.contains("tree"), "{out}");
+    }
+    // A run of the owner goes on meanwhile.
+    let mut child =
+        start(command(VERISUM).args(["scrub", "--limit-iops", "1", "--catalog"]).arg(&catalog).arg(&root));
+    common::wait_until("the run has begun", || {
+        fs::metadata(catalog.with_file_name("c.db-wal")).is_ok_and(|log| log.len() > 0)
+    });
+    for verb in READ {
+        as_other(verb).clean();
+    }
+    assert!(as_other("status").out().contains(": in progress\n"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ended = as_other("status");
+    assert!(ended.out().contains(": was killed\n"), "{}{}", ended.out(), ended.stderr);
+    run(&["scrub"], &catalog, &[&root]).clean();
+    assert_ne!(before, fs::read(&catalog).unwrap());
+}
+
+#[test]
+fn a_read_only_file_system_is_no_obstacle() {
+    let Some(mount) = Mount::new(FsKind::Ext4, 16 << 20) else { return };
+    let (_folder, root, _) = tree();
+    // A name that is special in SQLite's own.
+    let catalog = mount.path().join("c %41?mode=x#.db");
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let remount = |options: &str| {
+        let status = Command::new("mount").args(["-o", options]).arg(mount.path()).status();
+        assert!(status.unwrap().success());
+    };
+    remount("remount,ro");
+    for verb in READ {
+        run(&["catalog", verb], &catalog, &[]).clean();
+    }
+    let tags = run(&["verify"], &catalog, &[&root]);
+    assert!(!tags.stderr.contains("c %41"), "{}", tags.stderr);
+    run(&["scrub"], &catalog, &[&root]).failed(
+        3,
+        &format!("verisum: {}.lock: open: Read-only file system", catalog.canonicalize().unwrap().display()),
+    );
+    // With a log that nobody has worked in yet.
+    remount("remount,rw");
+    let mut child =
+        start(command(VERISUM).args(["scrub", "--limit-iops", "1", "--catalog"]).arg(&catalog).arg(&root));
+    let log = PathBuf::from(format!("{}-wal", catalog.display()));
+    common::wait_until("the run has begun", || fs::metadata(&log).is_ok_and(|log| log.len() > 0));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    remount("remount,ro");
+    let ended = run(&["catalog", "status"], &catalog, &[]);
+    match ended.code {
+        Some(0) => assert!(ended.out().contains("was killed"), "{}", ended.out()),
+        code => assert_eq!((code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr),
+    }
+}
+
+#[test]
+fn runs_are_called_what_they_were() {
+    let (_folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let how = || -> Vec<String> {
+        let out = run(&["catalog", "status", "--json"], &catalog, &[]).clean();
+        let line: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&line["path"], &line["files"]), (&root.to_str().unwrap().into(), &FILES.into()));
+        line["runs"].as_array().unwrap().iter().map(|run| run["how"].as_str().unwrap().into()).collect()
+    };
+    let slow = || {
+        let child = start(
+            command(VERISUM).args(["scrub", "--limit-iops", "1", "--catalog"]).arg(&catalog).arg(&root),
+        );
+        let runs = how().len();
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while how()[0] != "in progress" && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(how().len() >= runs);
+        child
+    };
+    for signal in [Signal::TERM, Signal::INT] {
+        let child = slow();
+        common::signal(&child, signal);
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        assert_eq!((ended.code, how()[0].as_str()), (Some(130), "interrupted"));
+    }
+    let mut child = slow();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(how(), ["killed", "interrupted", "interrupted", "complete"]);
+}
+
+#[test]
+fn damage_to_a_record_is_no_rot_of_the_file() {
+    let (_folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    // A bit of the recorded digest.
+    let Some(sha256sum) = require_tool("sha256sum") else { return };
+    let output = Command::new(sha256sum).arg(root.join("f3")).output().unwrap();
+    let hex = String::from_utf8_lossy(&output.stdout)[..64].to_string();
+    let digest: Vec<u8> =
+        (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let mut bytes = fs::read(&catalog).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - 32).filter(|&at| bytes[at..at + 32] == digest).collect();
+    assert_eq!(places.len(), 1, "a digest is kept once");
+    bytes[places[0] + 7] ^= 4;
+    fs::write(&catalog, &bytes).unwrap();
+    let path = root.join("f3");
+    let ended = run(&["catalog", "check"], &catalog, &[]);
+    let message = format!("verisum: {}: check: {}: its record is damaged", catalog.display(), path.display());
+    ended.failed(1, &message);
+    for _ in 0..2 {
+        let ended = run(&["scrub"], &catalog, &[&root]);
+        assert_eq!(ended.code, Some(3), "{}{}", ended.out(), ended.stderr);
+        assert!(ended.out().starts_with(&format!("record-damaged  {}", path.display())), "{}", ended.out());
+        assert!(ended.out().contains(&format!("ok {}, record-damaged 1", FILES - 1)), "{}", ended.out());
+    }
+    // It is kept, also if the file goes.
+    fs::rename(&path, root.join("away")).unwrap();
+    let ended = run(&["scrub"], &catalog, &[&root]);
+    assert!(ended.code == Some(3) && ended.out().contains("record-damaged"), "{}", ended.out());
+    fs::rename(root.join("away"), &path).unwrap();
+    let export = run(&["catalog", "export"], &catalog, &[]).clean();
+    assert_eq!(export.matches("\"record-damaged\"").count(), 1, "{export}");
+    run(&["accept"], &catalog, &[&path]).clean();
+    assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(0));
+    run(&["catalog", "check"], &catalog, &[]).clean();
+}
+
+#[test]
+fn what_is_no_catalogue_is_said_in_one_line() {
+    let (folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let good = fs::read(&catalog).unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("folder")).unwrap();
+    fs::write(path("text"), "some text, and more of it\n".repeat(50)).unwrap();
+    fs::write(path("empty"), "").unwrap();
+    fs::write(path("short"), &good[..good.len() / 3]).unwrap();
+    fs::write(path("beginning"), &good[..50]).unwrap();
+    let mkfifo = Command::new("mkfifo").arg(path("pipe")).status();
+    assert!(mkfifo.is_ok_and(|status| status.success()));
+    let mut random = 4321_u32;
+    let mut flipped = good.clone();
+    for _ in 0..200 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let place = 100 + random as usize % (good.len() - 100);
+        flipped[place] ^= 1 << (random % 8);
+    }
+    fs::write(path("flipped"), &flipped).unwrap();
+    let verbs: [&[&str]; 6] = [
+        &["catalog", "status"],
+        &["catalog", "check"],
+        &["catalog", "export"],
+        &["accept"],
+        &["scrub", "--quiet"],
+        &["verify"],
+    ];
+    for name in ["folder", "text", "empty", "short", "beginning", "pipe", "missing/c.db", "flipped"] {
+        for verb in verbs {
+            let paths: &[&Path] = if verb[0] == "catalog" { &[] } else { &[&root] };
+            let ended = run(verb, &path(name), paths);
+            assert!(!ended.stderr.contains("panicked") && ended.signal.is_none(), "{}", ended.stderr);
+            assert!(!ended.stderr.contains("(os error"), "{}", ended.stderr);
+            if name == "flipped" || verb[0] == "verify" {
+                continue;
+            }
+            let code = if verb == ["catalog", "check"] && ended.code == Some(1) { 1 } else { 3 };
+            assert_eq!(
+                (ended.code, ended.stderr.lines().count()),
+                (Some(code), 1),
+                "{name} {verb:?} {}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn monitoring_is_told_why_nothing_was_done() {
+    let (folder, root, catalog) = tree();
+    let file = folder.path().canonicalize().unwrap().join("verisum.prom");
+    let prometheus = format!("--prometheus={}", file.display());
+    run(&["scrub", "--quiet", &prometheus], &catalog, &[&root]).clean();
+    let value = |name: &str| -> Option<f64> {
+        let text = fs::read_to_string(&file).unwrap();
+        let line = text.lines().find(|line| line.starts_with(name))?.to_string();
+        line.rsplit(' ').next().unwrap().parse().ok()
+    };
+    assert_eq!(
+        (value("verisum_scrub_up "), value("verisum_scrub_recorded_files{")),
+        (Some(1.0), Some(f64::from(FILES)))
+    );
+    let began = value("verisum_scrub_start_time_seconds{").unwrap();
+    assert!(value("verisum_scrub_oldest_verification_timestamp_seconds{").unwrap() >= began.floor());
+    let lock = File::open(folder.path().join("c.db.lock")).unwrap();
+    lock.try_lock().unwrap();
+    let ended = run(&["scrub", "--nagios", &prometheus], &catalog, &[&root]);
+    assert_eq!(ended.code, Some(3));
+    let said = format!("VERISUM UNKNOWN - {}: lock: another run uses this catalogue\n", catalog.display());
+    assert_eq!(ended.out(), said);
+    // The figures are those of the run before, and it is told that they are.
+    assert_eq!(
+        (value("verisum_scrub_up "), value("verisum_scrub_recorded_files{")),
+        (Some(0.0), Some(f64::from(FILES)))
+    );
+    assert_eq!(value("verisum_scrub_start_time_seconds{"), Some(began));
+    assert!(value("verisum_scrub_last_attempt_timestamp_seconds ").unwrap() > began);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(",reason=\"locked\"} 1\n"), "{text}");
+    for name in ["verisum_scrub_up ", "# TYPE verisum_scrub_up ", "# HELP verisum_scrub_files "] {
+        assert_eq!(text.lines().filter(|line| line.starts_with(name)).count(), 1, "{text}");
+    }
+    drop(lock);
+    let nowhere = root.join("nowhere");
+    let ended = run(&["scrub", "--nagios", &prometheus], &catalog, &[&root, &nowhere]);
+    let reason = format!(", not scrubbed: {}: stat: No such file or directory", nowhere.display());
+    assert!(ended.out().contains(&reason), "{}", ended.out());
+    assert!(ended.out().contains(" time=0.") && ended.out().contains("s oldest=0s"), "{}", ended.out());
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("/nowhere\",reason=\"directory\"} 1\n"), "{text}");
+    assert_eq!(value("verisum_scrub_up "), Some(1.0));
+}
+
+#[test]
+fn values_that_mean_nothing_are_bad_usage() {
+    let (_folder, root, catalog) = tree();
+    for options in [
+        ["--sample", "0"],
+        ["--sample", "0%"],
+        ["--sample", "-5%"],
+        ["--sample", "200%"],
+        ["--alarm-changed", "0"],
+        ["--alarm-changed", "-1"],
+        ["--alarm-changed", "1000%"],
+        ["--max-age", "0d"],
+        ["--for", "-2h"],
+        ["--stop-after", "-1"],
+        ["--threads", "0"],
+        ["--since", "tomorrow"],
+    ] {
+        let ended = run(&["scrub", options[0], options[1]], &catalog, &[&root]);
+        assert_eq!(ended.code, Some(2), "{options:?} {}", ended.stderr);
+    }
+    assert!(!catalog.exists());
+}
+
+#[test]
+fn what_cannot_be_relocated_is_named() {
+    let (_folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let relocate = |from: &Path, to: &Path| run(&["catalog", "relocate"], &catalog, &[from, to]);
+    let other = root.with_file_name("other");
+    let message = format!("verisum: {}: relocate: it is no tree of the catalogue", other.display());
+    relocate(&other, &root).failed(3, &message);
+    let message = format!("verisum: {}: relocate: it is a tree of the catalogue already", root.display());
+    relocate(&root, &root).failed(3, &message);
+    relocate(&root, &other).clean();
+}

@@ -1,0 +1,194 @@
+//! `verisum scrub` on storage that fails: how far it goes on, and what becomes of the files that it cannot
+//! read.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use common::{Ended, verisum};
+use verisum_testkit::fault::SwitchedFile;
+use verisum_testkit::{FsKind, Mount};
+
+const BAD: usize = 4;
+const GOOD: usize = 10;
+
+fn scrub(catalog: &Path, root: &Path, options: &[&str]) -> Ended {
+    let mut arguments: Vec<PathBuf> = vec!["scrub".into(), "--catalog".into(), catalog.into()];
+    arguments.extend(options.iter().map(PathBuf::from));
+    arguments.push(root.into());
+    verisum(arguments)
+}
+
+/// Files of 8 KiB, of which each begins with its name, and some give EIO from now on.
+fn files(mount: &Mount) -> Vec<(PathBuf, Vec<u8>)> {
+    let name = |number: usize| if number < BAD { format!("bad{number}") } else { format!("good{number}") };
+    (0..BAD + GOOD)
+        .map(|number| {
+            let mut content = vec![number as u8; 8192];
+            let marker = format!("verisum: this is the file {}", name(number));
+            content[..marker.len()].copy_from_slice(marker.as_bytes());
+            let path = mount.path().join(name(number));
+            fs::write(&path, &content).unwrap();
+            (path, content)
+        })
+        .collect()
+}
+
+fn spoil(image: &Path, content: &[u8]) {
+    let file = File::options().read(true).write(true).open(image).unwrap();
+    let mut block = vec![0; 64];
+    for offset in (0..file.metadata().unwrap().len()).step_by(4096) {
+        if file.read_exact_at(&mut block, offset).is_ok() && block == content[..64] {
+            file.write_all_at(&[content[0] ^ 0x55], offset).unwrap();
+            return;
+        }
+    }
+    panic!("{}: the bytes are not there", image.display());
+}
+
+/// The summary of a run.
+fn summary(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(ended.out().lines().last().unwrap_or_default())
+        .unwrap_or_else(|_| panic!("{}{}", ended.out(), ended.stderr))
+}
+
+/// How many files were good, gave an error, were given up, and were known to be bad and not tried.
+fn counts(ended: &Ended) -> [u64; 4] {
+    let summary = summary(ended);
+    let good = ["ok", "new"].iter().map(|word| summary["counts"][word].as_u64().unwrap()).sum();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let failed = number(&summary["counts"]["io-error"]);
+    [good, failed, number(&summary["given_up"]), number(&summary["not_tried"])]
+}
+
+#[test]
+fn after_some_errors_nothing_more_of_a_device_is_read() {
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("c.db");
+    let files = files(&mount);
+    assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
+    mount.edit_image(|image| files[..BAD].iter().for_each(|(_, content)| spoil(image, content)));
+    let root = mount.path();
+    // One thread, so that no other is at a file when the last error comes. All files are one heap of jobs.
+    let options = ["-t1", "--stop-after", "2", "--json"];
+    let mut good = 0;
+    let mut errors = Vec::new();
+    for _ in 0..3 {
+        let ended = scrub(&catalog, &root, &options);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        let [read, failed, given_up, not_tried] = counts(&ended);
+        good += read;
+        errors.push((failed, given_up > 0, not_tried));
+        if given_up > 0 {
+            assert!(ended.stderr.contains("not read: the device fails too often"), "{}", ended.stderr);
+        }
+    }
+    // Two new ones; those two again and two new ones; two of these four again, and what is left.
+    assert_eq!(errors[0], (2, true, 0));
+    assert_eq!(errors[1].0, 4);
+    assert_eq!(errors[2], (2, false, 2));
+    assert_eq!(good, GOOD as u64);
+    // What is bad for ever keeps nobody from the rest.
+    for _ in 0..2 {
+        let ended = scrub(&catalog, &root, &options);
+        assert_eq!((counts(&ended), ended.code), ([GOOD as u64, 2, 0, 2], Some(3)), "{}", ended.stderr);
+        assert!(ended.stderr.contains("2 files known to be bad were not tried again"), "{}", ended.stderr);
+    }
+    // A file that was restored is tried, however many others are bad.
+    let (last, content) = &files[BAD - 1];
+    fs::remove_file(last).unwrap();
+    fs::write(last, content).unwrap();
+    let ended = scrub(&catalog, &root, &["-t1", "--stop-after", "2", "-v"]);
+    assert!(ended.out().contains(&format!("touched       {}", last.display())), "{}", ended.out());
+
+    // The same where none of them has a record.
+    let catalog = folder.path().join("other.db");
+    let runs: Vec<[u64; 4]> = (0..3).map(|_| counts(&scrub(&catalog, &root, &options))).collect();
+    assert!(runs[0][1] == 2 && runs[0][2] > 0, "{runs:?}");
+    assert!(runs.iter().all(|[_, failed, ..]| *failed <= 4), "{runs:?}");
+    let [good, failed, given_up, not_tried] = runs[2];
+    assert!(good > 0 && (failed, given_up, not_tried) == (2, 0, 1), "{runs:?}");
+    let status = verisum(["catalog".as_ref(), "status".as_ref(), "--catalog".as_ref(), catalog.as_os_str()]);
+    assert!(status.out().contains(": 11 files, "), "{}", status.out());
+}
+
+#[test]
+fn what_was_rotten_and_cannot_be_read_is_rotten() {
+    let content = vec![7; 64 << 10];
+    let Some(file) = SwitchedFile::new(&content) else { return };
+    let path = file.path().canonicalize().unwrap();
+    let (root, behind) = (path.parent().unwrap().to_path_buf(), path.with_file_name("content"));
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("c.db");
+    let run = || scrub(&catalog, &root, &["--exclude", "content", "--exclude", "fail"]);
+    assert_eq!(run().code, Some(0));
+    File::options().write(true).open(&behind).unwrap().write_all_at(&[8], 5000).unwrap();
+    let ended = run();
+    assert_eq!(ended.code, Some(1), "{}", ended.out());
+    let verdict = ended.out().split(' ').next().unwrap().to_string();
+    assert!(["rot", "suspicious", "flaky"].contains(&&*verdict), "{}", ended.out());
+    file.fail(true);
+    for _ in 0..2 {
+        let ended = run();
+        assert_eq!(ended.code, Some(1), "{}", ended.out());
+        let said = format!("Input/output error; {verdict} when it was last read");
+        assert!(ended.out().starts_with(&verdict) && ended.out().contains(&said), "{}", ended.out());
+    }
+    file.fail(false);
+    assert_eq!(run().code, Some(1));
+    File::options().write(true).open(&behind).unwrap().write_all_at(&[7], 5000).unwrap();
+    let ended = run();
+    assert_eq!(ended.code, Some(0), "{}", ended.out());
+    assert!(ended.out().contains("its content is as recorded again"), "{}", ended.out());
+}
+
+#[test]
+fn a_place_that_cannot_be_listed_keeps_nobody_from_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir_all(tree.join("closed")).unwrap();
+    fs::write(tree.join("file"), "content").unwrap();
+    let closed = |mode| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    closed(0);
+    let run = || {
+        let mut command = common::command(common::VERISUM);
+        command.args(["scrub", "--json", "--catalog"]).arg(folder.path().join("c.db")).arg(&tree);
+        if verisum_testkit::require_root().is_some() {
+            // Root may list everything.
+            use std::os::unix::process::CommandExt;
+            command.uid(65534).gid(65534);
+        }
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        summary(&ended)
+    };
+    run();
+    for _ in 0..2 {
+        let summary = run();
+        assert_eq!(summary["read_files"], 1, "{summary}");
+        assert_eq!((&summary["unlisted"], &summary["complete"]), (&1.into(), &false.into()));
+    }
+    closed(0o755);
+}
+
+#[test]
+fn a_tree_of_nothing_but_mount_points_says_so() {
+    let Some(mount) = Mount::new(FsKind::Tmpfs, 1 << 20) else { return };
+    fs::write(mount.path().join("file"), "content").unwrap();
+    let root = mount.path().parent().unwrap().canonicalize().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("c.db");
+    let ended = scrub(&catalog, &root, &["--quiet"]);
+    let said = "nothing to verify, and 1 mount point not entered (--cross-file-systems enters them)";
+    assert_eq!(ended.stderr, format!("verisum: {}: {said}\n", root.display()));
+    let ended = scrub(&catalog, &root, &["--cross-file-systems"]);
+    assert!(ended.out().contains(": 1 file, 7 bytes; read 1 "), "{}", ended.out());
+}

@@ -1,0 +1,227 @@
+//! The files of the walk: which of them are new or changed, and which are gone.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Jobs;
+use crate::scrub::judge::Token;
+use crate::scrub::merge::Level;
+use crate::scrub::writer::Message;
+use crate::scrub::{Error, error_text};
+use crate::store::catalog::{Known, State, stamp};
+use crate::{Entry, Job, Kind, Stat};
+
+impl Jobs<'_> {
+    /// The next new or changed file of the walk.
+    pub(super) fn walked(&mut self) -> Result<Option<Job<Token>>, Error> {
+        while let Some(found) = self.walk.next() {
+            let job = match found {
+                Ok(entry) => self.entry(entry)?,
+                Err(error) => {
+                    self.walk_failed(error);
+                    None
+                }
+            };
+            if job.is_some() || self.options.stop.is_due() {
+                return Ok(job);
+            }
+        }
+        while let Some(level) = self.levels.pop() {
+            self.leave(level)?;
+        }
+        Ok(None)
+    }
+
+    fn entry(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
+        if self.levels.is_empty() {
+            let stat = entry.stat()?;
+            let level = Level::new(&self.reader, self.scope.directory, entry.path(), stat.device)?;
+            self.levels.push(level);
+            return Ok(None);
+        }
+        self.leave_up_to(&entry)?;
+        match entry.kind() {
+            Kind::Directory => self.directory(&entry).map(|()| None),
+            Kind::File => self.file(entry),
+            Kind::Link | Kind::Special => Ok(None),
+        }
+    }
+
+    /// Leaves the directories below the one that an entry is in.
+    fn leave_up_to(&mut self, entry: &Entry) -> Result<(), Error> {
+        let directory = entry.directory().path();
+        while self.levels.last().is_some_and(|level| level.path != *directory) {
+            if let Some(level) = self.levels.pop() {
+                self.leave(level)?;
+            }
+        }
+        if !self.levels.is_empty() {
+            return Ok(());
+        }
+        let path = entry.path();
+        Err(Error::Root { path, why: "list: the walk came to it out of order" })
+    }
+
+    fn directory(&mut self, entry: &Entry) -> Result<(), Error> {
+        let stat = entry.stat();
+        let Some(level) = self.levels.last_mut() else { return Ok(()) };
+        let known = level.child(entry.name());
+        let Ok(stat) = stat else { return Ok(()) };
+        let (parent, parent_device) = (level.id, level.device);
+        if !self.others.is_empty() && self.others.contains(&entry.path()) {
+            self.walk.pass_over(entry);
+            return Ok(());
+        }
+        if self.options.one_file_system && stat.device != parent_device {
+            self.outcome.mount_points += 1;
+            return Ok(());
+        }
+        let id = match known {
+            Some((id, device)) => {
+                // It was another file system, and now is this one: nobody has mounted it.
+                if device != stat.device && self.was_mounted(parent, device)? && stat.device == parent_device
+                {
+                    let error = "the file system that was recorded here is not mounted".to_string();
+                    self.outcome.unlisted += 1;
+                    self.send(Message::Unlisted { path: entry.path(), error });
+                    // Its own entries are those of the mount point.
+                    let mut level = Level::new(&self.reader, id, entry.path(), stat.device)?;
+                    level.is_complete = false;
+                    self.levels.push(level);
+                    return Ok(());
+                }
+                id
+            }
+            None => {
+                let id = self.next_directory;
+                self.next_directory += 1;
+                let name = entry.name().to_os_string();
+                self.send(Message::Directory { id, parent, name, device: stat.device });
+                id
+            }
+        };
+        self.levels.push(Level::new(&self.reader, id, entry.path(), stat.device)?);
+        Ok(())
+    }
+
+    /// Whether a directory on `device` was on another device than the recorded one of its parent.
+    fn was_mounted(&self, parent: i64, device: u64) -> Result<bool, Error> {
+        Ok(self.reader.device(parent)?.is_some_and(|parent| parent != device))
+    }
+
+    fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
+        let Some(level) = self.levels.last_mut() else { return Ok(None) };
+        let known = level.file(&self.reader, entry.name())?;
+        let (directory, device) = (level.id, level.device);
+        self.outcome.known += u64::from(known.is_some());
+        let stat = match entry.stat() {
+            Ok(stat) => stat,
+            Err(error) => {
+                self.walk_failed(error);
+                return Ok(None);
+            }
+        };
+        if self.own.contains(&(stat.device, stat.inode))
+            || known.is_some_and(|known| !is_to_read(&known, &stat))
+        {
+            return Ok(None);
+        }
+        if self.plan.is_over() {
+            self.outcome.waiting += 1;
+            return Ok(None);
+        }
+        let is_known_bad = known.is_none()
+            && !self.unread.is_empty()
+            && self.unread.contains(&(directory, entry.name().as_bytes().to_vec()));
+        if self.gives_up(device, is_known_bad) {
+            return Ok(None);
+        }
+        let record = match known {
+            Some(_) => self.reader.record(directory, entry.name())?,
+            None => None,
+        };
+        let set = match &record {
+            Some(record) => self.sets.get(&record.algorithm).copied().unwrap_or(self.set),
+            None => self.set,
+        };
+        if record.is_some() {
+            self.remember(directory, entry.name().as_bytes());
+        }
+        if record.is_none() && self.is_estimated {
+            self.options.progress.expect(stat.size);
+        }
+        let token = Token { directory, name: entry.name().into(), device, set, record, is_known_bad };
+        Ok(Some(Job { entry, set, token }))
+    }
+
+    /// Takes note of what could not be looked at: it is not missing.
+    fn walk_failed(&mut self, error: crate::Error) {
+        if let crate::Error::Io { path, source, .. } = &error {
+            if let (Some(name), Some(parent)) = (path.file_name(), path.parent()) {
+                for level in &mut self.levels {
+                    if level.path == *path {
+                        level.is_complete = false;
+                    } else if level.path == parent {
+                        level.child(name);
+                        let _ = level.file(&self.reader, name);
+                    }
+                }
+            }
+            if source.kind() == std::io::ErrorKind::NotFound {
+                return;
+            }
+            self.outcome.unlisted += 1;
+            self.send(Message::Unlisted { path: path.clone(), error: error_text(&error) });
+        }
+    }
+
+    /// Finds what is missing in a directory that the walk is through with.
+    fn leave(&mut self, mut level: Level) -> Result<(), Error> {
+        if !level.is_complete {
+            return Ok(());
+        }
+        let (reader, sender, at) = (&self.reader, self.sender.as_ref(), (self.plan.clock())());
+        let below = level.path.strip_prefix(&self.scope.path).unwrap_or(Path::new("")).to_path_buf();
+        let excludes = self.options.excludes.as_deref();
+        let is_out = |path: &Path, is_directory| {
+            excludes.is_some_and(|excludes| excludes.leaves_out(path, is_directory))
+        };
+        let mut missing = 0;
+        let mut gone = |folder: &Path, (directory, name): (i64, Vec<u8>), state| {
+            let name = OsString::from_vec(name);
+            if excludes.is_some() && is_out(&folder.join(&name), false) {
+                return;
+            }
+            missing += 1;
+            if let Some(sender) = sender {
+                let _ = sender.send(Message::Gone { directory, name, state: Some(state), at });
+            }
+        };
+        let inside = |level: &Level, below: &Path| -> Vec<(i64, PathBuf)> {
+            let unseen = level.unseen_children().map(|(name, id)| (id, below.join(name)));
+            unseen.filter(|(_, path)| !is_out(path, true)).collect()
+        };
+        level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+        let mut folders = inside(&level, &below);
+        while let Some((id, below)) = folders.pop() {
+            let mut level = Level::new(reader, id, PathBuf::new(), 0)?;
+            level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+            folders.extend(inside(&level, &below));
+        }
+        self.outcome.known += missing;
+        Ok(())
+    }
+}
+
+/// Whether a file that the walk came to is read at once: it may have changed, or it is back. Files that
+/// were bad were read before the walk.
+fn is_to_read(known: &Known, stat: &Stat) -> bool {
+    match known.state {
+        State::Sound => {
+            (known.size, known.mtime, known.ctime) != (stat.size, stamp(stat.modified), stamp(stat.changed))
+        }
+        State::MISSING => true,
+        State::Trouble(_) => false,
+    }
+}

@@ -1,0 +1,86 @@
+//! The directories that files are recorded in, and the digests that records have.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::record::unsigned;
+use super::{Catalog, Result};
+
+impl Catalog {
+    /// The number of an algorithm, given one if it has none.
+    pub fn algorithm(&self, name: &str) -> Result<i64> {
+        let sql = "INSERT INTO algorithm(name) VALUES (?1) ON CONFLICT DO NOTHING";
+        self.connection.execute(sql, [name]).map_err(self.failed("write"))?;
+        let sql = "SELECT id FROM algorithm WHERE name = ?1";
+        self.connection.query_row(sql, [name], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// All algorithms that have a number.
+    pub fn algorithms(&self) -> Result<HashMap<i64, String>> {
+        let sql = "SELECT id, name FROM algorithm";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// The directories in a directory: names and numbers.
+    pub fn directories_in(&self, parent: i64) -> Result<Vec<(Vec<u8>, i64, u64)>> {
+        let sql = "SELECT name, id, device FROM directory WHERE parent = ?1";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let rows =
+                statement.query_map([parent], |row| Ok((row.get(0)?, row.get(1)?, unsigned(row, 2)?)))?;
+            rows.collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// The highest number of a directory, 0 if there is none.
+    pub fn last_directory(&self) -> Result<i64> {
+        let sql = "SELECT coalesce(max(id), 0) FROM directory";
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// Records a directory.
+    pub fn add_directory(&self, id: i64, parent: i64, name: &OsStr, device: u64) -> Result<()> {
+        let sql = "INSERT INTO directory(id, parent, name, device) VALUES (?1, ?2, ?3, ?4)
+                   ON CONFLICT(parent, name) DO NOTHING";
+        let inserted = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params![id, parent, name.as_bytes(), device as i64]));
+        inserted.map(drop).map_err(self.failed("write"))
+    }
+
+    /// The path of a directory below its root.
+    pub fn path_in_root(&self, directory: i64) -> Result<PathBuf> {
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut id = directory;
+        loop {
+            let sql = "SELECT parent, name FROM directory WHERE id = ?1";
+            let row: Option<(i64, Vec<u8>)> = self
+                .connection
+                .prepare_cached(sql)
+                .and_then(|mut statement| {
+                    statement.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+                })
+                .map_err(self.failed("read"))?;
+            let Some((parent, name)) = row else {
+                return Err(self.damaged(format!("directory {id} is not recorded")));
+            };
+            if parent < 0 {
+                break;
+            }
+            if parent >= id {
+                return Err(self.damaged(format!("directory {id} is inside {parent}, which is newer")));
+            }
+            names.push(name);
+            id = parent;
+        }
+        Ok(names.iter().rev().map(|name| OsStr::from_bytes(name)).collect())
+    }
+}

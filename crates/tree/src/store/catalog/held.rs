@@ -1,0 +1,104 @@
+//! What a run replaced, until it is final or put back, and what is held until somebody accepts it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rusqlite::params;
+
+use super::guard::{IS_INTACT, guard_with};
+use super::record::{HELD, MISSING, unsigned};
+use super::{Catalog, Record, Result};
+
+impl Catalog {
+    /// How many files of a root are held.
+    pub fn held(&self, root: i64) -> Result<u64> {
+        let sql = "SELECT count(*) FROM file WHERE root = ?1 AND state = ?2 AND state <> 0";
+        self.connection.query_row(sql, [root, HELD], |row| unsigned(row, 0)).map_err(self.failed("read"))
+    }
+
+    pub(super) fn keep_replaced(
+        &self,
+        root: i64,
+        directory: i64,
+        name: &OsStr,
+        old: &Record,
+    ) -> rusqlite::Result<()> {
+        // The first of a run is the good one.
+        let sql =
+            "INSERT OR IGNORE INTO replaced(directory, name, root, size, mtime, ctime, inode, algorithm,
+                   digest, first_seen, changed, verified)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        self.connection.prepare_cached(sql)?.execute(params![
+            directory,
+            name.as_bytes(),
+            root,
+            old.size as i64,
+            old.mtime,
+            old.ctime,
+            old.inode as i64,
+            old.algorithm,
+            old.digest.as_bytes(),
+            old.first_seen,
+            old.changed,
+            old.verified,
+        ])?;
+        Ok(())
+    }
+
+    /// How many records of a root were replaced since the last run that ended.
+    pub fn replaced(&self, root: i64) -> Result<u64> {
+        let sql = "SELECT count(*) FROM replaced WHERE root = ?1";
+        self.connection.query_row(sql, [root], |row| unsigned(row, 0)).map_err(self.failed("read"))
+    }
+
+    /// Makes the replacements final.
+    pub fn keep_replacements(&self, root: i64) -> Result<()> {
+        let sql = "DELETE FROM replaced WHERE root = ?1";
+        self.connection.execute(sql, [root]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Puts the replaced records back. What took their place becomes the finding of a file that is held.
+    pub fn hold_replacements(&self, root: i64, now: i64) -> Result<()> {
+        let guard = "verisum_guard(file.directory, file.name, file.root, old.size, old.mtime, old.ctime,
+            old.inode, old.algorithm, old.digest, old.first_seen, old.changed, old.verified, ?2)";
+        let held = [
+            "UPDATE root SET bytes = bytes + coalesce((
+                SELECT sum(replaced.size - file.size) FROM replaced JOIN file USING(directory, name)
+                WHERE replaced.root = ?1), 0) WHERE id = ?1"
+                .to_string(),
+            "INSERT OR REPLACE INTO finding(directory, name, since, seen, size, mtime, ctime, inode, digest)
+                SELECT directory, name, ?2, ?2, file.size, file.mtime, file.ctime, file.inode, file.digest
+                FROM replaced JOIN file USING(directory, name) WHERE replaced.root = ?1"
+                .to_string(),
+            format!(
+                "UPDATE file SET size = old.size, mtime = old.mtime, ctime = old.ctime, inode = old.inode,
+                algorithm = old.algorithm, digest = old.digest, first_seen = old.first_seen,
+                changed = old.changed, verified = old.verified, state = ?2, guard = {guard}
+                FROM replaced AS old
+                WHERE old.root = ?1 AND file.directory = old.directory AND file.name = old.name"
+            ),
+        ];
+        for (number, sql) in held.into_iter().enumerate() {
+            let values: &[&dyn rusqlite::ToSql] = match number {
+                0 => &[&root],
+                1 => &[&root, &now],
+                _ => &[&root, &HELD],
+            };
+            self.connection.execute(&sql, values).map_err(self.failed("write"))?;
+        }
+        self.keep_replacements(root)
+    }
+
+    /// Holds the files of a root that are missing since `since` or later.
+    pub fn hold_missing(&self, root: i64, since: i64) -> Result<()> {
+        let sql = format!(
+            "UPDATE file SET state = ?3, guard = {} WHERE root = ?1 AND state = ?4 AND state <> 0
+             AND {IS_INTACT} AND EXISTS (SELECT 1 FROM finding
+             WHERE finding.directory = file.directory AND finding.name = file.name
+             AND finding.since >= ?2)",
+            guard_with("?3")
+        );
+        let held = self.connection.execute(&sql, [root, since, HELD, MISSING]);
+        held.map(drop).map_err(self.failed("write"))
+    }
+}
