@@ -9,11 +9,19 @@ use std::process::Command;
 use common::{VERISUM, command, verisum};
 use verisum_testkit::require_tool;
 
+/// Not every machine has systemd.
+fn systemd_analyze() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join("systemd-analyze")).find(|path| path.exists())
+}
+
 #[test]
 fn systemd_takes_the_units() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("50% of $HOME \"it's\" \\ größer");
     fs::create_dir(&data).unwrap();
+    let lines = folder.path().join("two\nlines; -and ${X}");
+    fs::create_dir(&lines).unwrap();
     let arguments: Vec<PathBuf> = vec![
         "schedule".into(),
         "--on".into(),
@@ -28,17 +36,22 @@ fn systemd_takes_the_units() {
         "--for".into(),
         "2h".into(),
         data.clone(),
+        lines,
+        "--".into(),
+        "--stop-after=5".into(),
+        "--exclude=*.tmp file".into(),
     ];
     verisum(arguments).clean();
     let units = folder.path().join("etc/systemd/system");
     let service = fs::read_to_string(units.join("verisum-scrub.service")).unwrap();
     assert!(service.contains("50%% of $$HOME \\\"it's\\\" \\\\ größer\""), "{service}");
+    assert!(service.contains("/two\\x0alines; -and $${X}\""), "{service}");
+    assert!(service.contains(" --quiet --stop-after=5 \"--exclude=*.tmp file\" -- "), "{service}");
+    let program = fs::canonicalize(VERISUM).unwrap();
+    assert!(service.contains(&format!("ExecStart={} scrub ", program.display())), "{service}");
     let timer = fs::read_to_string(units.join("verisum-scrub.timer")).unwrap();
     assert!(timer.contains("OnCalendar=*-01,03,05,07,09,11-01 04:00:00\n"), "{timer}");
-    // Not every machine has systemd.
-    if let Some(systemd_analyze) = std::env::var_os("PATH")
-        .and_then(|path| std::env::split_paths(&path).map(|p| p.join("systemd-analyze")).find(|p| p.exists()))
-    {
+    if let Some(systemd_analyze) = systemd_analyze() {
         for unit in ["verisum-scrub.service", "verisum-scrub.timer"] {
             let output =
                 Command::new(&systemd_analyze).args(["verify", "--man=no"]).arg(units.join(unit)).output();
@@ -83,4 +96,65 @@ fn bad_rhythms_are_bad_usage() {
     ended.failed(2, "verisum: --on: 99 4 1 * *: its five fields are not those of cron");
     let ended = verisum(["schedule", "--cron", "--on", "Sun 03:00", "--catalog", "c.db", "."]);
     assert_eq!(ended.code, Some(2));
+    for never in ["0 4 31 2 *", "0 0 31 4,6,9,11 *"] {
+        let ended = verisum(["schedule", "--on", never, "--catalog", "c.db", "."]);
+        let must = "this never comes: none of its months has such a day";
+        ended.failed(2, &format!("verisum: --on: {never}: {must}"));
+    }
+    let cron = verisum(["schedule", "--cron", "--on", "@daily", "--catalog", "/c.db", "/"]).clean();
+    assert!(cron.starts_with("0 0 * * * /"), "{cron}");
+    if systemd_analyze().is_some() {
+        for event in ["often", "Sun 25:00", "2001-01-01"] {
+            let ended = verisum(["schedule", "--on", event, "--catalog", "c.db", "."]);
+            assert_eq!(ended.code, Some(2), "{event} {}", ended.stderr);
+        }
+    }
+    // Without systemd what is beyond the simple is taken on trust, and that is said.
+    let without = |event: &str| {
+        let mut command = command(VERISUM);
+        command.args(["schedule", "--on", event, "--catalog", "c.db", "/"]).env("PATH", "");
+        common::Ended::of(command.output().unwrap())
+    };
+    without("Mon..Fri 03:00").clean();
+    let ended = without("*:0/15");
+    assert_eq!(ended.code, Some(0));
+    assert_eq!(ended.stderr, "verisum: --on: *:0/15: not checked: systemd-analyze is not installed here\n");
+}
+
+#[test]
+fn what_a_scrub_would_not_take_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let schedule = |directory: &std::path::Path, options: &[&str]| {
+        let mut arguments: Vec<PathBuf> =
+            vec!["schedule".into(), "--on".into(), "@daily".into(), "--catalog".into(), "c.db".into()];
+        arguments.push(directory.into());
+        arguments.push("--".into());
+        arguments.extend(options.iter().map(PathBuf::from));
+        verisum(arguments)
+    };
+    let message = format!("verisum: {}: open: No such file or directory", missing.display());
+    schedule(&missing, &[]).failed(3, &message);
+    schedule(&file, &[]).failed(3, &format!("verisum: {}: open: Not a directory", file.display()));
+    for (options, code) in [
+        (&["--sample", "5%", "--shuffle", "-t2"][..], 0),
+        (&["--verbose"], 0),
+        (&["--json"], 0),
+        (&["--wrong"], 2),
+        (&["--sample", "0"], 2),
+        (&["--max-age", "soon"], 2),
+        (&["--help"], 2),
+        (&["/"], 2),
+        (&["--prometheus", "relative.prom"], 2),
+        (&["--prometheus", "/run/absolute.prom"], 0),
+        (&["--catalog", "/twice.db"], 2),
+        (&["-a", "nonsense"], 2),
+    ] {
+        let ended = schedule(folder.path(), options);
+        assert_eq!(ended.code, Some(code), "{options:?} {}{}", ended.out(), ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), usize::from(code != 0), "{}", ended.stderr);
+    }
+    schedule(folder.path(), &["--wrong"]).failed(2, "verisum: after --: unexpected argument '--wrong' found");
 }

@@ -1,21 +1,25 @@
 //! `verisum schedule`.
 
+mod calendar;
 mod quote;
 mod rhythm;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueHint};
+use clap::error::ErrorKind;
+use clap::{Args, FromArgMatches, ValueHint};
+use rustix::io::Errno;
 
 use super::place::{CatalogArgs, absolute};
-use super::values;
+use super::run::ScrubArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{Output, names};
+use crate::render::{self, Output, names};
+use crate::verisum::PROGRAM;
 use rhythm::Rhythm;
 
 /// What `verisum schedule` takes.
@@ -67,6 +71,10 @@ pub(crate) struct ScheduleArgs {
     /// The directories
     #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
     directories: Vec<PathBuf>,
+
+    /// Any other options of `verisum scrub`
+    #[arg(value_name = "SCRUB-OPTION", last = true)]
+    options: Vec<OsString>,
 }
 
 /// Prints or installs.
@@ -78,6 +86,11 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
         return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
     }
     let command = command(arguments)?;
+    if let (Rhythm::Calendar(event), false) = (&rhythm, arguments.cron)
+        && let Some(remark) = calendar::check(event)?
+    {
+        render::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(event.as_ref())));
+    }
     if arguments.cron {
         let mut line = rhythm.cron()?.into_bytes();
         for argument in &command {
@@ -114,15 +127,14 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
 /// The command that is scheduled. All that depends on who runs it is spelled out.
 fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
     let program = env::current_exe().map_err(failed(Path::new("verisum"), "find"))?;
-    let mut command: Vec<OsString> =
-        vec![program.into(), "scrub".into(), "--quiet".into(), "--catalog".into()];
+    // It may have been replaced or removed since it was started.
+    fs::metadata(&program).map_err(failed(&program, "find"))?;
+    let mut command: Vec<OsString> = vec![program.into(), "scrub".into(), "--catalog".into()];
     command.push(arguments.catalog.path()?.into());
     if let Some(age) = &arguments.max_age {
-        values::duration("--max-age", age)?;
         command.extend(["--max-age".into(), age.into()]);
     }
     if let Some(budget) = &arguments.budget {
-        values::duration("--for", budget)?;
         command.extend(["--for".into(), budget.into()]);
     }
     if let Some(path) = &arguments.prometheus {
@@ -131,11 +143,49 @@ fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
     if arguments.archive {
         command.push("--archive".into());
     }
+    const LOUDNESS: [&str; 4] = ["-q", "--quiet", "-v", "--verbose"];
+    if !arguments.options.iter().any(|option| LOUDNESS.iter().any(|known| option == known)) {
+        command.push("--quiet".into());
+    }
+    command.extend(arguments.options.iter().cloned());
     command.push("--".into());
     for directory in &arguments.directories {
-        command.push(absolute(directory)?.into());
+        let path = absolute(directory)?;
+        // An image's directories are not here.
+        if arguments.root.is_none() {
+            let found = fs::metadata(&path).map_err(failed(directory, "open"))?;
+            if !found.is_dir() {
+                return Err(failed(directory, "open")(io::Error::from(Errno::NOTDIR)));
+            }
+        }
+        command.push(path.into());
     }
+    understood(&command[2..], arguments.directories.len())?;
     Ok(command)
+}
+
+/// Fails unless `verisum scrub` takes these arguments, wherever it is started.
+fn understood(arguments: &[OsString], directories: usize) -> Result<(), Failure> {
+    let command = ScrubArgs::augment_args(clap::Command::new("scrub")).no_binary_name(true);
+    let parsed =
+        command.try_get_matches_from(arguments).and_then(|found| ScrubArgs::from_arg_matches(&found));
+    let parsed = parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp => Failure::Usage("--help: a schedule has no use for it".to_string()),
+        _ => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Failure::Usage(format!("after --: {}", line.strip_prefix("error: ").unwrap_or(line)))
+        }
+    })?;
+    if parsed.directories.len() != directories {
+        return Err(Failure::Usage("after -- there may be options, but no directories".to_string()));
+    }
+    if let Some(file) = parsed.files().find(|file| !file.is_absolute()) {
+        let name = names::quoted(file.as_os_str());
+        let why = "a schedule needs an absolute path, wherever it is started";
+        return Err(Failure::Usage(format!("{name}: {why}")));
+    }
+    parsed.check()
 }
 
 fn service(command: &[OsString]) -> String {
@@ -201,7 +251,7 @@ fn install(path: &Path, text: &str) -> Result<(), Failure> {
     partial.persist(path).map(drop).map_err(|error| failed(path, "write")(error.error))
 }
 
-fn failed(path: &Path, operation: &'static str) -> impl Fn(std::io::Error) -> Failure {
+fn failed(path: &Path, operation: &'static str) -> impl Fn(io::Error) -> Failure {
     let name = OsStr::to_os_string(path.as_os_str());
     move |error| Failure::File { name: PathBuf::from(&name), operation, error }
 }

@@ -32,6 +32,20 @@ const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 /// What systemd and cron both know by one word.
 const WORDS: [&str; 5] = ["hourly", "daily", "weekly", "monthly", "yearly"];
 
+/// What some crons call their fields.
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@hourly", "0 * * * *"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@monthly", "0 0 1 * *"),
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+];
+
+/// The most days that each month has.
+const DAYS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
 impl Rhythm {
     /// Reads a rhythm. What has five fields is cron's if they can be; systemd judges the rest.
     pub(super) fn parse(text: &str) -> Result<Rhythm, Failure> {
@@ -40,8 +54,17 @@ impl Rhythm {
         if text.trim().is_empty() || text.contains(|c: char| c.is_control() || c == '%') {
             return Err(wrong("must be a calendar event of systemd, or five fields of cron"));
         }
-        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        let nickname = text.trim().to_ascii_lowercase();
+        let translated = NICKNAMES.iter().find(|(name, _)| *name == nickname).map(|(_, fields)| *fields);
+        if translated.is_none() && nickname.starts_with('@') {
+            let known: Vec<&str> = NICKNAMES.iter().map(|(name, _)| *name).collect();
+            return Err(wrong(&format!("must be a time, or one of {}", known.join(", "))));
+        }
+        let fields: Vec<&str> = translated.unwrap_or(text).split_ascii_whitespace().collect();
         match Fields::parse(&fields) {
+            Some(parsed) if parsed.is_never() => {
+                Err(wrong("this never comes: none of its months has such a day"))
+            }
             Some(parsed) => Ok(Rhythm::Cron(fields.join(" "), parsed)),
             None if fields.len() == 5 => Err(wrong("its five fields are not those of cron")),
             None => Ok(Rhythm::Calendar(text.trim().to_string())),
@@ -87,6 +110,12 @@ impl Fields {
         parsed.weekdays.sort_unstable();
         parsed.weekdays.dedup();
         Some(parsed)
+    }
+
+    /// Whether there is no such day. With days of the week beside those of the month either will do.
+    fn is_never(&self) -> bool {
+        let is_possible = |month: &u32| self.days.first() <= Some(&DAYS[*month as usize - 1]);
+        (self.any_weekday || self.any_day) && !self.months.iter().any(is_possible)
     }
 
     fn calendar(&self) -> Vec<String> {
@@ -164,6 +193,14 @@ mod tests {
         assert_eq!(calendar("30 2 * * 1-5"), ["Mon,Tue,Wed,Thu,Fri *-*-* 02:30:00"]);
         assert_eq!(calendar("0 0 1,15 * 7"), ["*-*-01,15 00:00:00", "Sun *-*-* 00:00:00"]);
         assert_eq!(calendar("0 3 * jan-mar sun"), ["Sun *-01,02,03-* 03:00:00"]);
+        assert_eq!(calendar("0 4 29 2 *"), ["*-02-29 04:00:00"]);
+        assert_eq!(calendar("0 4 31 2 mon"), ["*-02-31 04:00:00", "Mon *-02-* 04:00:00"]);
+        assert_eq!(calendar("@Daily"), ["*-*-* 00:00:00"]);
+        assert_eq!(calendar("@weekly"), ["Sun *-*-* 00:00:00"]);
+        assert_eq!(
+            calendar("5-59/20 0-6/3 * FEB,aug-OCT fri-sat"),
+            ["Fri,Sat *-02,08,09,10-* 00,03,06:05,25,45:00"]
+        );
         assert_eq!(calendar("weekly"), ["weekly"]);
         assert_eq!(calendar("Sun 03:00"), ["Sun 03:00"]);
     }
@@ -175,7 +212,11 @@ mod tests {
         {
             assert!(Rhythm::parse(bad).is_err(), "{bad}");
         }
-        for bad in ["", "  ", "a\nb", "50%"] {
+        for never in ["0 4 31 2 *", "0 4 30,31 2 *", "0 0 31 4,6,9,11 *"] {
+            let message = Rhythm::parse(never).unwrap_err().message();
+            assert!(message.contains("never comes"), "{message}");
+        }
+        for bad in ["", "  ", "a\nb", "50%", "@reboot", "@often"] {
             assert!(Rhythm::parse(bad).is_err(), "{bad:?}");
         }
     }
