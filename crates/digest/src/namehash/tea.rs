@@ -35,20 +35,32 @@ pub(super) fn over<const SIGNED: bool>(mut state: [u32; 2], name: &[u8]) -> [u32
 pub(super) fn pack<const W: usize, const SIGNED: bool>(rest: &[u8]) -> [u32; W] {
     let length = rest.len() as u32;
     let pad = length | length << 8;
-    let mut words = [pad | pad << 16; W];
+    let pad = pad | pad << 16;
+    if W <= 4 {
+        // Few enough for registers, each by itself: an array that a loop fills is waited for.
+        return std::array::from_fn(|word| match rest.get(4 * word..).unwrap_or_default() {
+            [a, b, c, d, ..] => join::<SIGNED>(u32::from_be_bytes([*a, *b, *c, *d])),
+            last => join_behind::<SIGNED>(pad, last),
+        });
+    }
+    let mut words = [pad; W];
     let (groups, last) = rest.as_chunks::<4>();
     for (word, group) in words.iter_mut().zip(groups) {
         *word = join::<SIGNED>(u32::from_be_bytes(*group));
     }
-    if groups.len() < W && !last.is_empty() {
-        let mut value = words[groups.len()];
-        for &byte in last {
-            let character = if SIGNED { byte as i8 as u32 } else { u32::from(byte) };
-            value = (value << 8).wrapping_add(character);
-        }
-        words[groups.len()] = value;
+    if groups.len() < W {
+        words[groups.len()] = join_behind::<SIGNED>(pad, last);
     }
     words
+}
+
+/// Fewer than four characters, behind what is left of the padding.
+#[inline(always)]
+fn join_behind<const SIGNED: bool>(pad: u32, characters: &[u8]) -> u32 {
+    characters.iter().fold(pad, |value, &byte| {
+        let character = if SIGNED { byte as i8 as u32 } else { u32::from(byte) };
+        (value << 8).wrapping_add(character)
+    })
 }
 
 /// Four characters, the first most significant, added up: a negative one takes 1 from the next.
