@@ -21,7 +21,8 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The digest of this name or alias, or `openssl:NAME` for one that only OpenSSL knows.
+    /// The digest of this name or alias, `blake2b-N` for BLAKE2b with a digest of `N` bits, or
+    /// `openssl:NAME` for one that only OpenSSL knows.
     pub fn find(name: &str) -> Result<Digest, Error> {
         Digest::find_with(name, &Policy::default())
     }
@@ -39,8 +40,24 @@ impl Digest {
                 max_level: policy.max_level,
             });
         }
-        let algorithm = Algorithm::find(name).ok_or_else(|| Error::Unknown { name: name.to_string() })?;
-        Digest::of(algorithm, policy)
+        match (Algorithm::find(name), blake2b_len(name)) {
+            (Some(algorithm), _) => Digest::of(algorithm, policy),
+            (None, Some(len)) => Ok(Digest::blake2b(len, policy)),
+            (None, None) => Err(Error::Unknown { name: name.to_string() }),
+        }
+    }
+
+    /// BLAKE2b with a digest of 1 to 64 bytes. Each length is a digest of its own.
+    fn blake2b(len: usize, policy: &Policy) -> Digest {
+        let (kernel, batch) = provider::blake2b(len, policy);
+        Digest {
+            name: format!("blake2b-{}", len * 8).into(),
+            algorithm: None,
+            len,
+            stream: ("portable", Arc::new(kernel)),
+            batch: batch.map(|kernel| ("kernels", kernel)),
+            max_level: policy.max_level,
+        }
     }
 
     /// The best available implementations of `algorithm` that `policy` permits.
@@ -73,7 +90,7 @@ impl Digest {
         &self.name
     }
 
-    /// Its row in the table; none for `openssl:NAME`.
+    /// Its row in the table; none for `openssl:NAME` and for lengths of BLAKE2b other than the usual one.
     pub fn algorithm(&self) -> Option<&'static Algorithm> {
         self.algorithm
     }
@@ -165,6 +182,15 @@ impl Digest {
         stream.finish(output.as_mut_bytes())?;
         Ok(output)
     }
+}
+
+/// The length in bytes of the digest that is called `blake2b-BITS`.
+fn blake2b_len(name: &str) -> Option<usize> {
+    let prefix = name.get(..8).filter(|prefix| prefix.eq_ignore_ascii_case("blake2b-"))?;
+    let bits: usize = name[prefix.len()..].parse().ok()?;
+    // One name for each: no sign, no zeros before it.
+    let is_plain = bits.to_string() == name[prefix.len()..];
+    (is_plain && bits.is_multiple_of(8) && (8..=512).contains(&bits)).then_some(bits / 8)
 }
 
 impl std::fmt::Debug for Digest {

@@ -44,6 +44,33 @@ fn every_provider_has_its_algorithms_verification_code() {
     assert!(run >= PROVIDERS.len(), "only {run} streams were there to test");
 }
 
+/// The code is that of `hashlib.blake2b(message, digest_size=length)` of Python.
+#[test]
+fn blake2b_has_digests_of_every_length() {
+    let messages: Vec<Vec<u8>> = [0, 1, 128, 129, 255].into_iter().map(verification_message).collect();
+    let slices: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    for policy in levels() {
+        let (mut streamed, mut batched) = (Vec::new(), Vec::new());
+        for len in 1..64 {
+            let digest = Digest::find_with(&format!("BLAKE2b-{}", len * 8), &policy).unwrap();
+            assert_eq!((digest.name(), digest.len()), (&*format!("blake2b-{}", len * 8), len));
+            for message in &messages {
+                streamed.extend_from_slice(digest.hash(message).unwrap().as_bytes());
+            }
+            let mut digests = vec![0; messages.len() * len];
+            digest.batch().unwrap().hash(&slices, &mut digests).unwrap();
+            batched.extend_from_slice(&digests);
+        }
+        assert_eq!(streamed, batched);
+        let all = Digest::find("sha256").unwrap().hash(&streamed).unwrap();
+        assert_eq!(all.to_string()[..8], *"11b053f7");
+    }
+    assert_eq!(Digest::find("blake2b-512").unwrap().name(), "blake2b512");
+    for name in ["blake2b-0", "blake2b-7", "blake2b-520", "blake2b-+8", "blake2b-08", "blake2b-", "blake2b8"] {
+        assert!(Digest::find(name).is_err(), "{name}");
+    }
+}
+
 #[test]
 fn every_batch_has_its_algorithms_verification_code() {
     for policy in levels() {

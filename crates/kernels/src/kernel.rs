@@ -43,6 +43,14 @@ impl Kernel {
         Some(Kernel { spec, level, stages })
     }
 
+    /// Returns the same kernel for digests of another length in bytes, or `None` where the algorithm
+    /// has no such.
+    ///
+    /// BLAKE2b has 1 to 64. A digest of another length is not the beginning of a longer one.
+    pub fn with_digest_len(self, digest_len: usize) -> Option<Kernel> {
+        Some(Kernel { spec: self.spec.with_digest_len(digest_len)?, ..self })
+    }
+
     /// Returns the algorithm.
     pub fn algorithm(self) -> Algorithm {
         self.spec.algorithm

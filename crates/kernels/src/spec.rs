@@ -40,7 +40,7 @@ pub(crate) enum Padding {
 }
 
 /// A whole algorithm but for its compression function.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
     pub(crate) algorithm: Algorithm,
     pub(crate) compression: Compression,
@@ -84,6 +84,12 @@ impl Spec {
             Algorithm::Shake128 => &SHAKE128,
             Algorithm::Shake256 => &SHAKE256,
         }
+    }
+
+    /// The same with digests of another length in bytes, where the algorithm has that.
+    pub(crate) fn with_digest_len(&self, digest_len: usize) -> Option<&'static Spec> {
+        let has_it = self.compression == Compression::Blake2b && digest_len > 0;
+        BLAKE2B.get(digest_len).filter(|_| has_it)
     }
 
     /// Returns how many whole blocks at the start of `len` bytes can be hashed
@@ -288,16 +294,24 @@ static BLAKE2S256: Spec = spec32(
         0,
     ],
 );
-static BLAKE2B512: Spec = Spec {
-    algorithm: Algorithm::Blake2b512,
-    compression: Compression::Blake2b,
-    digest_len: 64,
-    block_len: 128,
-    word_len: 8,
-    big_endian: false,
-    padding: Padding::Blake2,
-    initial: &[
-        0x6a09e667f3bcc908 ^ 0x01010040,
+static BLAKE2B512: Spec = BLAKE2B[64];
+
+/// BLAKE2b with digests of each length in bytes; there is none of length 0, whose place has 512 bits too.
+static BLAKE2B: [Spec; 65] = {
+    let mut specs = [blake2b(64); 65];
+    let mut len = 1;
+    while len < specs.len() {
+        specs[len] = blake2b(len);
+        len += 1;
+    }
+    specs
+};
+
+/// RFC 7693 has the length of the digest in the first word of the state, so that the digests of two
+/// lengths have nothing in common.
+static BLAKE2B_INITIAL: [[u64; 10]; 65] = {
+    let mut initial = [[
+        0x6a09e667f3bcc908 ^ 0x01010000,
         0xbb67ae8584caa73b,
         0x3c6ef372fe94f82b,
         0xa54ff53a5f1d36f1,
@@ -307,8 +321,28 @@ static BLAKE2B512: Spec = Spec {
         0x5be0cd19137e2179,
         0,
         0,
-    ],
+    ]; 65];
+    let mut len = 1;
+    while len < initial.len() {
+        initial[len][0] ^= len as u64;
+        len += 1;
+    }
+    initial
 };
+
+const fn blake2b(digest_len: usize) -> Spec {
+    Spec {
+        algorithm: Algorithm::Blake2b512,
+        compression: Compression::Blake2b,
+        digest_len,
+        block_len: 128,
+        word_len: 8,
+        big_endian: false,
+        padding: Padding::Blake2,
+        initial: &BLAKE2B_INITIAL[digest_len],
+    }
+}
+
 static SHA3_224: Spec = keccak(Algorithm::Sha3_224, Compression::Keccak18, 28, 0x06);
 static SHA3_256: Spec = keccak(Algorithm::Sha3_256, Compression::Keccak17, 32, 0x06);
 static SHA3_384: Spec = keccak(Algorithm::Sha3_384, Compression::Keccak13, 48, 0x06);

@@ -54,6 +54,35 @@ pub(crate) fn plain(text: &str) -> String {
     escaped(text.as_bytes(), false)
 }
 
+/// Lines as a terminal may have them: what it would take for commands is escaped. The ends of lines, tabs
+/// and NUL, which ends lines too, stay.
+pub(crate) fn for_terminal(bytes: &[u8]) -> Vec<u8> {
+    let mut text = String::new();
+    let mut out = Vec::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            text.clear();
+            match is_unprintable(c) && !matches!(c, '\n' | '\t' | '\0') {
+                true => push_bytes(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(c),
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
+        for byte in chunk.invalid() {
+            // Some terminals take these for commands where they are no part of a character.
+            match byte {
+                0x80..=0x9f => {
+                    text.clear();
+                    push_bytes(&mut text, &[*byte]);
+                    out.extend_from_slice(text.as_bytes());
+                }
+                other => out.push(*other),
+            }
+        }
+    }
+    out
+}
+
 fn escaped(bytes: &[u8], quotes: bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -100,6 +129,12 @@ mod tests {
         assert_eq!(line(b"disk.img"), b"00ff  disk.img\n");
         assert_eq!(line(b" a\tb\xff'"), b"00ff   a\tb\xff'\n");
         assert_eq!(line(b"a\nb\rc\\d"), b"\\00ff  a\\nb\\rc\\\\d\n");
+    }
+
+    #[test]
+    fn a_terminal_gets_no_commands_from_names() {
+        assert_eq!(for_terminal(b"a\tb\0\n\xff \xc3\xbc"), b"a\tb\0\n\xff \xc3\xbc");
+        assert_eq!(for_terminal(b"\x1b[2J\r\x9b1m\x7f\xc2\x9b"), br"\033[2J\015\2331m\177\302\233");
     }
 
     #[test]

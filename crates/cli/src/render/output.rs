@@ -6,20 +6,25 @@ use rustix::io::Errno;
 
 use crate::closed;
 use crate::failure::Failure;
+use crate::render::names;
 
 /// The most bytes held back between flushes.
 const BUFFER: usize = 16 * 1024;
 
 /// Buffered standard output. Call [`Output::flush`] whenever the user should see what there is, and at
 /// the end: dropping it writes nothing.
+///
+/// Names of files may hold what a terminal takes for commands. What goes to one has those characters
+/// escaped; what goes anywhere else is as it was added.
 pub(crate) struct Output {
     buffer: Vec<u8>,
+    is_terminal: bool,
 }
 
 impl Output {
     /// Takes standard output.
     pub(crate) fn new() -> Output {
-        Output { buffer: Vec::new() }
+        Output { buffer: Vec::new(), is_terminal: rustix::termios::isatty(rustix::stdio::stdout()) }
     }
 
     /// Fails if nothing can be printed, for those who would otherwise work in vain.
@@ -61,7 +66,10 @@ impl Output {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let result = self.ready().and_then(|()| write_all(&self.buffer));
+        let result = self.ready().and_then(|()| match self.is_terminal {
+            true => write_all(&names::for_terminal(&self.buffer)),
+            false => write_all(&self.buffer),
+        });
         self.buffer.clear();
         result
     }

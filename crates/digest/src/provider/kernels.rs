@@ -77,3 +77,12 @@ pub fn batch(algorithm: &'static Algorithm, policy: &Policy) -> Option<Kernel> {
     let kernel = Kernel::best(kernel_algorithm(algorithm), policy.max_level);
     (kernel.level() > Level::Portable).then_some(kernel)
 }
+
+/// BLAKE2b with a digest of 1 to 64 bytes: who computes single streams, and who batches.
+pub(crate) fn blake2b(digest_len: usize, policy: &Policy) -> (Kernel, Option<Kernel>) {
+    let algorithm = verisum_kernels::Algorithm::Blake2b512;
+    let of_length = |kernel: Kernel| kernel.with_digest_len(digest_len).expect("it has all of 1 to 64");
+    let portable = Kernel::at(algorithm, Level::Portable).expect("the portable level has every algorithm");
+    let best = Kernel::best(algorithm, policy.max_level);
+    (of_length(portable), (best.level() > Level::Portable).then(|| of_length(best)))
+}

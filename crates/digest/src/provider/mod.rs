@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::algorithm::Algorithm;
 use crate::error::Error;
 
+pub(crate) use kernels::blake2b;
 pub use openssl::{by_name as openssl_by_name, names as openssl_names, version as openssl_version};
 pub use verisum_kernels::Kernel as MultiBuffer;
 

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde::Serialize;
-use verisum_tree::Error;
-use verisum_tree::check::{Event, Outcome};
+use verisum_tree::check::{Difference, Event, Outcome};
 use verisum_tree::store::manifest::{self, Bad, Listed, ReadError};
+use verisum_tree::{Error, Kind};
 
 use super::Options;
 use crate::exit::Exit;
@@ -32,13 +32,19 @@ pub(super) struct Report<'a> {
 }
 
 /// How many there were of each kind.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Counts {
     verified: u64,
+    /// Files that are listed without a digest, and have the length that is listed.
+    size_only: u64,
+    /// What is listed without a digest or length, and is there.
+    present: u64,
     failed: u64,
     missing: u64,
     unreadable: u64,
     bad_lines: u64,
+    /// Lines whose digest is known to nobody here.
+    unknown_digests: u64,
     extra: u64,
     /// Among those that failed, files whose digest's kind was but assumed; not shown.
     #[serde(skip)]
@@ -49,6 +55,9 @@ struct Counts {
     /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
     #[serde(skip)]
     taken: Option<(usize, &'static str)>,
+    /// The name of the first unknown digest.
+    #[serde(skip)]
+    unknown: Option<String>,
 }
 
 impl<'a> Report<'a> {
@@ -106,19 +115,22 @@ impl<'a> Report<'a> {
             struct Summary {
                 summary: Counts,
             }
-            self.output.json(&Summary { summary: self.total })?;
+            self.output.json(&Summary { summary: std::mem::take(&mut self.total) })?;
             self.output.flush()?;
         } else if self.is_own() && !self.options.quiet && !self.options.status {
             if self.total.extra > 0 {
                 self.count(self.total.extra, "file is not listed", "files are not listed")?;
             }
-            let Counts { verified, failed, missing, unreadable, .. } = self.total;
-            let mut line = format!("{verified} verified");
+            let total = &self.total;
+            let mut line = format!("{} verified", total.verified);
             for (count, what) in [
-                (failed, "failed"),
-                (missing, "missing"),
-                (unreadable, "unreadable"),
-                (self.total.extra, "not listed"),
+                (total.size_only, "by size only"),
+                (total.present, "only there"),
+                (total.failed, "failed"),
+                (total.missing, "missing"),
+                (total.unreadable, "unreadable"),
+                (total.unknown_digests, "of unknown digests"),
+                (total.extra, "not listed"),
             ] {
                 if count > 0 {
                     let _ = write!(line, ", {count} {what}");
@@ -136,14 +148,26 @@ impl<'a> Report<'a> {
         listed: &Listed,
         outcome: &Outcome,
     ) -> Result<(), Failure> {
-        if matches!(outcome, Outcome::NoDigest) {
-            return Ok(());
-        }
         self.list.formatted += 1;
         let status = match outcome {
-            Outcome::Match | Outcome::NoDigest => {
+            Outcome::Match => {
                 self.list.verified += 1;
                 "ok"
+            }
+            Outcome::Present { sized: true } => {
+                self.list.size_only += 1;
+                "size-only"
+            }
+            // Directories, mostly, which nobody asked for.
+            Outcome::Present { sized: false } => {
+                self.list.present += 1;
+                return Ok(());
+            }
+            Outcome::Absent => return Ok(()),
+            Outcome::Unlike(difference) => {
+                self.list.failed += 1;
+                self.say_unlike(&listed.name, difference)?;
+                "failed"
             }
             Outcome::Mismatch(_) => {
                 self.list.failed += 1;
@@ -180,23 +204,39 @@ impl<'a> Report<'a> {
         }
         match status {
             "ok" if self.options.quiet => Ok(()),
+            "size-only" if self.options.quiet => Ok(()),
             "ok" => self.result(&listed.name, "OK"),
+            "size-only" => self.result(&listed.name, "OK (size only)"),
             "failed" => self.result(&listed.name, "FAILED"),
             _ => self.result(&listed.name, "FAILED open or read"),
         }
     }
 
     fn bad(&mut self, manifest: usize, number: u64, bad: &Bad) -> Result<(), Failure> {
-        self.list.bad_lines += 1;
-        let too_long = *bad == Bad::TooLong && !self.options.coreutils;
+        match bad {
+            Bad::UnknownDigest(name) if self.is_own() => {
+                self.list.unknown_digests += 1;
+                self.list.unknown.get_or_insert_with(|| name.clone());
+            }
+            // It may name any file.
+            Bad::TooLong if self.is_own() => {
+                self.list.bad_lines += 1;
+                self.worse(Exit::Unchecked);
+            }
+            _ => self.list.bad_lines += 1,
+        }
+        let too_long = *bad == Bad::TooLong && self.is_own();
         if !self.options.warn && !too_long {
             return Ok(());
         }
-        let tag = self.options.algorithm.as_deref().map(|id| format!("{} ", manifest::tag(id)));
         let what = match bad {
             Bad::TooLong if too_long => format!("line is {bad}"),
-            Bad::UnknownDigest if !self.options.coreutils => "unknown digest".to_string(),
-            _ => format!("improperly formatted {}checksum line", tag.unwrap_or_default()),
+            Bad::UnknownDigest(_) if self.is_own() => names::plain(&bad.to_string()),
+            Bad::Untagged(tag) => format!("improperly formatted {tag} checksum line"),
+            _ => {
+                let tag = self.options.algorithm.as_deref().map(|id| format!("{} ", manifest::tag(id)));
+                format!("improperly formatted {}checksum line", tag.unwrap_or_default())
+            }
         };
         self.say(&format!("{}: {number}: {what}", self.shown(manifest)))
     }
@@ -209,16 +249,29 @@ impl<'a> Report<'a> {
         self.total.missing += list.missing;
         self.total.unreadable += list.unreadable;
         self.total.bad_lines += list.bad_lines;
+        self.total.size_only += list.size_only;
+        self.total.present += list.present;
+        self.total.unknown_digests += list.unknown_digests;
         let unread = list.missing + list.unreadable;
         if list.failed > 0 {
             self.worse(Exit::Mismatch);
         }
-        if unread > 0 {
+        if unread + list.unknown_digests > 0 {
             self.worse(Exit::Unchecked);
         }
         if let Some(error) = error {
             self.worse(Exit::Unchecked);
             return self.unreadable_list(manifest, error);
+        }
+        if let Some(name) = &list.unknown
+            && !self.options.status
+        {
+            let lines = if list.unknown_digests == 1 { "line has" } else { "lines have" };
+            let name = names::plain(name);
+            self.say(&format!("WARNING: {} {lines} an unknown digest: {name}", list.unknown_digests))?;
+        }
+        if list.formatted == 0 && list.unknown_digests > 0 {
+            return Ok(());
         }
         if list.formatted == 0 {
             self.worse(Exit::Mismatch);
@@ -228,7 +281,7 @@ impl<'a> Report<'a> {
         if self.options.strict && list.bad_lines > 0 {
             self.worse(Exit::Mismatch);
         }
-        if list.verified == 0 && unread == 0 {
+        if list.verified + list.size_only + list.present == 0 && unread == 0 {
             self.worse(Exit::Mismatch);
         }
         if self.options.status {
@@ -243,7 +296,7 @@ impl<'a> Report<'a> {
         if list.failed > 0 {
             self.count(list.failed, "computed checksum did NOT match", "computed checksums did NOT match")?;
         }
-        if self.options.ignore_missing && list.verified == 0 {
+        if self.options.ignore_missing && list.verified + list.size_only == 0 {
             self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
         }
         if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
@@ -280,6 +333,16 @@ impl<'a> Report<'a> {
         self.say(&format!("WARNING: {count} {what}"))
     }
 
+    fn say_unlike(&mut self, name: &[u8], difference: &Difference) -> Result<(), Failure> {
+        let name = shell::quoted(OsStr::from_bytes(name));
+        self.say(&match difference {
+            Difference::Kind { listed, found } => {
+                format!("{name}: is {}, listed as {}", kind(*found), kind(*listed))
+            }
+            Difference::Size { listed, found } => format!("{name}: has {found} bytes, listed with {listed}"),
+        })
+    }
+
     fn say_of_file(&mut self, name: &[u8], error: &Error) -> Result<(), Failure> {
         let name = shell::quoted(OsStr::from_bytes(name));
         self.say(&format!("{name}: {}", why(error)))
@@ -312,6 +375,16 @@ impl<'a> Report<'a> {
 
     fn worse(&mut self, exit: Exit) {
         self.exit = self.exit.max(exit);
+    }
+}
+
+/// A kind of file in words.
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "a file",
+        Kind::Directory => "a directory",
+        Kind::Link => "a symbolic link",
+        Kind::Special => "a device, pipe or socket",
     }
 }
 

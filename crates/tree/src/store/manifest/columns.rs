@@ -46,8 +46,8 @@ pub(super) struct Hashdeep {
 enum Column {
     Size,
     Digest(Cow<'static, str>),
-    /// A digest that nobody here knows.
-    Other,
+    /// A digest that nobody here knows, by its name.
+    Other(String),
 }
 
 /// The line that every hashdeep file begins with.
@@ -64,7 +64,7 @@ impl Hashdeep {
         let column = |name: &str| match (name, tags::from_tag(name)) {
             ("size", _) => Column::Size,
             (_, Some(id)) => Column::Digest(id),
-            _ => Column::Other,
+            _ => Column::Other(name.into()),
         };
         Some(Hashdeep { columns: names.into_iter().map(column).collect() })
     }
@@ -86,14 +86,20 @@ impl Hashdeep {
                     }
                     listed.claims.push(Claim { algorithm: id.clone(), digest, assumed: false });
                 }
-                Column::Other => {}
+                Column::Other(_) => {}
             }
         }
         if rest.is_empty() || rest.contains(&0) {
             return Err(Bad::Malformed);
         }
         if listed.claims.is_empty() {
-            return Err(Bad::UnknownDigest);
+            let unknown = self.columns.iter().find_map(|column| match column {
+                Column::Other(name) => Some(name.clone()),
+                _ => None,
+            });
+            if let Some(name) = unknown {
+                return Err(Bad::UnknownDigest(name));
+            }
         }
         listed.name = rest.to_vec();
         Ok(listed)

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::escape;
-use super::guess::Guess;
+use super::guess::{self, Guess};
 use super::listed::{Bad, Claim, Listed, hexadecimal};
 use super::tags;
 
@@ -32,17 +32,29 @@ pub(super) enum Accept {
 pub(super) struct Lines {
     accept: Accept,
     one_blank: Option<bool>,
+    /// The last tag that was known; cksum begins with that of its CRC.
+    last_tag: Cow<'static, str>,
     /// Names are as they are, even after a backslash.
     raw: bool,
 }
 
 impl Lines {
     pub(super) fn new(accept: Accept, raw: bool) -> Lines {
-        Lines { accept, one_blank: None, raw }
+        Lines { accept, one_blank: None, last_tag: "CRC".into(), raw }
     }
 
     /// The line without its end.
     pub(super) fn parse(&mut self, line: &[u8]) -> Result<Listed, Bad> {
+        if matches!(self.accept, Accept::Any(_)) && is_sum(line) {
+            return Err(Bad::UnknownDigest(SUM.into()));
+        }
+        match (self.take_apart(line), &self.accept) {
+            (Err(_), Accept::Tagged) => Err(Bad::Untagged(self.last_tag.clone())),
+            (result, _) => result,
+        }
+    }
+
+    fn take_apart(&mut self, line: &[u8]) -> Result<Listed, Bad> {
         let blanks = line.iter().take_while(|byte| is_blank(**byte)).count();
         let mut rest = &line[blanks..];
         let escaped = !self.raw && rest.first() == Some(&b'\\');
@@ -51,7 +63,7 @@ impl Lines {
         }
         match self.tagged(rest, escaped) {
             // It may be a bare number before a name with a bracket.
-            Some(Err(Bad::UnknownDigest)) => self.bare(rest, escaped).map_err(|_| Bad::UnknownDigest),
+            Some(Err(unknown @ Bad::UnknownDigest(_))) => self.bare(rest, escaped).map_err(|_| unknown),
             Some(result) => result,
             None if matches!(self.accept, Accept::Tagged) => Err(Bad::Malformed),
             None => self.bare(rest, escaped),
@@ -59,15 +71,15 @@ impl Lines {
     }
 
     /// `TAG (NAME) = HEX`; none if it does not begin so.
-    fn tagged(&self, line: &[u8], escaped: bool) -> Option<Result<Listed, Bad>> {
+    fn tagged(&mut self, line: &[u8], escaped: bool) -> Option<Result<Listed, Bad>> {
         let (id, reversed, rest) = match &self.accept {
             Accept::Only { id, tag, .. } => {
                 let rest = line.strip_prefix(tag.as_bytes())?;
                 // Whatever follows, the line is none of bare numbers.
-                let Some(rest) = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(") else {
-                    return Some(Err(Bad::Malformed));
-                };
-                (id.clone(), false, rest)
+                match after_only_tag(id, rest) {
+                    Some((id, rest)) => (id, false, rest),
+                    None => return Some(Err(Bad::Malformed)),
+                }
             }
             Accept::Any(_) | Accept::Tagged => {
                 let open = line.iter().position(|byte| *byte == b'(')?;
@@ -82,7 +94,12 @@ impl Lines {
                     Some(plain) => (plain, true),
                     None => (tag, false),
                 };
-                let Some(id) = tags::from_tag(plain) else { return Some(Err(Bad::UnknownDigest)) };
+                let Some(id) = tags::from_tag(plain) else {
+                    return Some(Err(Bad::UnknownDigest(tag.into())));
+                };
+                if matches!(self.accept, Accept::Tagged) {
+                    self.last_tag = tags::tag(&id);
+                }
                 (id, reversed, &line[open + 1..])
             }
         };
@@ -94,11 +111,7 @@ impl Lines {
         let name = self.name(&rest[..close], escaped)?;
         let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
         let mut digest = hexadecimal(self.text(skip_blanks(value)))?;
-        let length = match &self.accept {
-            Accept::Only { digits, .. } => Some(*digits),
-            _ => super::guess::digits(&id),
-        };
-        if length? != digest.as_bytes().len() * 2 {
+        if guess::digits(&id)? != digest.as_bytes().len() * 2 {
             return None;
         }
         if reversed {
@@ -121,9 +134,12 @@ impl Lines {
             return Err(Bad::Malformed);
         }
         let (algorithm, assumed) = match &self.accept {
+            Accept::Only { id, .. } if id == BLAKE2B => {
+                (guess::blake2b(length).ok_or(Bad::Malformed)?, false)
+            }
             Accept::Only { id, digits, .. } if *digits == length => (id.clone(), false),
             Accept::Any(_) if xxh3 && length == 16 => ("xxh3-64".into(), false),
-            Accept::Any(guess) if !xxh3 => guess.of(length).ok_or(Bad::Malformed)?,
+            Accept::Any(guess) if !xxh3 => guess.before_name(length).ok_or(Bad::Malformed)?,
             _ => return Err(Bad::Malformed),
         };
         let one_blank = rest.len() == 1 || !matches!(rest[0], b' ' | b'*');
@@ -159,12 +175,44 @@ impl Lines {
     }
 }
 
+/// What follows the one tag that a program takes, and its bracket. That of BLAKE2b may have a length.
+fn after_only_tag<'a>(id: &Cow<'static, str>, rest: &'a [u8]) -> Option<(Cow<'static, str>, &'a [u8])> {
+    let (id, rest) = match rest.strip_prefix(b"-") {
+        Some(bits) if id == BLAKE2B => {
+            let digits = bits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let length: usize = std::str::from_utf8(&bits[..digits]).ok()?.parse().ok()?;
+            let id = guess::blake2b(length / 4).filter(|_| length.is_multiple_of(8))?;
+            (id, &bits[digits..])
+        }
+        _ => (id.clone(), rest),
+    };
+    Some((id, rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?))
+}
+
+/// The digest whose lists may have digests of any length.
+const BLAKE2B: &str = "blake2b512";
+
 fn listed(name: Vec<u8>, claim: Claim) -> Listed {
     Listed { name, claims: vec![claim], ..Listed::default() }
 }
 
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
+}
+
+/// What the lines of cksum and sum without a digest's name have, in messages.
+pub(super) const SUM: &str = "the CRC of cksum, or the checksum of sum";
+
+/// Whether a line is one of cksum or sum: `NUMBER SIZE NAME` in decimal digits.
+fn is_sum(line: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let value = digits(line);
+    let rest = skip_blanks(&line[value..]);
+    let size = digits(rest);
+    // The longest is a number of 32 bits; one of 8 digits before two blanks is rather a CRC-32.
+    let is_crc32 = value == 8 && line[value..].starts_with(b"  ");
+    let is_number = (1..=10).contains(&value) && line.get(value) == Some(&b' ') && !is_crc32;
+    is_number && size > 0 && rest.get(size) == Some(&b' ') && rest.len() > size + 1
 }
 
 fn skip_blanks(text: &[u8]) -> &[u8] {
@@ -236,7 +284,7 @@ mod tests {
         is("XXH3 (f) = 7045c205f5ef6a66", "xxh3-64", "f");
         is(&format!("BLAKE2s (f) = {}", "0".repeat(64)), "blake2s256", "f");
         is(&format!("SHA2-512/256(f)= {}", "0".repeat(64)), "sha512-256", "f");
-        assert_eq!(parse(&format!("GOST (f) = {MD5}")), Err(Bad::UnknownDigest));
+        assert_eq!(parse(&format!("GOST (f) = {MD5}")), Err(Bad::UnknownDigest("GOST".into())));
         for line in [
             &format!("MD5 (a = {MD5}"),
             &format!("MD5 (a) {MD5}"),
@@ -246,6 +294,34 @@ mod tests {
         ] {
             assert_eq!(parse(line), Err(Bad::Malformed), "{line}");
         }
+    }
+
+    #[test]
+    fn blake2b_has_digests_of_any_length() {
+        let hex = "00".repeat(32);
+        is(&format!("BLAKE2b-256 (f) = {hex}"), "blake2b-256", "f");
+        assert_eq!(parse(&format!("BLAKE2b-512 (f) = {hex}")), Err(Bad::Malformed));
+        assert_eq!(parse(&format!("BLAKE2b-257 (f) = {hex}")), Err(Bad::UnknownDigest("BLAKE2b-257".into())));
+        let accept = Accept::Only { id: BLAKE2B.into(), tag: "BLAKE2b".into(), digits: 128 };
+        let mut lines = Lines::new(accept, false);
+        let mut id = |line: &str| lines.parse(line.as_bytes()).map(|listed| listed.claims[0].algorithm.clone());
+        assert_eq!(id(&format!("BLAKE2b-256 (f) = {hex}")).unwrap(), "blake2b-256");
+        assert_eq!(id(&format!("BLAKE2b (f) = {hex}{hex}")).unwrap(), BLAKE2B);
+        assert_eq!(id(&format!("{hex}  f")).unwrap(), "blake2b-256");
+        assert_eq!(id("00  f").unwrap(), "blake2b-8");
+        for line in ["000  f", "BLAKE2b-0 (f) = ", "BLAKE2b-12 (f) = 000", "BLAKE2b-520 (f) = 00"] {
+            assert_eq!(id(line), Err(Bad::Malformed), "{line}");
+        }
+    }
+
+    #[test]
+    fn sums_of_cksum_and_sum_are_told_from_other_lines() {
+        for line in ["1219131554 3 f", "36 1 f", "00036     1 f", "12345678 100 f", "36 1   f g"] {
+            assert_eq!(parse(line), Err(Bad::UnknownDigest(SUM.into())), "{line}");
+        }
+        is("12345678  100 f", "crc32", "100 f");
+        is("12345678 f", "crc32", "f");
+        is(&format!("{MD5} 100 f"), "md5", "100 f");
     }
 
     #[test]

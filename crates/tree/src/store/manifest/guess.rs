@@ -55,6 +55,15 @@ pub(super) fn digits(id: &str) -> Option<usize> {
     }
 }
 
+/// BLAKE2b with digests of so many digits.
+pub(super) fn blake2b(digits: usize) -> Option<Cow<'static, str>> {
+    match digits {
+        128 => Some("blake2b512".into()),
+        2..128 if digits.is_multiple_of(2) => Some(format!("blake2b-{}", digits * 4).into()),
+        _ => None,
+    }
+}
+
 /// Which digest a bare number is, and whether that is assumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Guess {
@@ -70,6 +79,16 @@ impl Guess {
         let told = told.and_then(|id| digits(&id).map(|digits| (id, digits)));
         let named = by_name(name).and_then(|id| digits(id).map(|digits| (id, digits)));
         Guess { told, named }
+    }
+
+    /// The digest of a number of so many digits that stands before a name. Whoever says BLAKE2b means it
+    /// with digests of any length, as b2sum does.
+    pub(super) fn before_name(&self, digits: usize) -> Option<(Cow<'static, str>, bool)> {
+        let said = self.told.as_ref().map(|(id, _)| &**id).or(self.named.map(|(id, _)| id));
+        match said {
+            Some("blake2b512") => blake2b(digits).map(|id| (id, false)).or_else(|| self.of(digits)),
+            _ => self.of(digits),
+        }
     }
 
     /// The digest of a number of so many digits.
@@ -122,5 +141,9 @@ mod tests {
         assert_eq!(guess.of(64), Some(("blake3".into(), false)));
         assert_eq!(guess.of(32), Some(("md5".into(), true)));
         assert_eq!(Guess::default().of(9), None);
+        for guess in [Guess::new(Some("blake2b512".into()), b""), Guess::new(None, b"B2SUMS")] {
+            assert_eq!(guess.before_name(64), Some(("blake2b-256".into(), false)));
+            assert_eq!(guess.before_name(128), Some(("blake2b512".into(), false)));
+        }
     }
 }

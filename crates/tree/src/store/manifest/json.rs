@@ -41,7 +41,8 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
         claims.push(Claim { algorithm: id, digest, assumed: false });
     }
     if claims.is_empty() {
-        return Err(if record.digests.is_empty() { Bad::Malformed } else { Bad::UnknownDigest });
+        let unknown = record.digests.into_keys().next().ok_or(Bad::Malformed)?;
+        return Err(Bad::UnknownDigest(unknown.into_owned()));
     }
     let modified = record.modified.and_then(|text| mtree::time(text.as_bytes()));
     Ok(Listed { name, claims, size: record.size, modified, ..Listed::default() })
@@ -76,6 +77,6 @@ mod tests {
         ] {
             assert_eq!(parse(bad), Err(Bad::Malformed));
         }
-        assert_eq!(parse(br#"{"path":"a","digests":{"new":"35"}}"#), Err(Bad::UnknownDigest));
+        assert_eq!(parse(br#"{"path":"a","digests":{"new":"35"}}"#), Err(Bad::UnknownDigest("new".into())));
     }
 }

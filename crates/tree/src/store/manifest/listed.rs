@@ -22,6 +22,8 @@ pub struct Listed {
     pub modified: Option<Timestamp>,
     /// What it is, where the manifest says that.
     pub kind: Option<Kind>,
+    /// Whether it need not be there.
+    pub optional: bool,
 }
 
 /// A digest that a file should have.
@@ -50,12 +52,15 @@ pub enum Bad {
     /// It is not of the format.
     #[error("improperly formatted")]
     Malformed,
+    /// It is not one of `cksum -c`, to which this was the last tag that it knew.
+    #[error("improperly formatted {0} checksum line")]
+    Untagged(Cow<'static, str>),
     /// It is longer than [`super::MAX_LINE`].
     #[error("longer than {} bytes", super::MAX_LINE)]
     TooLong,
-    /// Its digest has a name that nobody here knows.
-    #[error("unknown digest")]
-    UnknownDigest,
+    /// Nobody here knows its digest, which has this name there.
+    #[error("unknown digest: {0}")]
+    UnknownDigest(String),
 }
 
 /// The bytes of a hexadecimal digest in either case; none if it is something else, or longer than any.

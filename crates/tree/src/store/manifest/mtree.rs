@@ -112,6 +112,7 @@ impl Mtree {
             b"all" => self.defaults = Listed::default(),
             b"type" => self.defaults.kind = None,
             b"size" => self.defaults.size = None,
+            b"optional" => self.defaults.optional = false,
             b"time" => self.defaults.modified = None,
             _ => {
                 let id = tags::from_keyword(word);
@@ -143,6 +144,7 @@ fn keyword(listed: &mut Listed, word: &[u8]) -> Result<(), Bad> {
                 _ => return Err(Bad::Malformed),
             })
         }
+        b"optional" => listed.optional = true,
         b"size" => listed.size = Some(decimal(value).ok_or(Bad::Malformed)?),
         // Nothing depends on it, and it has been written in several ways.
         b"time" => listed.modified = time(value),

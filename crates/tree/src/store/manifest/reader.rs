@@ -168,6 +168,7 @@ impl<R: Read> Reader<R> {
                 Grammar::Coreutils(lines) => lines.parse(line).map(Some),
                 Grammar::Either(..) | Grammar::Sfv(_) if line[0] == b';' => Ok(None),
                 Grammar::Either(lines, guess) => match lines.parse(line) {
+                    Err(Bad::UnknownDigest(name)) if name == coreutils::SUM => Err(Bad::UnknownDigest(name)),
                     Err(bad) => match columns::sfv(line, guess) {
                         Ok(listed) if !is_sfv(&listed) => Err(bad),
                         listed => listed.map(Some).map_err(|_| bad),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use verisum_digest::Algorithm;
+use verisum_digest::{Algorithm, Digest};
 
 /// Names in tagged lines where they are not the id in capitals. The first of a digest is the one that
 /// is written; all are understood, as is every name of the digest table.
@@ -37,6 +37,9 @@ static KEYWORDS: &[(&str, &str)] = &[
     ("ripemd160", "ripemd160digest"),
 ];
 
+/// How the ids of BLAKE2b with digests of other than the usual length begin; their length in bits follows.
+const BLAKE2B: &str = "blake2b-";
+
 /// Columns of hashdeep, all that it knows.
 static COLUMNS: &[&str] = &["md5", "sha1", "sha256", "whirlpool"];
 
@@ -46,6 +49,7 @@ pub fn tag(id: &str) -> Cow<'static, str> {
         Some((_, tag)) => Cow::Borrowed(tag),
         // `openssl:NAME` is nobody else's name, and is written as verisum takes it.
         None if id.contains(':') => Cow::Owned(id.to_string()),
+        None if id.starts_with(BLAKE2B) => Cow::Owned(id.replacen(BLAKE2B, "BLAKE2b-", 1)),
         None => Cow::Owned(id.to_ascii_uppercase()),
     }
 }
@@ -58,8 +62,13 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
     if tag.starts_with("openssl:") {
         return Some(Cow::Owned(tag.to_string()));
     }
-    let algorithm = Algorithm::find(tag)?;
-    (algorithm.bits > 0).then_some(Cow::Borrowed(algorithm.id))
+    match Algorithm::find(tag) {
+        Some(algorithm) => (algorithm.bits > 0).then_some(Cow::Borrowed(algorithm.id)),
+        None => {
+            let id = tag.to_ascii_lowercase();
+            (id.starts_with(BLAKE2B) && Digest::find(&id).is_ok()).then_some(Cow::Owned(id))
+        }
+    }
 }
 
 /// The mtree keyword of a digest, if mtree has one.
@@ -104,9 +113,13 @@ mod tests {
             ("XXH3", "xxh3-64"),
             ("XXH128", "xxh3-128"),
             ("BLAKE3", "blake3"),
+            ("BLAKE2b-256", "blake2b-256"),
+            ("BLAKE2B-8", "blake2b-8"),
         ] {
             assert_eq!(from_tag(written).unwrap(), id, "{written}");
         }
+        assert_eq!(tag("blake2b-256"), "BLAKE2b-256");
+        assert!(from_tag("BLAKE2b-7").is_none());
         assert!(from_tag("GOST").is_none());
         assert!(from_tag("null").is_none(), "a digest without length verifies nothing");
     }

@@ -1,0 +1,94 @@
+//! Lines that are answered by one read of a file.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use verisum_digest::Output;
+
+use super::place::Place;
+use super::{Event, Outcome};
+use crate::store::manifest::Listed;
+use crate::{Content, Error};
+
+/// Lines about one file.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) place: Place,
+    pub(super) members: Vec<Member>,
+    /// Which set of digests they need.
+    pub(super) set: usize,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its place in the order of answers.
+    pub(super) slot: u64,
+    pub(super) manifest: usize,
+    pub(super) number: u64,
+    pub(super) listed: Listed,
+}
+
+impl Group {
+    /// What a read of the file means for each line. `sets` has the names of the digests.
+    pub(super) fn outcomes(
+        self,
+        sets: &[Vec<Cow<'static, str>>],
+        result: Result<Content, Error>,
+    ) -> Vec<(u64, Event)> {
+        match result {
+            Ok(content) => {
+                let set = self.set;
+                self.compared(&sets[set], &content.digests)
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// Compares what is listed with these digests of these names.
+    pub(super) fn compared(self, names: &[Cow<'static, str>], digests: &[Output]) -> Vec<(u64, Event)> {
+        let find = |id: &str| names.iter().position(|name| name == id).map(|place| digests[place]);
+        let event = |member: Member| {
+            let claims = &member.listed.claims;
+            let found: Vec<Option<Output>> = claims.iter().map(|claim| find(&claim.algorithm)).collect();
+            let mut pairs = claims.iter().zip(&found);
+            let is_match = pairs.all(|(claim, found)| found.is_none_or(|found| found == claim.digest));
+            member.event(if is_match { Outcome::Match } else { Outcome::Mismatch(found) })
+        };
+        self.members.into_iter().map(event).collect()
+    }
+
+    pub(super) fn failed(self, error: Error) -> Vec<(u64, Event)> {
+        let error = Arc::new(error);
+        let event = |member: Member| {
+            let error = error.clone();
+            let is_absent = member.listed.optional && is_missing(&error);
+            member.event(if is_absent { Outcome::Absent } else { Outcome::of_error(error) })
+        };
+        self.members.into_iter().map(event).collect()
+    }
+}
+
+impl Member {
+    fn event(self, outcome: Outcome) -> (u64, Event) {
+        let Member { slot, manifest, number, listed } = self;
+        (slot, Event::File { manifest, number, listed, outcome })
+    }
+}
+
+impl Outcome {
+    /// What an error means for the file that it is about.
+    pub(super) fn of_error(error: Arc<Error>) -> Outcome {
+        match is_missing(&error) {
+            true => Outcome::Missing(error),
+            false => Outcome::Failed(error),
+        }
+    }
+}
+
+/// Whether there is no such file.
+pub(super) fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
