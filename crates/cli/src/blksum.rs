@@ -111,7 +111,7 @@ impl Arguments {
     fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Action, Failure> {
         let mut parsed = Arguments::default();
         let mut read_size = None;
-        for found in getopt::parse(OPTIONS, arguments).map_err(Failure::Usage)? {
+        for found in getopt::parse(&OPTIONS.iter().collect::<Vec<_>>(), arguments).map_err(Failure::Usage)? {
             let (option, value) = match found {
                 Found::Option(option, value) => (option, value.to_string_lossy().into_owned()),
                 Found::Operand(name) if parsed.name.is_none() => {

@@ -27,7 +27,7 @@ pub(crate) enum Found {
 
 /// Takes a command line, without the program's name, apart. The error is what to tell the user.
 pub(crate) fn parse(
-    definitions: &'static [Definition],
+    definitions: &[&'static Definition],
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Vec<Found>, String> {
     let mut arguments = arguments.into_iter();
@@ -48,7 +48,7 @@ pub(crate) fn parse(
 }
 
 fn parse_long(
-    definitions: &'static [Definition],
+    definitions: &[&'static Definition],
     text: &[u8],
     rest: &mut impl Iterator<Item = OsString>,
 ) -> Result<Found, String> {
@@ -60,8 +60,8 @@ fn parse_long(
         [one] => one,
         [] => return Err(format!("unrecognized option '--{shown}'")),
         ref several => {
-            let names: Vec<String> = several.iter().map(|one| format!("--{}", one.long)).collect();
-            return Err(format!("option '--{shown}' is ambiguous: {}", names.join(", ")));
+            let names: Vec<String> = several.iter().map(|one| format!("'--{}'", one.long)).collect();
+            return Err(format!("option '--{shown}' is ambiguous; possibilities: {}", names.join(" ")));
         }
     };
     let long = definition.long;
@@ -72,20 +72,20 @@ fn parse_long(
             None => Err(format!("option '--{long}' requires an argument")),
         },
         (false, None) => Ok(Found::Option(long, OsString::new())),
-        (false, Some(_)) => Err(format!("option '--{long}' does not allow an argument")),
+        (false, Some(_)) => Err(format!("option '--{long}' doesn't allow an argument")),
     }
 }
 
 /// The option of this very name, or all that begin so.
-fn find_long(definitions: &'static [Definition], name: &[u8]) -> Vec<&'static Definition> {
-    match definitions.iter().find(|one| one.long.as_bytes() == name) {
+fn find_long(definitions: &[&'static Definition], name: &[u8]) -> Vec<&'static Definition> {
+    match definitions.iter().copied().find(|one| one.long.as_bytes() == name) {
         Some(exact) => vec![exact],
-        None => definitions.iter().filter(|one| one.long.as_bytes().starts_with(name)).collect(),
+        None => definitions.iter().copied().filter(|one| one.long.as_bytes().starts_with(name)).collect(),
     }
 }
 
 fn parse_short(
-    definitions: &'static [Definition],
+    definitions: &[&'static Definition],
     mut letters: &[u8],
     rest: &mut impl Iterator<Item = OsString>,
     found: &mut Vec<Found>,
@@ -124,7 +124,8 @@ mod tests {
 
     /// `name=value` for options, the word for operands.
     fn parsed(arguments: &[&str]) -> Result<Vec<String>, String> {
-        let found = parse(OPTIONS, arguments.iter().map(OsString::from))?;
+        let options: Vec<&Definition> = OPTIONS.iter().collect();
+        let found = parse(&options, arguments.iter().map(OsString::from))?;
         let text = |found| match found {
             Found::Option(name, value) => format!("{name}={}", value.to_str().unwrap()),
             Found::Operand(operand) => operand.into_string().unwrap(),
@@ -155,9 +156,9 @@ mod tests {
             (&["-l\n"], "invalid option -- '\\n'"),
             (&["-d"], "option requires an argument -- 'd'"),
             (&["--digest"], "option '--digest' requires an argument"),
-            (&["--list=x"], "option '--list' does not allow an argument"),
+            (&["--list=x"], "option '--list' doesn't allow an argument"),
             (&["--nothing=x"], "unrecognized option '--nothing'"),
-            (&["--l"], "option '--l' is ambiguous: --list, --long"),
+            (&["--l"], "option '--l' is ambiguous; possibilities: '--list' '--long'"),
         ];
         for (arguments, message) in errors {
             assert_eq!(parsed(arguments).unwrap_err(), message);

@@ -343,7 +343,7 @@ fn a_line_longer_than_any_name_is_skipped() {
     let list = format!("{ABC}  {}\n{ABC}  a\n", "x".repeat(3 << 20));
     std::fs::write(tree.path().join("list"), list).unwrap();
     let ended = check(tree.path(), &["list"]);
-    assert_eq!((ended.code, text(&ended.out)), (Some(0), "a: OK\n"));
+    assert_eq!((ended.code, text(&ended.out)), (Some(3), "a: OK\n"));
     assert!(text(&ended.err).contains("list: 1: line is longer than 1048576 bytes"), "{}", text(&ended.err));
 }
 
@@ -362,4 +362,90 @@ fn a_path_longer_than_the_system_takes_is_found() {
     let list = [ABC.as_bytes(), b"  ", path.join("a").into_os_string().as_bytes(), b"\n"].concat();
     std::fs::write(tree.path().join("list"), list).unwrap();
     assert_eq!(check(tree.path(), &["--quiet", "list"]).code, Some(0));
+}
+
+/// A corrupt file beside good lines must not pass because of how its line is written.
+#[test]
+fn every_length_of_blake2b_is_checked() {
+    let Some(b2sum) = require_tool("b2sum") else { return };
+    let tree = folder(&[b"a", b"b"]);
+    for length in ["8", "24", "160", "256", "504", "512"] {
+        for tag in [&[][..], &["--tag"]] {
+            let mut theirs = Command::new(&b2sum);
+            theirs.args(["-l", length]).args(tag).args(["a", "b"]);
+            let theirs = run(theirs, tree.path()).out;
+            let mut ours = command(VERISUM);
+            let digest = format!("blake2b-{length}");
+            ours.args(["sum", "-a", &digest]).args(tag).args(["a", "b"]);
+            assert_eq!(text(&run(ours, tree.path()).out), text(&theirs));
+            std::fs::write(tree.path().join("B2SUMS"), &theirs).unwrap();
+            assert_eq!(check(tree.path(), &["B2SUMS"]).code, Some(0), "{length}");
+            let mut by_them = Command::new(&b2sum);
+            by_them.args(["-c", "B2SUMS"]);
+            assert_eq!(run(by_them, tree.path()).code, Some(0));
+            std::fs::write(tree.path().join("b"), "abd").unwrap();
+            let ended = check(tree.path(), &["B2SUMS"]);
+            std::fs::write(tree.path().join("b"), "abc").unwrap();
+            assert_eq!((ended.code, text(&ended.out)), (Some(1), "a: OK\nb: FAILED\n"), "{length}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_here_can_check_is_named_and_no_success() {
+    let tree = folder(&[b"a"]);
+    let check = |list: &str, options: &[&str]| {
+        std::fs::write(tree.path().join("list"), list).unwrap();
+        let ended = check(tree.path(), &[options, &["list"]].concat());
+        (ended.code, String::from_utf8(ended.err).unwrap(), String::from_utf8(ended.out).unwrap())
+    };
+    for line in [format!("GOST (a) = {ABC}"), "1219131554 3 a".to_string(), "00036     1 a".to_string()] {
+        let (code, err, out) = check(&format!("MD5 (a) = {ABC}\n{line}\n"), &["--warn"]);
+        assert_eq!((code, &*out), (Some(3), "a: OK\n"), "{err}");
+        assert!(err.contains("list: 2: unknown digest: "), "{err}");
+        assert!(err.contains("WARNING: 1 line has an unknown digest: "), "{err}");
+        assert!(err.contains("1 verified, 1 of unknown digests"), "{err}");
+        let (code, err, _) = check(&format!("{line}\n"), &["--status"]);
+        assert_eq!((code, &*err), (Some(3), ""));
+    }
+    assert_eq!(check(&format!("MD5 (a) = {OTHER}\nGOST (a) = {ABC}\n"), &[]).0, Some(1));
+    let (_, _, out) = check(&format!("GOST (a) = {ABC}\n"), &["--json"]);
+    assert!(out.contains("\"unknown_digests\":1"), "{out}");
+}
+
+#[test]
+fn entries_without_a_digest_are_compared_by_what_can_be_seen() {
+    let tree = folder(&[b"a", b"sub/b", b"c"]);
+    std::os::unix::fs::symlink("a", tree.path().join("link")).unwrap();
+    let check = |lines: &[&str], options: &[&str]| {
+        std::fs::write(tree.path().join("list"), format!("#mtree\n{}\n", lines.join("\n"))).unwrap();
+        let ended = check(tree.path(), &[options, &["list"]].concat());
+        (ended.code, String::from_utf8(ended.err).unwrap(), String::from_utf8(ended.out).unwrap())
+    };
+    let c = format!("./c size=3 md5digest={ABC}");
+    let good = [
+        "./sub type=dir",
+        "./a type=file size=3",
+        "./sub/b size=3",
+        &c,
+        "./link type=link",
+        "./gone optional size=1",
+    ];
+    let (code, err, out) = check(&good, &[]);
+    assert_eq!((code, &*out), (Some(0), "./a: OK (size only)\n./sub/b: OK (size only)\n./c: OK\n"));
+    assert!(err.ends_with("1 verified, 2 by size only, 2 only there\n"), "{err}");
+    assert_eq!(check(&good, &["--quiet"]), (Some(0), String::new(), String::new()));
+    for (line, code, said) in [
+        ("./a size=4", 1, "./a: has 3 bytes, listed with 4"),
+        ("./a type=dir", 1, "./a: is a file, listed as a directory"),
+        ("./sub type=file size=3", 1, "./sub: is a directory, listed as a file"),
+        ("./a type=link", 1, "./a: is a file, listed as a symbolic link"),
+        ("./nowhere size=3", 3, "./nowhere: No such file or directory"),
+        ("./nowhere type=dir", 3, "./nowhere: No such file or directory"),
+    ] {
+        let (found, err, _) = check(&[line, &c], &[]);
+        assert_eq!(found, Some(code), "{line}: {err}");
+        assert!(err.contains(said), "{line}: {err}");
+    }
+    assert_eq!(check(&["./nowhere size=3", &c], &["--ignore-missing"]).0, Some(0));
 }

@@ -66,7 +66,8 @@ fn blake2b_has_digests_of_every_length() {
         assert_eq!(all.to_string()[..8], *"11b053f7");
     }
     assert_eq!(Digest::find("blake2b-512").unwrap().name(), "blake2b512");
-    for name in ["blake2b-0", "blake2b-7", "blake2b-520", "blake2b-+8", "blake2b-08", "blake2b-", "blake2b8"] {
+    for name in ["blake2b-0", "blake2b-7", "blake2b-520", "blake2b-+8", "blake2b-08", "blake2b-", "blake2b8"]
+    {
         assert!(Digest::find(name).is_err(), "{name}");
     }
 }

@@ -14,3 +14,8 @@ pub(crate) fn say(program: &str, message: &str) {
     let line = format!("{program}: {message}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
+
+/// Writes a line to standard error that says no more than how to go on.
+pub(crate) fn advise(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}

@@ -91,4 +91,3 @@ impl Outcome {
 pub(super) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
-

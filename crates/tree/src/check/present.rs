@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::group::is_missing;
 use super::place::Place;
 use super::{Difference, Outcome};
-use crate::store::manifest::Listed;
 use crate::Kind;
+use crate::store::manifest::Listed;
 
 /// Compares what is listed with what is there, without reading that.
 pub(super) fn present(place: &Place, listed: &Listed) -> Outcome {

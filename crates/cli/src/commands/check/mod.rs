@@ -81,8 +81,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct Options {
     /// The program's name in messages.
     pub(crate) program: Cow<'static, str>,
-    /// Be the program of the coreutils for `algorithm`; without one, cksum.
-    pub(crate) coreutils: bool,
+    /// Whose lists are taken.
+    pub(crate) dialect: Dialect,
     /// The id of the digest of bare numbers.
     pub(crate) algorithm: Option<String>,
     /// As [`CheckArgs::ignore_missing`], and so on.
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
     };
     let options = Options {
         program: PROGRAM.into(),
-        coreutils: false,
+        dialect: Dialect::Any,
         algorithm,
         ignore_missing: arguments.ignore_missing,
         quiet: arguments.quiet,
@@ -126,10 +126,9 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
 /// Checks these lists: what `verisum check` does, and `md5sum -c` and its likes.
 pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let dialect = if options.coreutils { Dialect::Coreutils } else { Dialect::Any };
     let reading = manifest::Options {
         algorithm: options.algorithm.clone().map(Cow::Owned),
-        dialect,
+        dialect: options.dialect,
         zero: options.zero,
         name: Vec::new(),
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use verisum_tree::check::{Difference, Event, Outcome};
-use verisum_tree::store::manifest::{self, Bad, Listed, ReadError};
+use verisum_tree::store::manifest::{self, Bad, Dialect, Listed, ReadError};
 use verisum_tree::{Error, Kind};
 
 use super::Options;
@@ -313,7 +313,7 @@ impl<'a> Report<'a> {
         let name = self.shown(manifest);
         let message = match error {
             // A directory opens, and cannot be read.
-            ReadError::Io(error) if self.options.coreutils && is_read(error) => {
+            ReadError::Io(error) if self.options.dialect == Dialect::Coreutils && is_read(error) => {
                 format!("{name}: read error")
             }
             ReadError::Io(error) => format!("{name}: {}", cause(error)),

@@ -22,6 +22,11 @@ pub(super) enum Accept {
         /// Hexadecimal digits of a bare number.
         digits: usize,
     },
+    /// What `xxhsum -c` takes: its digests, told by their length where there is no tag.
+    Xxhsum {
+        /// Whether bare numbers begin with their lowest byte.
+        little_endian: bool,
+    },
     /// What `cksum -c` takes without `-a`: any digest, with its tag.
     Tagged,
 }
@@ -81,7 +86,7 @@ impl Lines {
                     None => return Some(Err(Bad::Malformed)),
                 }
             }
-            Accept::Any(_) | Accept::Tagged => {
+            Accept::Any(_) | Accept::Tagged | Accept::Xxhsum { .. } => {
                 let open = line.iter().position(|byte| *byte == b'(')?;
                 // RHash puts several blanks there.
                 let tag = line[..open].trim_ascii_end();
@@ -97,6 +102,9 @@ impl Lines {
                 let Some(id) = tags::from_tag(plain) else {
                     return Some(Err(Bad::UnknownDigest(tag.into())));
                 };
+                if matches!(self.accept, Accept::Xxhsum { .. }) && !id.starts_with("xxh") {
+                    return Some(Err(Bad::Malformed));
+                }
                 if matches!(self.accept, Accept::Tagged) {
                     self.last_tag = tags::tag(&id);
                 }
@@ -123,12 +131,12 @@ impl Lines {
     /// `HEX  NAME`, `HEX *NAME`, or, from start to end of a list, `HEX NAME`.
     fn bare(&mut self, line: &[u8], escaped: bool) -> Result<Listed, Bad> {
         let (line, xxh3) = match (&self.accept, line.strip_prefix(b"XXH3_")) {
-            (Accept::Any(_), Some(rest)) => (rest, true),
+            (Accept::Any(_) | Accept::Xxhsum { .. }, Some(rest)) => (rest, true),
             _ => (line, false),
         };
         let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let (hex, rest) = line.split_at(length);
-        let digest = hexadecimal(hex).ok_or(Bad::Malformed)?;
+        let mut digest = hexadecimal(hex).ok_or(Bad::Malformed)?;
         let [blank, rest @ ..] = rest else { return Err(Bad::Malformed) };
         if !is_blank(*blank) || rest.is_empty() {
             return Err(Bad::Malformed);
@@ -138,10 +146,19 @@ impl Lines {
                 (guess::blake2b(length).ok_or(Bad::Malformed)?, false)
             }
             Accept::Only { id, digits, .. } if *digits == length => (id.clone(), false),
-            Accept::Any(_) if xxh3 && length == 16 => ("xxh3-64".into(), false),
+            Accept::Any(_) | Accept::Xxhsum { .. } if xxh3 && length == 16 => ("xxh3-64".into(), false),
+            Accept::Xxhsum { .. } if !xxh3 => match length {
+                8 => ("xxh32".into(), false),
+                16 => ("xxh64".into(), false),
+                32 => ("xxh3-128".into(), false),
+                _ => return Err(Bad::Malformed),
+            },
             Accept::Any(guess) if !xxh3 => guess.before_name(length).ok_or(Bad::Malformed)?,
             _ => return Err(Bad::Malformed),
         };
+        if matches!(self.accept, Accept::Xxhsum { little_endian: true }) {
+            digest.as_mut_bytes().reverse();
+        }
         let one_blank = rest.len() == 1 || !matches!(rest[0], b' ' | b'*');
         let name = match (one_blank, self.one_blank) {
             (true, Some(false)) => return Err(Bad::Malformed),
@@ -304,7 +321,8 @@ mod tests {
         assert_eq!(parse(&format!("BLAKE2b-257 (f) = {hex}")), Err(Bad::UnknownDigest("BLAKE2b-257".into())));
         let accept = Accept::Only { id: BLAKE2B.into(), tag: "BLAKE2b".into(), digits: 128 };
         let mut lines = Lines::new(accept, false);
-        let mut id = |line: &str| lines.parse(line.as_bytes()).map(|listed| listed.claims[0].algorithm.clone());
+        let mut id =
+            |line: &str| lines.parse(line.as_bytes()).map(|listed| listed.claims[0].algorithm.clone());
         assert_eq!(id(&format!("BLAKE2b-256 (f) = {hex}")).unwrap(), "blake2b-256");
         assert_eq!(id(&format!("BLAKE2b (f) = {hex}{hex}")).unwrap(), BLAKE2B);
         assert_eq!(id(&format!("{hex}  f")).unwrap(), "blake2b-256");
@@ -329,6 +347,25 @@ mod tests {
         let mut lines = Lines::new(Accept::Any(Guess::default()), false);
         let listed = lines.parse(b"XXH32_LE (f) = 01020304").unwrap();
         assert_eq!(listed.claims[0].digest.to_string(), "04030201");
+    }
+
+    #[test]
+    fn xxhsum_tells_its_digests_by_their_length() {
+        let id = |line: &str, little_endian| {
+            let mut lines = Lines::new(Accept::Xxhsum { little_endian }, false);
+            let listed = lines.parse(line.as_bytes())?;
+            Ok(format!("{} {}", listed.claims[0].algorithm, listed.claims[0].digest))
+        };
+        assert_eq!(id("01020304  f", false).unwrap(), "xxh32 01020304");
+        assert_eq!(id("01020304  f", true).unwrap(), "xxh32 04030201");
+        assert_eq!(id("0102030405060708  f", false).unwrap(), "xxh64 0102030405060708");
+        assert_eq!(id("XXH3_0102030405060708  f", false).unwrap(), "xxh3-64 0102030405060708");
+        assert_eq!(id(&format!("{MD5}  f"), false).unwrap(), format!("xxh3-128 {MD5}"));
+        assert_eq!(id("XXH32_LE (f) = 01020304", false).unwrap(), "xxh32 04030201");
+        assert_eq!(id("XXH32 (f) = 01020304", true).unwrap(), "xxh32 01020304");
+        for line in [format!("MD5 (f) = {MD5}"), format!("{MD5}00  f"), "CRC32 (f) = 01020304".to_string()] {
+            assert_eq!(id(&line, false), Err(Bad::Malformed), "{line}");
+        }
     }
 
     #[test]

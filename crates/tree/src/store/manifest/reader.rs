@@ -23,6 +23,11 @@ pub enum Dialect {
     /// Exactly those that the program of the coreutils for the digest of [`Options::algorithm`] takes:
     /// `HEX  NAME` and `TAG (NAME) = HEX`. Without a digest, those of `cksum -c`: with any tag.
     Coreutils,
+    /// Those of `xxhsum -c`.
+    Xxhsum {
+        /// Whether bare numbers begin with their lowest byte.
+        little_endian: bool,
+    },
     /// The `manifest-ALG.txt` of a bag.
     Bag,
 }
@@ -91,6 +96,10 @@ impl<R: Read> Reader<R> {
             };
             let grammar = Grammar::Coreutils(coreutils::Lines::new(accept, options.zero));
             return Ok(Reader::with(Vec::new(), input, grammar, options.zero));
+        }
+        if let Dialect::Xxhsum { little_endian } = options.dialect {
+            let lines = coreutils::Lines::new(Accept::Xxhsum { little_endian }, false);
+            return Ok(Reader::with(Vec::new(), input, Grammar::Coreutils(lines), false));
         }
         let mut head = Vec::new();
         read_head(&mut input, &mut head)?;

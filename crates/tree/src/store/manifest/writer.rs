@@ -64,6 +64,8 @@ pub struct Writer {
     tags: Vec<Cow<'static, str>>,
     zero: bool,
     binary: bool,
+    little_endian: bool,
+    nameless: bool,
 }
 
 impl Writer {
@@ -96,7 +98,7 @@ impl Writer {
                 _ => tags::tag(name),
             })
             .collect();
-        Ok(Writer { format, names, tags, zero: false, binary: false })
+        Ok(Writer { format, names, tags, zero: false, binary: false, little_endian: false, nameless: false })
     }
 
     /// Ends lines with NUL instead of LF and escapes nothing. For [`Format::Gnu`] and [`Format::Bsd`].
@@ -108,6 +110,19 @@ impl Writer {
     /// Puts the `*` of binary mode before names. For [`Format::Gnu`].
     pub fn binary(mut self, binary: bool) -> Writer {
         self.binary = binary;
+        self
+    }
+
+    /// Writes digests from their lowest byte on, as `xxhsum --little-endian`. For [`Format::Gnu`] and
+    /// [`Format::Bsd`].
+    pub fn little_endian(mut self, little_endian: bool) -> Writer {
+        self.little_endian = little_endian;
+        self
+    }
+
+    /// Writes digests alone. For [`Format::Gnu`].
+    pub fn nameless(mut self, nameless: bool) -> Writer {
+        self.nameless = nameless;
         self
     }
 
@@ -176,12 +191,17 @@ impl Writer {
 
     fn gnu(&self, out: &mut Vec<u8>, item: &Item) {
         for (name, digest) in self.names.iter().zip(item.digests) {
+            if self.nameless {
+                push(out, format_args!("{}", self.turned(digest)));
+                self.end(out);
+                continue;
+            }
             self.begin(out, item.name);
             // xxhsum marks this one, for XXH64 has the same length.
             if name == "xxh3-64" {
                 out.extend_from_slice(b"XXH3_");
             }
-            push(out, format_args!("{digest}"));
+            push(out, format_args!("{}", self.turned(digest)));
             out.extend_from_slice(if self.binary { b" *" } else { b"  " });
             self.name(out, item.name);
             self.end(out);
@@ -191,11 +211,19 @@ impl Writer {
     fn bsd(&self, out: &mut Vec<u8>, item: &Item) {
         for (tag, digest) in self.tags.iter().zip(item.digests) {
             self.begin(out, item.name);
-            push(out, format_args!("{tag} ("));
+            push(out, format_args!("{tag}{} (", if self.little_endian { "_LE" } else { "" }));
             self.name(out, item.name);
-            push(out, format_args!(") = {digest}"));
+            push(out, format_args!(") = {}", self.turned(digest)));
             self.end(out);
         }
+    }
+
+    fn turned(&self, digest: &Output) -> Output {
+        let mut digest = *digest;
+        if self.little_endian {
+            digest.as_mut_bytes().reverse();
+        }
+        digest
     }
 
     fn begin(&self, out: &mut Vec<u8>, name: &[u8]) {

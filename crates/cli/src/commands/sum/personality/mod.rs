@@ -1,0 +1,263 @@
+//! The programs that `verisum` is when it is called by their names: `md5sum` and its likes.
+
+mod options;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use verisum_tree::Plan;
+use verisum_tree::store::manifest::{Dialect, Format, Writer};
+
+use super::super::check;
+use super::Task;
+use super::inputs::Inputs;
+use crate::exit::Exit;
+use crate::failure::{self, Failure};
+use crate::render::{self, Output, names, progress};
+use crate::{digests, input, kernel};
+
+use options::{Asked, Options, Refusal};
+
+/// A program to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Personality {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its digest if no option says another; none where an option must.
+    algorithm: Option<&'static str>,
+    /// Whether it writes tags unless told otherwise.
+    tagged: bool,
+    /// What it calls standard input.
+    stdin: &'static str,
+    /// Whose options and messages it has.
+    kind: Kind,
+}
+
+/// The families of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// md5sum and its likes.
+    Sum,
+    /// b2sum, which has digests of many lengths.
+    B2sum,
+    /// cksum, which has many digests.
+    Cksum,
+    B3sum,
+    Xxhsum,
+}
+
+const fn program(kind: Kind, name: &'static str, algorithm: &'static str) -> Personality {
+    Personality { name, algorithm: Some(algorithm), tagged: false, stdin: "-", kind }
+}
+
+const fn sum(name: &'static str, algorithm: &'static str) -> Personality {
+    program(Kind::Sum, name, algorithm)
+}
+
+const fn xxhsum(name: &'static str, algorithm: &'static str) -> Personality {
+    Personality { stdin: "stdin", ..program(Kind::Xxhsum, name, algorithm) }
+}
+
+/// All of them.
+pub(crate) const NAMES: &[Personality] = &[
+    sum("md5sum", "md5"),
+    sum("sha1sum", "sha1"),
+    sum("sha224sum", "sha224"),
+    sum("sha256sum", "sha256"),
+    sum("sha384sum", "sha384"),
+    sum("sha512sum", "sha512"),
+    program(Kind::B2sum, "b2sum", "blake2b512"),
+    Personality { name: "cksum", algorithm: None, tagged: true, stdin: "-", kind: Kind::Cksum },
+    program(Kind::B3sum, "b3sum", "blake3"),
+    xxhsum("xxhsum", "xxh64"),
+    xxhsum("xxh32sum", "xxh32"),
+    xxhsum("xxh64sum", "xxh64"),
+    xxhsum("xxh128sum", "xxh3-128"),
+    xxhsum("xxh3sum", "xxh3-64"),
+];
+
+/// Why a program did not do what it was asked for.
+enum Ended {
+    /// It does not take its options.
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Ended {
+        Ended::Failed(failure)
+    }
+}
+
+impl From<Refusal> for Ended {
+    fn from(refusal: Refusal) -> Ended {
+        Ended::Refused(refusal)
+    }
+}
+
+impl Personality {
+    /// The program that somebody calls by this name.
+    pub(crate) fn of(called: &OsStr) -> Option<Personality> {
+        let name = Path::new(called).file_name()?;
+        NAMES.iter().copied().find(|personality| name == personality.name)
+    }
+
+    /// Is that program.
+    pub(crate) fn run(self, output: &mut Output) -> ExitCode {
+        let mut result = self.try_run(output);
+        if let Err(failure) = output.flush()
+            && !matches!(result, Err(Ended::Failed(Failure::Output(_))))
+        {
+            result = Err(failure.into());
+        }
+        match &result {
+            Ok(_) => {}
+            Err(Ended::Failed(failure)) => render::say(self.name, &message(failure)),
+            Err(Ended::Refused(refusal)) => refusal.say(self.name),
+        }
+        // These programs know one code for everything that is not well.
+        ExitCode::from(u8::from(!matches!(result, Ok(Exit::Clean))))
+    }
+
+    fn try_run(self, output: &mut Output) -> Result<Exit, Ended> {
+        let options = match Options::parse(self.kind, std::env::args_os().skip(1))? {
+            Asked::Help => {
+                output.text(&options::help(self.kind, self.name))?;
+                return Ok(Exit::Clean);
+            }
+            Asked::Version => {
+                output.line(&format!("{} (verisum) {}", self.name, env!("CARGO_PKG_VERSION")))?;
+                return Ok(Exit::Clean);
+            }
+            Asked::Work(options) => options,
+        };
+        options.refused(self.kind)?;
+        match options.check {
+            true => self.check(&options, output),
+            false => self.sum(options, output),
+        }
+    }
+
+    fn sum(self, options: Options, output: &mut Output) -> Result<Exit, Ended> {
+        let name = options.digest(self.kind).or(self.algorithm.map(str::to_string)).ok_or_else(|| {
+            Refusal::with_hint("its own CRC is not supported; -a chooses a digest, as in -a sha256")
+        })?;
+        let digest = digests::find(&name, &kernel::policy()?)?;
+        output.ready()?;
+        let format = if options.tag.unwrap_or(self.tagged) { Format::Bsd } else { Format::Gnu };
+        let writer = Writer::new(format, std::slice::from_ref(&digest))
+            .map_err(|error| Failure::Usage(error.to_string()))?
+            .zero(options.zero)
+            .binary(options.binary == Some(true))
+            .little_endian(options.little_endian)
+            .nameless(options.no_names);
+        let threads = options.threads.unwrap_or_else(input::usable_cores);
+        let task = Task {
+            program: self.name,
+            imitates: true,
+            writer,
+            plan: Plan::new(vec![vec![digest]], threads),
+            inputs: Inputs::new(options.files, None),
+            stdin: self.stdin,
+            progress: progress::Wanted::No,
+        };
+        Ok(super::hash(task, output)?)
+    }
+
+    fn check(self, options: &Options, output: &mut Output) -> Result<Exit, Ended> {
+        output.ready()?;
+        let said = options.digest(self.kind).or(self.algorithm.map(str::to_string));
+        let algorithm = match said {
+            Some(name) => Some(digests::find(&name, &kernel::policy()?)?.name().to_string()),
+            None => None,
+        };
+        let dialect = match self.kind {
+            Kind::Sum | Kind::Cksum => Dialect::Coreutils,
+            // Its lists have digests of any length, whatever -l says.
+            Kind::B2sum => Dialect::Coreutils,
+            Kind::B3sum => Dialect::Any,
+            Kind::Xxhsum => Dialect::Xxhsum { little_endian: options.little_endian },
+        };
+        let checking = check::Options {
+            program: self.name.into(),
+            dialect,
+            algorithm: match self.kind {
+                Kind::B2sum => self.algorithm.map(str::to_string),
+                Kind::Xxhsum => None,
+                _ => algorithm,
+            },
+            ignore_missing: options.ignore_missing,
+            quiet: options.quiet,
+            status: options.status,
+            strict: options.strict,
+            warn: options.warn,
+            threads: options.threads,
+            ..check::Options::default()
+        };
+        Ok(check::lists_of(&options.files, &checking, output)?)
+    }
+}
+
+/// A failure in the words of the coreutils: without the operation.
+pub(super) fn message(failure: &Failure) -> String {
+    match failure {
+        Failure::Tree(verisum_tree::Error::Io { path, source, .. }) => {
+            format!("{}: {}", quoted(path.as_os_str()), failure::cause(source))
+        }
+        // Lines were written one by one there, and the cause is lost by the end.
+        Failure::Output(_) => "write error".to_string(),
+        other => other.message(),
+    }
+}
+
+/// A name as the coreutils quote it in messages: for a shell, where it needs that.
+fn quoted(name: &OsStr) -> String {
+    let Some(text) = name.to_str() else { return names::quoted(name) };
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_^{}]#~".contains(c);
+    let leads = text.starts_with(['#', '~']);
+    match text {
+        "" => "''".to_string(),
+        _ if text.chars().all(plain) && !leads => text.to_string(),
+        _ if text.chars().any(char::is_control) => names::quoted(name),
+        _ if text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']) => format!("\"{text}\""),
+        _ => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// The name by which this program was called.
+pub(crate) fn called() -> Option<Personality> {
+    std::env::args_os().next().as_deref().filter(|name| !name.as_bytes().is_empty()).and_then(Personality::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_known_by_their_last_name() {
+        let of = |name: &str| Personality::of(OsStr::new(name)).map(|personality| personality.name);
+        assert_eq!(of("/usr/bin/md5sum"), Some("md5sum"));
+        assert_eq!(of("b3sum"), Some("b3sum"));
+        assert_eq!((of("verisum"), of("/usr/bin/verisum"), of("")), (None, None, None));
+    }
+
+    #[test]
+    fn every_program_has_a_digest_that_exists() {
+        for personality in NAMES {
+            if let Some(name) = personality.algorithm {
+                assert!(verisum_digest::Algorithm::find(name).is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_quoted_as_the_coreutils_do() {
+        let quoted = |name: &str| quoted(OsStr::new(name));
+        assert_eq!(quoted("/tmp/a-b_c.d"), "/tmp/a-b_c.d");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), "\"it's\"");
+        assert_eq!(quoted("it's $5"), r"'it'\''s $5'");
+    }
+}

@@ -1,0 +1,344 @@
+//! The options of the programs, and what they say of those that they do not take.
+
+use std::ffi::OsString;
+
+use super::Kind;
+use crate::getopt::{self, Definition, Found};
+use crate::render;
+
+/// What a program was asked for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Help,
+    Version,
+    Work(Options),
+}
+
+/// The options that were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    algorithm: Option<String>,
+    /// Of the digest, in bits.
+    length: Option<u64>,
+    /// The length as it was typed.
+    typed: String,
+    pub(super) binary: Option<bool>,
+    pub(super) check: bool,
+    pub(super) tag: Option<bool>,
+    pub(super) zero: bool,
+    pub(super) ignore_missing: bool,
+    pub(super) quiet: bool,
+    pub(super) status: bool,
+    pub(super) strict: bool,
+    pub(super) warn: bool,
+    pub(super) little_endian: bool,
+    pub(super) no_names: bool,
+    pub(super) threads: Option<usize>,
+    pub(super) files: Vec<OsString>,
+}
+
+/// What a program says when it does not take its options.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    messages: Vec<String>,
+    /// Whether it names its help.
+    hint: bool,
+}
+
+/// A row of the table of options.
+struct Row {
+    programs: &'static [Kind],
+    definition: Definition,
+    /// Its value in help.
+    value: &'static str,
+    help: &'static str,
+}
+
+/// The most bits of BLAKE2b.
+const MOST_BITS: u64 = 512;
+
+const GNU: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum];
+const NOT_CKSUM: &[Kind] = &[Kind::Sum, Kind::B2sum];
+const ALL: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum, Kind::B3sum, Kind::Xxhsum];
+const GNU_AND_XXHSUM: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum, Kind::Xxhsum];
+
+const fn flag(programs: &'static [Kind], long: &'static str, short: u8, help: &'static str) -> Row {
+    let short = if short == 0 { None } else { Some(short) };
+    Row { programs, definition: Definition { long, short, takes_value: false }, value: "", help }
+}
+
+const fn value(
+    programs: &'static [Kind],
+    (long, short): (&'static str, u8),
+    value: &'static str,
+    help: &'static str,
+) -> Row {
+    let definition = Definition { long, short: Some(short), takes_value: true };
+    Row { programs, definition, value, help }
+}
+
+static ROWS: &[Row] = &[
+    value(&[Kind::Cksum], ("algorithm", b'a'), "DIGEST", "the digest; `verisum digests` lists them"),
+    value(&[Kind::Xxhsum], ("algorithm", b'H'), "N", "the digest: 0 is XXH32, 1 XXH64, 2 XXH128, 3 XXH3"),
+    value(&[Kind::B2sum, Kind::Cksum], ("length", b'l'), "BITS", "the length of the digest, of BLAKE2b"),
+    flag(NOT_CKSUM, "binary", b'b', "put the * of binary mode before names"),
+    flag(ALL, "check", b'c', "read checksums from the files and check them"),
+    flag(ALL, "tag", 0, "write tags before names"),
+    flag(&[Kind::Cksum], "untagged", 0, "write no tags before names"),
+    flag(NOT_CKSUM, "text", b't', "put a space before names"),
+    flag(&[Kind::Xxhsum], "little-endian", 0, "checksums begin with their lowest byte"),
+    flag(GNU, "zero", b'z', "end each line with NUL, and escape nothing in names"),
+    flag(&[Kind::B3sum], "no-names", 0, "print digests alone"),
+    flag(&[Kind::B3sum], "no-mmap", 0, "accepted; files are not mapped here"),
+    Row {
+        programs: &[Kind::B3sum],
+        definition: Definition { long: "num-threads", short: None, takes_value: true },
+        value: "N",
+        help: "threads; 0, or without it, as many as there are cores",
+    },
+    flag(&[Kind::Cksum], "debug", 0, "accepted; nothing more is said here"),
+    flag(GNU, "ignore-missing", 0, "with -c: do not fail or report status for missing files"),
+    flag(GNU, "quiet", 0, "with -c: do not print OK for each file that is verified"),
+    flag(&[Kind::B3sum], "quiet", 0, "with -c: do not print OK for each file that is verified"),
+    flag(&[Kind::Xxhsum], "quiet", b'q', "with -c: do not print OK for each file that is verified"),
+    flag(GNU_AND_XXHSUM, "status", 0, "with -c: print nothing; the exit code shows success"),
+    flag(GNU_AND_XXHSUM, "strict", 0, "with -c: fail also for lines that are improperly formatted"),
+    flag(GNU, "warn", b'w', "with -c: warn about each line that is improperly formatted"),
+    flag(&[Kind::Xxhsum], "warn", 0, "with -c: warn about each line that is improperly formatted"),
+    flag(GNU, "help", 0, "print this"),
+    flag(&[Kind::B3sum, Kind::Xxhsum], "help", b'h', "print this"),
+    flag(GNU, "version", 0, "print the version"),
+    flag(&[Kind::B3sum, Kind::Xxhsum], "version", b'V', "print the version"),
+];
+
+impl Options {
+    /// Takes a command line, without the program's name, apart.
+    pub(super) fn parse(kind: Kind, arguments: impl IntoIterator<Item = OsString>) -> Result<Asked, Refusal> {
+        let definitions: Vec<&'static Definition> = rows(kind).map(|row| &row.definition).collect();
+        let found = getopt::parse(&definitions, arguments).map_err(|message| Refusal::with_hint(&message))?;
+        let mut options = Options::default();
+        for found in found {
+            let (name, value) = match found {
+                Found::Operand(file) => {
+                    options.files.push(file);
+                    continue;
+                }
+                Found::Option(name, value) => (name, value),
+            };
+            let text = value.to_string_lossy();
+            match name {
+                "help" => return Ok(Asked::Help),
+                "version" => return Ok(Asked::Version),
+                "algorithm" => options.algorithm = Some(algorithm(kind, &text)?),
+                "length" => {
+                    options.length = Some(length(&text)?);
+                    options.typed = text.into_owned();
+                }
+                "num-threads" => options.threads = threads(&text)?,
+                "binary" => options.binary = Some(true),
+                "text" => options.binary = Some(false),
+                "check" => options.check = true,
+                "tag" => options.tag = Some(true),
+                "untagged" => options.tag = Some(false),
+                "zero" => options.zero = true,
+                "little-endian" => options.little_endian = true,
+                "no-names" => options.no_names = true,
+                "ignore-missing" => options.ignore_missing = true,
+                "strict" => options.strict = true,
+                // Each of these takes the place of the others.
+                "quiet" | "status" | "warn" => {
+                    options.quiet = name == "quiet";
+                    options.status = name == "status";
+                    options.warn = name == "warn";
+                }
+                _ => {}
+            }
+        }
+        Ok(Asked::Work(options))
+    }
+
+    /// What the program does not do together, in the order in which the coreutils look.
+    pub(super) fn refused(&self, kind: Kind) -> Result<(), Refusal> {
+        let is_blake2b = kind == Kind::B2sum || self.algorithm.as_deref() == Some("blake2b");
+        if self.length.is_some_and(|bits| bits > 0) && !is_blake2b {
+            return Err(Refusal::new(["--length is only supported with --algorithm=blake2b"]));
+        }
+        if self.length.is_some_and(|bits| bits > MOST_BITS) {
+            let typed = format!("invalid length: ‘{}’", self.typed);
+            let most = format!("maximum digest length for ‘BLAKE2b’ is {MOST_BITS} bits");
+            return Err(Refusal::new([typed, most]));
+        }
+        if !GNU.contains(&kind) {
+            return match self.quiet && !self.check && kind == Kind::B3sum {
+                true => Err(Refusal::with_hint("--quiet must be used with --check")),
+                false => Ok(()),
+            };
+        }
+        let is_tagged = self.tag == Some(true) && kind != Kind::Cksum;
+        let refusals = [
+            (is_tagged && self.binary == Some(false), "--tag does not support --text mode"),
+            (self.zero && self.check, "the --zero option is not supported when verifying checksums"),
+            (is_tagged && self.check, "the --tag option is meaningless when verifying checksums"),
+            (
+                self.binary.is_some() && self.check,
+                "the --binary and --text options are meaningless when verifying checksums",
+            ),
+        ];
+        if let Some((_, message)) = refusals.iter().find(|(refused, _)| *refused) {
+            return Err(Refusal::with_hint(message));
+        }
+        let only_checking = [
+            (self.ignore_missing, "ignore-missing"),
+            (self.status, "status"),
+            (self.warn, "warn"),
+            (self.quiet, "quiet"),
+            (self.strict, "strict"),
+        ];
+        match only_checking.iter().find(|(given, _)| *given && !self.check) {
+            Some((_, option)) => Err(Refusal::with_hint(&format!(
+                "the --{option} option is meaningful only when verifying checksums"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The digest that the options choose, if they do.
+    pub(super) fn digest(&self, kind: Kind) -> Option<String> {
+        match (self.length.filter(|bits| *bits > 0), kind) {
+            (Some(bits), _) => Some(format!("blake2b-{bits}")),
+            _ => self.algorithm.clone(),
+        }
+    }
+}
+
+impl Refusal {
+    fn new<S: Into<String>>(messages: impl IntoIterator<Item = S>) -> Refusal {
+        Refusal { messages: messages.into_iter().map(Into::into).collect(), hint: false }
+    }
+
+    /// Says this, and where help is.
+    pub(super) fn with_hint(message: &str) -> Refusal {
+        Refusal { hint: true, ..Refusal::new([message]) }
+    }
+
+    /// Says it.
+    pub(super) fn say(&self, program: &str) {
+        for message in &self.messages {
+            render::say(program, &render::names::plain(message));
+        }
+        if self.hint {
+            render::advise(&format!("Try '{program} --help' for more information."));
+        }
+    }
+}
+
+/// What `--help` prints.
+pub(super) fn help(kind: Kind, program: &str) -> String {
+    let mut text = format!(
+        "Usage: {program} [OPTION]... [FILE]...\nPrint or check checksums, as {program} does.\n\n\
+         Without FILE, or where FILE is -, standard input is read.\n\n"
+    );
+    for row in rows(kind) {
+        let short = row.definition.short.map_or("    ".to_string(), |c| format!("-{}, ", char::from(c)));
+        let equals = if row.value.is_empty() { "" } else { "=" };
+        let option = format!("  {short}--{}{equals}{}", row.definition.long, row.value);
+        text.push_str(&format!("{option:<28}  {}\n", row.help));
+    }
+    text
+}
+
+fn rows(kind: Kind) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.programs.contains(&kind))
+}
+
+fn algorithm(kind: Kind, text: &str) -> Result<String, Refusal> {
+    let named = match (kind, text) {
+        (Kind::Xxhsum, "0" | "32") => "xxh32",
+        (Kind::Xxhsum, "1" | "64") => "xxh64",
+        (Kind::Xxhsum, "2" | "128") => "xxh3-128",
+        (Kind::Xxhsum, "3") => "xxh3-64",
+        (Kind::Xxhsum, _) => {
+            return Err(Refusal::with_hint(&format!("-H: {text}: must be 0, 1, 2 or 3")));
+        }
+        (_, "crc" | "bsd" | "sysv") => {
+            return Err(Refusal::with_hint(&format!("--algorithm: {text}: not supported")));
+        }
+        (_, other) if verisum_digest::Digest::find(other).is_err() => {
+            return Err(Refusal::with_hint(&format!("invalid argument ‘{other}’ for ‘--algorithm’")));
+        }
+        (_, other) => other,
+    };
+    Ok(named.to_string())
+}
+
+/// A number of bits as the coreutils take it, a multiple of 8.
+fn length(text: &str) -> Result<u64, Refusal> {
+    let digits = text.trim_start();
+    let digits = digits.strip_prefix('+').unwrap_or(digits);
+    let invalid = format!("invalid length: ‘{text}’");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Refusal::new([invalid]));
+    }
+    match digits.parse::<u64>() {
+        Err(_) => Err(Refusal::new([invalid + ": Value too large for defined data type"])),
+        Ok(bits) if !bits.is_multiple_of(8) => {
+            Err(Refusal::new([invalid, "length is not a multiple of 8".to_string()]))
+        }
+        Ok(bits) => Ok(bits),
+    }
+}
+
+/// A number of threads; none for 0.
+fn threads(text: &str) -> Result<Option<usize>, Refusal> {
+    match text.parse::<usize>() {
+        Ok(threads) => Ok((threads > 0).then(|| threads.min(128))),
+        Err(_) => Err(Refusal::with_hint(&format!("--num-threads: {text}: must be a number"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(kind: Kind, arguments: &[&str]) -> Result<Options, Refusal> {
+        match Options::parse(kind, arguments.iter().map(OsString::from))? {
+            Asked::Work(options) => options.refused(kind).map(|()| options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_option_is_known_once_by_its_program() {
+        for kind in ALL {
+            let mut names: Vec<&str> = rows(*kind).map(|row| row.definition.long).collect();
+            let mut letters: Vec<u8> = rows(*kind).filter_map(|row| row.definition.short).collect();
+            let counts = (names.len(), letters.len());
+            names.sort_unstable();
+            names.dedup();
+            letters.sort_unstable();
+            letters.dedup();
+            assert_eq!((names.len(), letters.len()), counts, "{kind:?}");
+            assert!(help(*kind, "sum").contains("--check"));
+        }
+    }
+
+    #[test]
+    fn the_last_of_three_counts() {
+        let options = parse(Kind::Sum, &["-c", "--status", "--warn"]).unwrap();
+        assert_eq!((options.status, options.warn, options.quiet), (false, true, false));
+        let options = parse(Kind::Sum, &["-cw", "--status", "--qui"]).unwrap();
+        assert_eq!((options.status, options.warn, options.quiet), (false, false, true));
+    }
+
+    #[test]
+    fn lengths_are_those_of_blake2b() {
+        assert_eq!(parse(Kind::B2sum, &["-l", " 8"]).unwrap().digest(Kind::B2sum).unwrap(), "blake2b-8");
+        assert_eq!(parse(Kind::B2sum, &["-l0"]).unwrap().digest(Kind::B2sum), None);
+        let options = parse(Kind::Cksum, &["-a", "blake2b", "-l128"]).unwrap();
+        assert_eq!(options.digest(Kind::Cksum).unwrap(), "blake2b-128");
+        for length in ["7", "520", "-8", "x", "0x8", "8k", "99999999999999999999999"] {
+            assert!(parse(Kind::B2sum, &["-l", length]).is_err(), "{length}");
+        }
+        assert!(parse(Kind::Cksum, &["-a", "md5", "-l128"]).is_err());
+    }
+}
