@@ -63,7 +63,8 @@ def decode(tag):
         raise Damaged("check")
     if version != 1 or not 1 <= number <= len(NUMBERED):
         raise NotImplementedError("a later version")
-    mtime = None if nanoseconds == NO_TIME else seconds * 10**9 + nanoseconds
+    # The two highest bits say how exact the time is.
+    mtime = None if nanoseconds == NO_TIME else seconds * 10**9 + nanoseconds % 2**30
     size = None if size == NO_SIZE else size
     return Record(NUMBERED[number - 1], tag[HEADER.size :], size, mtime, verified or None)
 

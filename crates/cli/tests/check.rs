@@ -449,3 +449,27 @@ fn entries_without_a_digest_are_compared_by_what_can_be_seen() {
     }
     assert_eq!(check(&["./nowhere size=3", &c], &["--ignore-missing"]).0, Some(0));
 }
+
+#[test]
+fn extra_files_may_be_excluded() {
+    let tree = folder(&[b"tree/a", b"tree/b.tmp", b"tree/c"]);
+    std::fs::write(tree.path().join("list"), format!("{ABC}  tree/a\n")).unwrap();
+    std::fs::write(tree.path().join("patterns"), "*.tmp\n").unwrap();
+    let ended = check(
+        tree.path(),
+        &[
+            "--strict-tree",
+            "tree",
+            "--exclude",
+            "c",
+            "--exclude-from",
+            "patterns",
+            "--limit",
+            "1GB/s",
+            "list",
+        ],
+    );
+    assert_eq!((ended.code, text(&ended.out)), (Some(0), "tree/a: OK\n"));
+    let ended = check(tree.path(), &["--strict-tree", "tree", "--exclude", "*.tmp", "-j", "1", "list"]);
+    assert_eq!((ended.code, text(&ended.out)), (Some(1), "tree/a: OK\ntree/c: EXTRA\n"));
+}

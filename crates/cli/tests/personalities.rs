@@ -66,7 +66,7 @@ fn folder() -> TempDir {
     }
     fs::create_dir(folder.path().join("directory")).unwrap();
     fs::write(folder.path().join("secret"), "x").unwrap();
-    fs::set_permissions(folder.path().join("secret"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.path().join("secret"), fs::Permissions::from_mode(0o0)).unwrap();
     folder
 }
 
@@ -307,12 +307,15 @@ fn lists_of_b3sum_go_both_ways() {
     assert_eq!(ours, theirs);
     fs::write(path.join("list"), &theirs.out).unwrap();
     fs::write(path.join("wrong"), [b"0".repeat(64).as_slice(), b"  plain\n"].concat()).unwrap();
-    for options in
-        ["-c list", "--check --quiet list", "-c wrong", "--no-names plain", "--num-threads 1 plain"]
-    {
+    for options in ["-c list", "--check --quiet list", "-c wrong"] {
         let by_them = run(&b3sum, "b3sum", &words(options), path, None);
         let by_us = run(Path::new(VERISUM), "b3sum", &words(options), path, None);
-        assert_eq!((by_us.code, by_us.out), (by_them.code, by_them.out), "{options}");
+        assert_eq!((by_us.code, results(&by_us.out)), (by_them.code, results(&by_them.out)), "{options}");
+    }
+    for options in ["--no-names plain", "--num-threads 1 plain"] {
+        let by_them = run(&b3sum, "b3sum", &words(options), path, None);
+        let by_us = run(Path::new(VERISUM), "b3sum", &words(options), path, None);
+        assert_eq!(by_us, by_them, "{options}");
     }
 }
 

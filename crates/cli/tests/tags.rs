@@ -440,6 +440,60 @@ fn lists_are_adopted() {
 }
 
 #[test]
+fn a_file_of_several_plain_tags_is_read_once() {
+    let folder = tree();
+    for digest in ["md5", "sha256", "sha1"] {
+        verisum(["tag", "-q", "-a", digest, "--family", "plain", folder.path().to_str().unwrap()]).clean();
+    }
+    write(&folder.path().join("large"), vec![7; 1 << 20]);
+    for digest in ["md5", "crc32"] {
+        let large = folder.path().join("large");
+        verisum(["tag", "-q", "-a", digest, "--family", "plain", large.to_str().unwrap()]).clean();
+    }
+    let verify = || verisum(["verify", "--family", "plain", "--json", folder.path().to_str().unwrap()]);
+    let summary = |ended: &Ended| -> serde_json::Value {
+        serde_json::from_str(ended.out().lines().last().unwrap()).unwrap()
+    };
+    let ended = verify();
+    assert_eq!(ended.code, Some(0));
+    assert_eq!(summary(&ended)["summary"]["outcomes"]["ok"], 3 * 3 + 2);
+    assert_eq!(summary(&ended)["summary"]["bytes"], 4 + 6 + (1 << 20));
+    rot(&folder.path().join("a"), "two\n");
+    let ended = verify();
+    assert_eq!(ended.code, Some(1));
+    for digest in ["md5", "sha1", "sha256"] {
+        let is_it =
+            |line: &&str| line.contains("/a\"") && line.contains(&format!("\"algorithm\":\"{digest}\""));
+        assert_eq!(ended.out().lines().filter(is_it).count(), 1, "{digest}: {}", ended.out());
+    }
+}
+
+/// What was recorded to the second must not become a time with nanoseconds that no file has.
+#[test]
+fn adopted_times_stay_as_coarse_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    fs::write(&path, "abc").unwrap();
+    let old = SystemTime::UNIX_EPOCH + Duration::new(1_600_000_000, 123_456_789);
+    set_time(&path, old);
+    let list = folder.path().join("list");
+    fs::write(&list, "#mtree\n./a size=3 time=1600000000.0 md5digest=900150983cd24fb0d6963f7d28e17f72\n")
+        .unwrap();
+    // It was touched since; then it gets back the time that it had.
+    set_time(&path, old + Duration::from_secs(50));
+    let folder_name = folder.path().to_str().unwrap();
+    verisum(["adopt", "-q", "--from", list.to_str().unwrap(), folder_name]).clean();
+    if let Some(oracle) = oracle(&["read", "verisum"], &path) {
+        assert!(oracle.contains("1600000000000000000"), "{oracle}");
+    }
+    set_time(&path, old);
+    fs::write(&path, "abd").unwrap();
+    set_time(&path, old);
+    let (code, found) = outcomes(&["verify", "-q", "--exclude", "list"], folder.path());
+    assert_eq!((code, found), (Some(1), vec!["a: rot".to_string()]));
+}
+
+#[test]
 fn files_that_change_while_they_are_read_get_no_tag() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");

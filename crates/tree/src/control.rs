@@ -14,6 +14,9 @@ pub struct Progress {
     files: AtomicU64,
     bytes: AtomicU64,
     expected: AtomicU64,
+    /// Of files that need not be read.
+    skipped_files: AtomicU64,
+    skipped_bytes: AtomicU64,
 }
 
 impl Progress {
@@ -35,6 +38,17 @@ impl Progress {
     /// Tells that so many more bytes are wanted.
     pub(crate) fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Files that were looked at and need not be read, and their bytes.
+    pub fn skipped(&self) -> (u64, u64) {
+        (self.skipped_files.load(Ordering::Relaxed), self.skipped_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Counts a file that need not be read.
+    pub(crate) fn skip(&self, bytes: u64) {
+        self.skipped_files.fetch_add(1, Ordering::Relaxed);
+        self.skipped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts more.

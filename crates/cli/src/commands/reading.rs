@@ -10,28 +10,42 @@ use crate::failure::Failure;
 use crate::render::progress;
 use crate::sizes;
 
-/// How to read.
+/// What to leave out, and how to read the rest.
 #[derive(Args, Debug)]
 pub(crate) struct ReadingArgs {
+    #[command(flatten)]
+    excluded: ExcludeArgs,
+
+    #[command(flatten)]
+    rate: RateArgs,
+}
+
+/// What to leave out.
+#[derive(Args, Debug)]
+pub(crate) struct ExcludeArgs {
     /// Leave out what matches, by the rules of .gitignore
     #[arg(long, value_name = "PATTERN")]
-    pub(crate) exclude: Vec<String>,
+    exclude: Vec<String>,
 
     /// Leave out what matches a line of this file
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
-    pub(crate) exclude_from: Vec<PathBuf>,
+    exclude_from: Vec<PathBuf>,
+}
 
+/// How fast to read, and whether to show it.
+#[derive(Args, Debug)]
+pub(crate) struct RateArgs {
     /// The most to read in a second: 200MB/s, 64MiB/s
     #[arg(long, value_name = "RATE")]
-    pub(crate) limit: Option<String>,
+    limit: Option<String>,
 
     /// The most reads to make in a second
     #[arg(long, value_name = "N")]
-    pub(crate) limit_iops: Option<u64>,
+    limit_iops: Option<u64>,
 
     /// Show progress on standard error, if that is a terminal
     #[arg(short, long)]
-    pub(crate) progress: bool,
+    progress: bool,
 }
 
 /// In which order files come.
@@ -52,6 +66,23 @@ pub(crate) enum Order {
 impl ReadingArgs {
     /// What is left out, if anything.
     pub(crate) fn excludes(&self) -> Result<Option<Arc<Excludes>>, Failure> {
+        self.excluded.excludes()
+    }
+
+    /// The limits, if there are any.
+    pub(crate) fn limits(&self) -> Result<Option<Arc<Limits>>, Failure> {
+        self.rate.limits()
+    }
+
+    /// Whether to draw progress.
+    pub(crate) fn progress(&self) -> progress::Wanted {
+        self.rate.progress()
+    }
+}
+
+impl ExcludeArgs {
+    /// What is left out, if anything.
+    pub(crate) fn excludes(&self) -> Result<Option<Arc<Excludes>>, Failure> {
         let mut patterns = Vec::new();
         for path in &self.exclude_from {
             let text = std::fs::read_to_string(path);
@@ -66,7 +97,9 @@ impl ReadingArgs {
         let excludes = Excludes::new(patterns.iter().map(String::as_str));
         Ok(Some(Arc::new(excludes.map_err(|error| Failure::Usage(format!("--exclude: {error}")))?)))
     }
+}
 
+impl RateArgs {
     /// The limits, if there are any.
     pub(crate) fn limits(&self) -> Result<Option<Arc<Limits>>, Failure> {
         let bytes = self.limit.as_deref().map(sizes::rate).transpose()?;

@@ -3,16 +3,18 @@
 //! It needs the width of the terminal, a carriage return and "erase to the end of the line". Libraries
 //! for it do more, and one that computes powers alone makes every start longer by the loading of libm.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use verisum_blockhash::Progress;
+use verisum_tree::{Kind, Walk};
 
 use crate::render::names;
 use crate::sizes::human;
@@ -90,11 +92,68 @@ pub(crate) fn drawn<T>(
     })
 }
 
+/// How much there is to do in all.
+pub(crate) enum Total {
+    Unknown,
+    /// So much.
+    Known {
+        files: u64,
+        bytes: u64,
+    },
+    /// What this walk finds. It goes beside the work, and only if progress is drawn.
+    Walked(Box<Walk>),
+}
+
+impl Total {
+    pub(crate) fn walked(walk: Walk) -> Total {
+        Total::Walked(Box::new(walk))
+    }
+}
+
+/// What a walk has found so far.
+#[derive(Default)]
+struct Tally {
+    files: AtomicU64,
+    bytes: AtomicU64,
+    /// Whether that is all.
+    is_whole: AtomicBool,
+    /// Whether nobody asks any more.
+    is_given_up: AtomicBool,
+}
+
+impl Tally {
+    fn known(files: u64, bytes: u64) -> Tally {
+        Tally { files: files.into(), bytes: bytes.into(), is_whole: true.into(), ..Tally::default() }
+    }
+
+    /// Adds up the files of a walk, each once.
+    fn count(&self, walk: Walk) {
+        let mut linked = HashSet::new();
+        for entry in walk.flatten().filter(|entry| entry.kind() == Kind::File) {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return;
+            }
+            let Ok(stat) = entry.stat() else { continue };
+            if stat.links < 2 || linked.insert((stat.device, stat.inode)) {
+                self.files.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add(stat.size, Ordering::Relaxed);
+            }
+        }
+        self.is_whole.store(true, Ordering::Release);
+    }
+
+    /// Files and bytes, once they are known.
+    fn whole(&self) -> Option<(u64, u64)> {
+        let is_whole = self.is_whole.load(Ordering::Acquire);
+        is_whole.then(|| (self.files.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed)))
+    }
+}
+
 /// Does `work`, draws the progress of many files if that is `wanted` and standard error is a terminal, and
-/// says how far it is whenever SIGUSR1 comes. `length` is that of all files, if it is known before.
+/// says how far it is whenever SIGUSR1 comes.
 pub(crate) fn of_files<T>(
     wanted: Wanted,
-    length: Option<u64>,
+    total: Total,
     progress: &verisum_tree::Progress,
     work: impl FnOnce() -> T,
 ) -> T {
@@ -102,17 +161,21 @@ pub(crate) fn of_files<T>(
     let asked = Arc::new(AtomicBool::new(false));
     // Where a signal cannot be caught, it has its usual effect.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, asked.clone());
+    let (tally, walk) = match total {
+        Total::Known { files, bytes } => (Tally::known(files, bytes), None),
+        Total::Walked(walk) if drawn => (Tally::default(), Some(walk)),
+        Total::Walked(_) | Total::Unknown => (Tally::default(), None),
+    };
+    let tally = &tally;
     thread::scope(|scope| {
+        if let Some(walk) = walk {
+            let _ = thread::Builder::new().spawn_scoped(scope, move || tally.count(*walk));
+        }
         let (done, wait) = mpsc::channel::<()>();
         let watcher = move || {
             let started = Instant::now();
             while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let line = |width: usize| {
-                    let files = format!("{} files  ", progress.files());
-                    let rest = width.saturating_sub(files.len());
-                    let length = length.or(progress.expected());
-                    files + &line(progress.bytes(), length, started.elapsed(), rest)
-                };
+                let line = |width: usize| line_of_files(progress, tally.whole(), started.elapsed(), width);
                 if asked.swap(false, Ordering::Relaxed) {
                     let erase = if drawn { ERASE } else { "" };
                     let _ = stderr().write_all(format!("{erase}verisum: {}\n", line(usize::MAX)).as_bytes());
@@ -127,12 +190,35 @@ pub(crate) fn of_files<T>(
         };
         let watcher = thread::Builder::new().spawn_scoped(scope, watcher);
         let result = work();
+        tally.is_given_up.store(true, Ordering::Relaxed);
         drop(done);
         if let Ok(watcher) = watcher {
             let _ = watcher.join();
         }
         result
     })
+}
+
+/// Files, bytes, rate and, as far as the whole is known, the time that is left. What need not be read is
+/// done as soon as that is seen.
+fn line_of_files(
+    progress: &verisum_tree::Progress,
+    whole: Option<(u64, u64)>,
+    time: Duration,
+    width: usize,
+) -> String {
+    let (skipped_files, skipped_bytes) = progress.skipped();
+    let done = progress.files() + skipped_files;
+    let (files, bytes) = match whole {
+        // Files may come while it is at work.
+        Some((files, bytes)) => (
+            format!("{done} of {} files  ", files.max(done)),
+            Some(bytes.saturating_sub(skipped_bytes).max(progress.bytes())),
+        ),
+        None => (format!("{done} files  "), progress.expected()),
+    };
+    let rest = width.saturating_sub(files.len());
+    files + &line(progress.bytes(), bytes, time, rest)
 }
 
 /// The number of columns of the terminal.
@@ -215,6 +301,26 @@ mod tests {
         assert!(line(1 << 30, Some(1 << 30), SECOND, 80).starts_with("100% [="));
         assert!(line(0, Some(1 << 30), Duration::ZERO, 80).ends_with("-:-- left"));
         assert!(line(0, Some(0), Duration::ZERO, 80).starts_with("  0%"));
+    }
+
+    #[test]
+    fn the_line_of_files_has_the_whole_once_it_is_known() {
+        let progress = verisum_tree::Progress::default();
+        assert_eq!(line_of_files(&progress, None, SECOND, 80), "0 files  0 B  0 B/s  0:01");
+        let known = line_of_files(&progress, Some((3, 1 << 30)), SECOND, 80);
+        assert!(known.starts_with("0 of 3 files    0% ["), "{known}");
+        assert!(known.ends_with("0 B of 1 GiB  0 B/s  -:-- left"), "{known}");
+    }
+
+    #[test]
+    fn a_walk_is_added_up_with_each_file_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "abc").unwrap();
+        std::fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
+        std::fs::write(folder.path().join("c"), "abcd").unwrap();
+        let tally = Tally::default();
+        tally.count(Walk::new(vec![folder.path().into()], verisum_tree::WalkOptions::default()));
+        assert_eq!(tally.whole(), Some((2, 7)));
     }
 
     #[test]

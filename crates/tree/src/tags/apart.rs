@@ -86,6 +86,22 @@ impl Apart {
     }
 }
 
+impl Apart {
+    /// Records `new` of a file where `old` stands, if it does.
+    pub(super) fn follow(&self, entry: &Entry, stat: &Stat, old: &Record, new: &Record) {
+        let mut shared = lock(&self.shared);
+        if shared._lock.is_some() {
+            let kept = match shared.find(&entry.path()) {
+                Ok(Some(found)) if (found.algorithm.id, found.digest) == (old.algorithm.id, old.digest) => {
+                    shared.keep(&entry.path(), stat, new, &self.tops)
+                }
+                other => other.map(|_| false),
+            };
+            shared.note(kept);
+        }
+    }
+}
+
 impl std::fmt::Debug for Apart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Apart").field("tops", &self.tops).finish_non_exhaustive()

@@ -117,6 +117,7 @@ impl Run<'_> {
                     _ if !opened.found.is_empty() => self.session.plain(&entry, Outcome::Current),
                     _ => self.session.plain(&entry, Outcome::Judged(Verdict::New)),
                 }
+                self.session.passed_over(&opened.stat);
                 continue;
             };
             if self.session.is_refused(&opened.stat) {
@@ -143,6 +144,11 @@ impl Run<'_> {
                     return self.session.plain(&entry, Outcome::Retagged);
                 }
                 return self.session.not_written(&entry, &stat, Operation::SetAttribute, errno);
+            }
+            // Else what the catalogue has would be taken for the old tag, for ever.
+            let may_be_found_again = recorded.is_apart || !self.from.is_replaced_by(&self.to);
+            if let (true, Some(apart)) = (may_be_found_again, &self.session.options.apart) {
+                apart.follow(&entry, &stat, &recorded.old, &record);
             }
         }
         match self.from.is_replaced_by(&self.to) {

@@ -42,6 +42,11 @@ impl<'a> Session<'a> {
         self.options.family
     }
 
+    /// Counts a file that is not read, for whoever watches.
+    pub(super) fn passed_over(&self, stat: &Stat) {
+        self.options.plan.progress.skip(stat.size);
+    }
+
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.counters.add_bytes(bytes);
     }

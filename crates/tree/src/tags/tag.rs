@@ -72,11 +72,13 @@ fn next_wanted(
                 // What the catalogue has goes into the file once that takes it.
                 let is_moved =
                     opened.is_apart && is_current && session.family().write(&opened.file, record).is_ok();
+                session.passed_over(&stat);
                 session.plain(&entry, if is_moved { Outcome::Tagged } else { Outcome::Current });
                 continue;
             }
         }
         if session.is_refused(&stat) {
+            session.passed_over(&stat);
             continue;
         }
         let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);

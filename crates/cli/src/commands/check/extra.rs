@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use verisum_tree::check::Event;
-use verisum_tree::{Kind, Walk, WalkOptions};
+use verisum_tree::{Excludes, Kind, Walk, WalkOptions};
 
 use super::lists::Lists;
 use super::report::Report;
@@ -24,11 +25,17 @@ pub(super) struct Extra {
     here: PathBuf,
     listed: HashSet<u64>,
     state: RandomState,
+    /// What is left out.
+    excludes: Option<Arc<Excludes>>,
 }
 
 impl Extra {
     /// Looks below a directory that the user names, and in the payloads of bags.
-    pub(super) fn new(directory: Option<&Path>, lists: &Lists) -> Result<Extra, Failure> {
+    pub(super) fn new(
+        directory: Option<&Path>,
+        excludes: Option<Arc<Excludes>>,
+        lists: &Lists,
+    ) -> Result<Extra, Failure> {
         let mut directories = lists.payloads();
         directories.extend(directory.map(Path::to_path_buf));
         let here = match directories.is_empty() {
@@ -45,6 +52,7 @@ impl Extra {
             here,
             listed: HashSet::new(),
             state: RandomState::new(),
+            excludes,
         };
         // The lists themselves are listed nowhere.
         for name in lists.names() {
@@ -67,7 +75,7 @@ impl Extra {
 
     /// Reports the files that no list has.
     pub(super) fn find(&self, report: &mut Report) -> Result<(), Failure> {
-        let options = WalkOptions::default();
+        let options = WalkOptions { excludes: self.excludes.clone(), ..WalkOptions::default() };
         for entry in Walk::new(self.directories.clone(), options) {
             match entry {
                 Ok(entry) if entry.kind() == Kind::File => {

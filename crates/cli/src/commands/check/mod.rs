@@ -8,16 +8,18 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum_digest::Digest;
-use verisum_tree::Plan;
 use verisum_tree::check::{Event, check};
 use verisum_tree::store::manifest::{self, Dialect};
+use verisum_tree::{Excludes, Limits, Plan};
 
+use crate::commands::reading::ReadingArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::Output;
+use crate::render::{Output, progress};
 use crate::verisum::PROGRAM;
 use crate::{digests, input, kernel, sizes};
 
@@ -67,8 +69,11 @@ pub(crate) struct CheckArgs {
     #[arg(long, conflicts_with_all = ["quiet", "status"])]
     pub(crate) json: bool,
 
+    #[command(flatten)]
+    reading: ReadingArgs,
+
     /// Threads; without it, as many as this process may use cores
-    #[arg(short, long, value_name = "N")]
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
     /// Lists of checksums, or directories of BagIt bags
@@ -96,6 +101,11 @@ pub(crate) struct Options {
     pub(crate) base: Option<PathBuf>,
     pub(crate) strict_tree: Option<PathBuf>,
     pub(crate) threads: Option<usize>,
+    /// What --strict-tree leaves out.
+    pub(crate) excludes: Option<Arc<Excludes>>,
+    pub(crate) limits: Option<Arc<Limits>>,
+    /// Whether to draw progress.
+    pub(crate) progress: bool,
 }
 
 /// Does what `verisum check` was asked for.
@@ -119,6 +129,9 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         base: arguments.base,
         strict_tree: arguments.strict_tree,
         threads: arguments.threads.as_deref().map(sizes::threads).transpose()?,
+        excludes: arguments.reading.excludes()?,
+        limits: arguments.reading.limits()?,
+        progress: arguments.reading.progress() != progress::Wanted::No,
     };
     lists_of(&arguments.lists, &options, output)
 }
@@ -133,7 +146,7 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
         name: Vec::new(),
     };
     let mut lists = Lists::new(lists, reading, options.base.clone());
-    let mut extra = extra::Extra::new(options.strict_tree.as_deref(), &lists)?;
+    let mut extra = extra::Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)?;
     let threads = options.threads.unwrap_or_else(input::usable_cores);
     let mut report = Report::new(options, lists.names(), output);
     let mut failure = None;
@@ -148,7 +161,11 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
             }
         }
     };
-    check(&Plan::new(Vec::new(), threads), &find, &mut lists, &mut tell);
+    let plan = Plan { limits: options.limits.clone(), ..Plan::new(Vec::new(), threads) };
+    let wanted = if options.progress { progress::Wanted::Yes } else { progress::Wanted::No };
+    progress::of_files(wanted, progress::Total::Unknown, &plan.progress, || {
+        check(&plan, &find, &mut lists, &mut tell);
+    });
     if let Some(failure) = failure {
         return Err(failure);
     }

@@ -187,7 +187,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let wanted = arguments.reading.progress();
     let reporter = Mutex::new(Reporter::new(output, style, arguments.archive, wanted.is_drawn()));
     let told = options.progress.clone();
-    progress::of_files(wanted, None, &told, || {
+    progress::of_files(wanted, progress::Total::Unknown, &told, || {
         for directory in &directories {
             if options.stop.is_due() {
                 break;

@@ -15,6 +15,7 @@ use super::report::{Read as Found, Report};
 use crate::closed;
 use crate::commands::reading::Order;
 use crate::failure::Failure;
+use crate::render::progress::Total;
 
 /// How much of a pipe or device is read at once.
 const PIECE: usize = 256 << 10;
@@ -66,12 +67,23 @@ impl Inputs {
         Inputs { order, ..self }
     }
 
-    /// The length of all together, where it is known before the work.
-    pub(super) fn total(&self) -> Option<u64> {
-        let Names::Given(names) = &self.names else { return None };
-        if names.len() > MOST_ADDED_UP {
-            return None;
+    /// How much there is in all, where that can be found out.
+    pub(super) fn total(&self) -> Total {
+        let Names::Given(names) = &self.names else { return Total::Unknown };
+        match &self.walk {
+            Some(options) => {
+                let paths: Vec<PathBuf> = names.iter().filter(|name| *name != "-").map(Into::into).collect();
+                Total::walked(Walk::new(paths, options.clone()))
+            }
+            None if names.len() > MOST_ADDED_UP => Total::Unknown,
+            None => match Inputs::lengths(names) {
+                Some(bytes) => Total::Known { files: names.len() as u64, bytes },
+                None => Total::Unknown,
+            },
         }
+    }
+
+    fn lengths(names: &VecDeque<OsString>) -> Option<u64> {
         let length = |name: &OsString| match std::fs::metadata(name) {
             Ok(found) if found.is_file() => Some(found.len()),
             // What cannot be read takes no time.

@@ -14,6 +14,7 @@ use verisum_tree::{Plan, WalkOptions};
 use crate::commands::reading::{Order, ReadingArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::progress::Total;
 use crate::render::{Output, progress};
 use crate::verisum::PROGRAM;
 use crate::{digests, input, kernel, sizes};
@@ -183,7 +184,7 @@ fn hash(task: Task, output: &mut Output) -> Result<Exit, Failure> {
     let mut header = Vec::new();
     writer.header(&mut header);
     output.bytes(&header)?;
-    let total = inputs.total();
+    let total = if imitates { Total::Unknown } else { inputs.total() };
     let report = Report::new(program, imitates, &writer, output);
     let work = || {
         let mut jobs = inputs.jobs(&plan, stdin, &report);

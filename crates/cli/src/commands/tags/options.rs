@@ -7,10 +7,12 @@ use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::Algorithm;
 use verisum_tree::store::xattr;
 use verisum_tree::tags::{Apart, Options};
-use verisum_tree::{Excludes, Limits, Plan, Walk, WalkOptions};
+use verisum_tree::{Plan, Walk, WalkOptions};
 
+use crate::commands::reading::ExcludeArgs;
 use crate::commands::scrub::{CatalogArgs, absolute};
 use crate::failure::Failure;
+use crate::render::progress::Total;
 use crate::{digests, kernel, sizes};
 
 /// Which files, and how.
@@ -20,12 +22,11 @@ pub(crate) struct TreeArgs {
     #[arg(short = 'x', long)]
     one_file_system: bool,
 
-    /// Leave out what matches, as a line of .gitignore does; may be given several times
-    #[arg(long, value_name = "PATTERN")]
-    exclude: Vec<String>,
+    #[command(flatten)]
+    excluded: ExcludeArgs,
 
     /// Threads, 1 to 128; without it, as many as this process may use cores
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'j', long, value_name = "N")]
     threads: Option<String>,
 
     /// Print a line of JSON for each finding, and one with the counts
@@ -53,30 +54,6 @@ pub(crate) struct ApartArgs {
     catalog: Option<PathBuf>,
 }
 
-/// How fast files are read.
-#[derive(Args, Debug)]
-pub(crate) struct LimitArgs {
-    /// The most to read in a second: 200MB/s, 64MiB/s
-    #[arg(long, value_name = "RATE")]
-    limit: Option<String>,
-
-    /// The most reads to make in a second
-    #[arg(long, value_name = "N")]
-    limit_iops: Option<u64>,
-}
-
-impl LimitArgs {
-    /// Limits a plan to it.
-    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Failure> {
-        let limit = self.limit.as_deref().map(sizes::rate).transpose()?;
-        if limit.is_some() || self.limit_iops.is_some() {
-            let limits = Limits::new(limit.unwrap_or(0), self.limit_iops.unwrap_or(0));
-            plan.limits = Some(Arc::new(limits));
-        }
-        Ok(())
-    }
-}
-
 /// The forms of tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Family {
@@ -102,21 +79,15 @@ impl From<Family> for xattr::Family {
 impl TreeArgs {
     /// The walk of what was named. Called again, it begins anew.
     pub(crate) fn walk(&self) -> Result<Walk, Failure> {
-        let excludes = match self.exclude.is_empty() {
-            true => None,
-            false => {
-                let excludes =
-                    Excludes::new(self.exclude.iter().map(String::as_str)).map_err(|bad| Failure::Value {
-                        option: "--exclude",
-                        value: self.exclude.join(", "),
-                        must: bad.to_string(),
-                    })?;
-                Some(Arc::new(excludes))
-            }
-        };
+        let excludes = self.excluded.excludes()?;
         let options =
             WalkOptions { one_file_system: self.one_file_system, excludes, ..WalkOptions::default() };
         Ok(Walk::new(self.paths.clone(), options))
+    }
+
+    /// The length of all files together, found out by a walk of its own.
+    pub(crate) fn total(&self) -> Result<Total, Failure> {
+        Ok(Total::walked(self.walk()?))
     }
 
     /// The only folder, where names of a list are to be found.

@@ -3,11 +3,12 @@
 use clap::{Args, ValueEnum};
 use verisum_tree::tags::{self, Slot};
 
-use super::options::{ApartArgs, Family, LimitArgs, TreeArgs, algorithm};
+use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
+use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::Output;
+use crate::render::{Output, progress};
 
 /// What `verisum retag` takes.
 #[derive(Args, Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct RetagArgs {
     to: String,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    rate: RateArgs,
 
     #[command(flatten)]
     apart: ApartArgs,
@@ -36,11 +37,14 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
         return Err(Failure::Usage("--from and --to are the same".to_string()));
     }
     let mut options = arguments.tree.options_with(Family::default(), &arguments.apart, true)?;
-    arguments.limits.apply(&mut options.plan)?;
+    options.plan.limits = arguments.rate.limits()?;
     let mut walk = arguments.tree.walk()?;
+    let told = options.plan.progress.clone();
     let reporter = Reporter::new(&arguments.tree, &options, output);
-    let counts = tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
-        .map_err(Failure::Digest)?;
+    let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
+        tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
+    })
+    .map_err(Failure::Digest)?;
     reporter.end(&counts)
 }
 

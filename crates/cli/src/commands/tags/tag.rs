@@ -5,11 +5,12 @@ use std::io::{IsTerminal, stderr};
 use clap::Args;
 use verisum_tree::tags::{self, TagOptions};
 
-use super::options::{ApartArgs, Family, LimitArgs, TreeArgs, algorithm};
+use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
+use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{self, Output};
+use crate::render::{self, Output, progress};
 use crate::verisum::PROGRAM;
 
 /// Where this many files have no tag, the tree is taken for one that was never tagged.
@@ -31,7 +32,7 @@ pub(crate) struct TagArgs {
     new_only: bool,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    rate: RateArgs,
 
     #[command(flatten)]
     apart: ApartArgs,
@@ -42,15 +43,18 @@ pub(crate) struct TagArgs {
 
 pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, true)?;
-    arguments.limits.apply(&mut options.plan)?;
+    options.plan.limits = arguments.rate.limits()?;
     let algorithm = algorithm(&arguments.algorithm, options.family)?;
     let tagging = TagOptions { algorithm, new_only: arguments.new_only };
     let mut walk = arguments.tree.walk()?;
     if !arguments.tree.quiet && !tags::has_tags(&mut arguments.tree.walk()?, &options, SAMPLE) {
         warn_of_backups();
     }
+    let told = options.plan.progress.clone();
     let reporter = Reporter::new(&arguments.tree, &options, output);
-    let counts = tags::tag(&mut walk, &options, &tagging, &|finding| reporter.finding(finding));
+    let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
+        tags::tag(&mut walk, &options, &tagging, &|finding| reporter.finding(finding))
+    });
     reporter.end(&counts)
 }
 

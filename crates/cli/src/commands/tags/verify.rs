@@ -4,11 +4,12 @@ use clap::Args;
 use verisum_tree::Verdict;
 use verisum_tree::tags::{self, Outcome, VerifyOptions};
 
-use super::options::{ApartArgs, Family, LimitArgs, TreeArgs};
+use super::options::{ApartArgs, Family, TreeArgs};
 use super::report::Reporter;
+use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{self, Output};
+use crate::render::{self, Output, progress};
 use crate::verisum::PROGRAM;
 
 /// What `verisum verify` takes.
@@ -23,7 +24,7 @@ pub(crate) struct VerifyArgs {
     stamp: bool,
 
     #[command(flatten)]
-    limits: LimitArgs,
+    rate: RateArgs,
 
     #[command(flatten)]
     apart: ApartArgs,
@@ -34,11 +35,14 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, arguments.stamp)?;
-    arguments.limits.apply(&mut options.plan)?;
+    options.plan.limits = arguments.rate.limits()?;
     let verifying = VerifyOptions { stamp: arguments.stamp };
     let mut walk = arguments.tree.walk()?;
+    let told = options.plan.progress.clone();
     let reporter = Reporter::new(&arguments.tree, &options, output);
-    let counts = tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding));
+    let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
+        tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding))
+    });
     let exit = reporter.end(&counts)?;
     // Nothing compared is no good news.
     if exit == Exit::Clean && counts.files() > 0 && counts.files() == counts.of(Outcome::Judged(Verdict::New))

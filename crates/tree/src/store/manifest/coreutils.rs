@@ -81,7 +81,7 @@ impl Lines {
             Accept::Only { id, tag, .. } => {
                 let rest = line.strip_prefix(tag.as_bytes())?;
                 // Whatever follows, the line is none of bare numbers.
-                match after_only_tag(id, rest) {
+                match after_only_tag(id.clone(), rest) {
                     Some((id, rest)) => (id, false, rest),
                     None => return Some(Err(Bad::Malformed)),
                 }
@@ -193,7 +193,7 @@ impl Lines {
 }
 
 /// What follows the one tag that a program takes, and its bracket. That of BLAKE2b may have a length.
-fn after_only_tag<'a>(id: &Cow<'static, str>, rest: &'a [u8]) -> Option<(Cow<'static, str>, &'a [u8])> {
+fn after_only_tag<'a>(id: Cow<'static, str>, rest: &'a [u8]) -> Option<(Cow<'static, str>, &'a [u8])> {
     let (id, rest) = match rest.strip_prefix(b"-") {
         Some(bits) if id == BLAKE2B => {
             let digits = bits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -201,7 +201,7 @@ fn after_only_tag<'a>(id: &Cow<'static, str>, rest: &'a [u8]) -> Option<(Cow<'st
             let id = guess::blake2b(length / 4).filter(|_| length.is_multiple_of(8))?;
             (id, &bits[digits..])
         }
-        _ => (id.clone(), rest),
+        _ => (id, rest),
     };
     Some((id, rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?))
 }

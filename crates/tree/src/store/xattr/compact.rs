@@ -18,6 +18,13 @@ pub const MAX_LEN: usize = HEADER + verisum_digest::MAX_DIGEST_LEN;
 /// Nanoseconds of a time that is not recorded.
 const NO_TIME: u32 = u32::MAX;
 
+/// How exact a time is, in the two highest bits of its nanoseconds, which nothing else needs, and by how
+/// many nanoseconds the file's own may differ.
+const PRECISIONS: [(u32, u64); 4] = [(0, 0), (3 << 30, 1000), (2 << 30, 1_000_000), (1 << 30, 1_000_000_000)];
+
+/// The nanoseconds themselves.
+const NANOSECONDS: u32 = (1 << 30) - 1;
+
 /// A size that is not recorded.
 const NO_SIZE: u64 = u64::MAX;
 
@@ -56,7 +63,11 @@ pub fn encode(record: &Record) -> Option<Encoded> {
     bytes[0] = VERSION;
     bytes[1] = ids::id_of(record.algorithm)?;
     let (seconds, nanoseconds) = match record.modified {
-        Some(RecordedTime { time, .. }) => (time.seconds, time.nanoseconds),
+        Some(RecordedTime { time, tolerance }) => {
+            let fits = |(_, known): &&(u32, u64)| tolerance <= *known;
+            let (mark, _) = PRECISIONS.iter().find(fits).unwrap_or(&PRECISIONS[3]);
+            (time.seconds, time.nanoseconds | mark)
+        }
         None => (0, NO_TIME),
     };
     bytes[4..8].copy_from_slice(&nanoseconds.to_le_bytes());
@@ -99,10 +110,16 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Defect> {
     };
     let modified = match u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) {
         NO_TIME => None,
-        nanoseconds @ 0..1_000_000_000 => {
-            Some(RecordedTime::exact(Timestamp { seconds: number(16).cast_signed(), nanoseconds }))
+        marked => {
+            let nanoseconds = marked & NANOSECONDS;
+            let (_, tolerance) = PRECISIONS[PRECISIONS
+                .iter()
+                .position(|(mark, _)| *mark == marked & !NANOSECONDS)
+                .filter(|_| nanoseconds < 1_000_000_000)
+                .ok_or(Defect::Damaged)?];
+            let time = Timestamp { seconds: number(16).cast_signed(), nanoseconds };
+            Some(RecordedTime { time, tolerance })
         }
-        _ => return Err(Defect::Damaged),
     };
     Ok(Record {
         algorithm,
@@ -178,6 +195,25 @@ mod tests {
     }
 
     #[test]
+    fn times_stay_as_coarse_as_they_were_recorded() {
+        let time = Timestamp { seconds: 5, nanoseconds: 999_999_999 };
+        for (tolerance, kept) in [
+            (0, 0),
+            (1, 1000),
+            (1000, 1000),
+            (1001, 1_000_000),
+            (1_000_001, 1_000_000_000),
+            (u64::MAX, 1_000_000_000),
+        ] {
+            let record = sample(Algorithm::find("sha256").unwrap());
+            let record = Record { modified: Some(RecordedTime { time, tolerance }), ..record };
+            let tag = encode(&record).unwrap();
+            let again = decode(tag.as_bytes()).unwrap();
+            assert_eq!(again.modified, Some(RecordedTime { time, tolerance: kept }));
+        }
+    }
+
+    #[test]
     fn any_one_wrong_byte_is_damage() {
         let tag = encode(&sample(Algorithm::find("sha256").unwrap())).unwrap();
         for at in 0..tag.as_bytes().len() {
@@ -204,7 +240,7 @@ mod tests {
         assert_eq!(with(0, 2), Err(Defect::Version(2)));
         assert_eq!(with(1, 200), Err(Defect::Algorithm(200)));
         assert_eq!(with(1, 4), Err(Defect::Damaged));
-        assert_eq!(with(7, 0xff), Err(Defect::Damaged));
+        assert_eq!(with(7, 0x3f), Err(Defect::Damaged), "more than a second of nanoseconds");
     }
 
     proptest! {
