@@ -69,6 +69,11 @@ impl ReadingArgs {
         self.excluded.excludes()
     }
 
+    /// The files that say what is left out.
+    pub(crate) fn lists(&self) -> &[PathBuf] {
+        &self.excluded.exclude_from
+    }
+
     /// The limits, if there are any.
     pub(crate) fn limits(&self) -> Result<Option<Arc<Limits>>, Failure> {
         self.rate.limits()

@@ -125,7 +125,7 @@ impl ScrubArgs {
 
     /// The files that it names, the directories not among them.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.catalog.catalog.iter().chain(&self.prometheus).chain(&self.reading.exclude_from)
+        self.catalog.catalog.iter().chain(&self.prometheus).chain(self.reading.lists())
     }
 }
 
