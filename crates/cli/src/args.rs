@@ -102,7 +102,16 @@ pub(crate) enum Command {
         command: DirhashCommand,
     },
     /// Measure digests, programs and disks on this machine
-    #[command(after_help = exit_codes(), after_long_help = with_environment())]
+    #[command(
+        long_about = "Measure digests, programs and disks on this machine.\n\n\
+            Without a command, it tells within a minute how fast each digest is computed here, and how fast a \
+            file is read and hashed. All that is compared is run in turns and in random order; the values are \
+            medians with 95% intervals; `not resolved` says that chance may explain a difference, and rows \
+            that are controls show what the machine itself can do. Every program's digest is compared with \
+            verisum's own before its time counts. The first SIGINT ends early and keeps what was measured.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
     Bench(Box<BenchArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,

@@ -3,6 +3,7 @@
 mod compare;
 mod digests;
 mod session;
+mod usual;
 
 use clap::{Args, Subcommand};
 use verisum_lab::measure::{Amount, Plan};
@@ -17,9 +18,13 @@ pub(crate) use session::Session;
 
 /// What `verisum bench` takes.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Option<BenchCommand>,
+
+    #[command(flatten)]
+    options: BenchOptions,
 }
 
 /// The verbs of `verisum bench`.
@@ -36,7 +41,7 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
     match arguments.command {
         Some(BenchCommand::Digests(arguments)) => digests::run(&arguments, output),
         Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
-        None => Err(Failure::Usage("a command is missing (--help lists them)".to_string())),
+        None => usual::run(&arguments.options, output),
     }
 }
 

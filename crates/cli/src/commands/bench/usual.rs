@@ -1,0 +1,95 @@
+//! `verisum bench` alone: within a minute, how fast each digest is here, and a file beside it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use verisum_digest::{Algorithm, Digest, Output as Value, Policy};
+use verisum_lab::digests::{self, INSIDE, Message};
+use verisum_lab::measure::{About, Amount, Error, InProcess, Subject, Work};
+use verisum_lab::summary::{self, Quantity};
+
+use super::digests::{ReadFile, USUAL_INSIDE, add_inside, fill};
+use super::{BenchOptions, Session};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::kernel;
+use crate::render::Output;
+
+/// What is measured of it, so that all is said within a minute.
+const TIME: Duration = Duration::from_secs(45);
+
+/// The length of the file.
+const LENGTH: u64 = 64 << 20;
+
+/// The digests that a file is hashed with.
+const OF_FILE: [&str; 5] = ["md5", "sha256", "blake3", "xxh3-64", "crc32c"];
+
+/// The name of their group.
+const GROUP: &str = "A file of 64 MiB, one thread";
+
+/// Measures.
+pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, Failure> {
+    let policy = kernel::policy()?;
+    let folder = tempfile::Builder::new().prefix("verisum-bench-").tempdir();
+    let file: Option<PathBuf> = folder.as_ref().ok().map(|folder| folder.path().join("file"));
+    let mut session = Session::begin("usual", options, Amount::Time(TIME), file.as_slice())?;
+    let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
+    for algorithm in USUAL_INSIDE.iter().filter_map(|id| Algorithm::find(id)) {
+        add_inside(algorithm, Message::default(), &mut session, &mut subjects);
+    }
+    // A full disk takes the file away and nothing else.
+    match file.as_deref().map(|file| (file, fill(file, LENGTH))) {
+        Some((file, Ok(()))) => of_file(file, &policy, &mut subjects),
+        Some((_, Err(failure))) => session.skip(&About::new(GROUP, "read the file"), failure.message()),
+        None => session.skip(&About::new(GROUP, "read the file"), "no folder for temporary files"),
+    }
+    session.note("`verisum bench digests` compares programs, and says who computes each digest how fast");
+    session.measure(subjects);
+    let mut report = session.report("How fast digests are on this machine", Quantity::Rate);
+    // One row for each digest says what most people want to know; files of results have all.
+    report.tables.retain(|table| !table.title.contains(INSIDE));
+    report.charts.retain(|chart| !chart.title.contains(INSIDE));
+    if let Some((table, chart)) = digests::overview(&session.results) {
+        report.tables.insert(0, table);
+        report.charts.insert(0, chart);
+    }
+    report.lines = summary::lines(&session.results);
+    session.finish(&report, output)
+}
+
+fn of_file(file: &Path, policy: &Policy, subjects: &mut Vec<Box<dyn Subject>>) {
+    let about = |name: &str| About::new(GROUP, name).bytes(LENGTH).file(file);
+    subjects.push(InProcess::new(about("read the file").control(), ReadFile::new(file)).once().boxed());
+    for id in OF_FILE {
+        let digest = Algorithm::find(id).map(|row| Digest::of(row, policy));
+        if let Some(Ok(digest)) = digest {
+            let work = HashFile { path: file.to_path_buf(), digest, buffer: vec![0; 256 * 1024] };
+            subjects.push(InProcess::new(about(id), work).once().boxed());
+        }
+    }
+}
+
+/// Reads a file and hashes it.
+struct HashFile {
+    path: PathBuf,
+    digest: Digest,
+    buffer: Vec<u8>,
+}
+
+impl Work for HashFile {
+    fn work(&mut self) -> Result<(), Error> {
+        use std::io::Read;
+        let path = &self.path;
+        let failed = |operation| move |error| Error::io(path, operation, error);
+        let mut file = std::fs::File::open(path).map_err(failed("open"))?;
+        let mut stream = self.digest.stream()?;
+        loop {
+            match file.read(&mut self.buffer).map_err(failed("read"))? {
+                0 => break,
+                count => stream.update(&self.buffer[..count])?,
+            }
+        }
+        stream.finish(Value::zeroed(self.digest.len()).as_mut_bytes())?;
+        Ok(())
+    }
+}

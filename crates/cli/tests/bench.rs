@@ -1,0 +1,253 @@
+//! `verisum bench`: historical lines, wrong programs, missing ones, full disks, signals, comparisons.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::{Ended, VERISUM, command, data_file, signal, start, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A folder of links to these programs, and nothing else to be found in it.
+fn programs(folder: &Path, names: &[&str]) -> PathBuf {
+    let bin = folder.join("bin");
+    fs::create_dir(&bin).unwrap();
+    for name in names {
+        if let Some(program) = verisum_testkit::require_tool(name) {
+            std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+        }
+    }
+    bin
+}
+
+fn bench<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Ended {
+    Ended::of(command(VERISUM).arg("bench").args(arguments).output().unwrap())
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Lines with their seconds made equal: what else they hold never changes.
+fn without_times(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| match line.split_once(" seconds over ") {
+            Some((start, end)) => {
+                let (start, seconds) = start.rsplit_once(' ').unwrap();
+                assert!(seconds.parse::<u32>().is_ok(), "whole seconds: {line}");
+                format!("{start} N seconds over {end}")
+            }
+            None => line.to_string(),
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn the_historical_lines_are_those_of_the_experiment() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = data_file(folder.path(), "it's a file", 100_000);
+    let json = folder.path().join("r.json");
+    let ended = bench([
+        "digests",
+        "--style",
+        "test-digests",
+        "--runs",
+        "2",
+        "--export-json",
+        json.to_str().unwrap(),
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let of = |program: &str, digest: &str, ran: bool| match ran {
+        true => format!("TEST: {program} / DIGEST: {digest} / N seconds over 2 runs"),
+        false => format!("TEST: {program} / DIGEST: {digest} / SKIPPED"),
+    };
+    // Perl's RIPEMD-160 and OpenSSL's MD4 are in packages that many have not.
+    let series = read(&json)["series"].as_array().unwrap().clone();
+    let measured = |program: &str, digest: &str| {
+        series.iter().any(|one| {
+            one["name"] == program
+                && one["labels"]["digest"] == digest
+                && !one["wall"].as_array().unwrap().is_empty()
+        })
+    };
+    let mut expected = vec![String::new()];
+    for program in ["coreutils", "openssl", "perl", "rhash"] {
+        for digest in ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "ripemd160"] {
+            let ran = match (program, digest) {
+                ("coreutils", "ripemd160") => false,
+                ("perl", "ripemd160") => measured(program, digest),
+                _ => true,
+            };
+            expected.push(of(program, digest, ran));
+        }
+    }
+    expected.push(of("coreutils", "sum", true));
+    expected.push(of("coreutils", "cksum", true));
+    expected.push(of("openssl", "md4", measured("openssl", "md4")));
+    expected.push(of("openssl", "md5", true));
+    expected.sort();
+    assert_eq!(without_times(ended.out()), expected);
+    // Those that were skipped come last.
+    let first = ended.out().split("\n\n").next().unwrap();
+    let skipped: Vec<bool> = first.lines().map(|line| line.ends_with("SKIPPED")).collect();
+    assert!(skipped.is_sorted(), "{first}");
+}
+
+#[test]
+fn a_wrong_program_is_caught_and_a_missing_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let bin = programs(folder.path(), &["true"]);
+    // As what is found first in the path: it is no script, so that it is taken for the real one.
+    fs::copy("/bin/echo", bin.join("md5sum")).unwrap();
+    fs::set_permissions(bin.join("md5sum"), fs::Permissions::from_mode(0o755)).unwrap();
+    let file = data_file(folder.path(), "file", 50_000);
+    let output = command(VERISUM)
+        .args(["bench", "digests", "--only", "programs", "-a", "md5", "--runs", "3"])
+        .args(["--program", "coreutils", "--program", "busybox", "--program", "verisum"])
+        .arg(&file)
+        .env("PATH", &bin)
+        .output()
+        .unwrap();
+    let ended = Ended::of(output);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{}", ended.out());
+    assert!(ended.out().contains("WRONG: coreutils (md5 of a file): wrong digest: "), "{}", ended.out());
+    let row = |name: &str| ended.out().lines().find(|line| line.starts_with(name)).unwrap_or("").to_string();
+    assert!(row("coreutils").contains("SKIPPED: wrong digest"), "{}", row("coreutils"));
+    let ours = ended.out().lines().filter(|line| line.starts_with("verisum ")).count();
+    assert!(ours >= 1 && ended.out().contains("start a program"), "{}", ended.out());
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_is_printed() {
+    let ended = bench([
+        "digests",
+        "--only",
+        "process",
+        "-a",
+        "crc32c",
+        "--runs",
+        "2",
+        "--message",
+        "1k",
+        "--export-json",
+        "/dev/full",
+        "--export-html",
+        "/dev/full",
+    ]);
+    assert_eq!(ended.code, Some(3));
+    assert_eq!(ended.stderr, "verisum: /dev/full: write: No space left on device\n");
+    assert!(ended.out().contains("crc32c in process") && ended.out().contains("Host"), "{}", ended.out());
+}
+
+#[test]
+fn a_signal_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let mut child = start(
+        command(VERISUM)
+            .args(["bench", "digests", "--only", "process", "-a", "md5", "-a", "sha256", "--time", "1h"])
+            .arg("--export-json")
+            .arg(&json),
+    );
+    // It saves while it measures.
+    wait_until("something is saved", || json.exists() || child.try_wait().unwrap().is_some());
+    let saved = read(&json);
+    assert_eq!((&saved["complete"], &saved["schema"]), (&Value::Bool(false), &"verisum-bench".into()));
+    signal(&child, Signal::INT);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
+    assert!(ended.out().starts_with("stopped early"), "{}", ended.out());
+    let kept = read(&json);
+    let times = |value: &Value| value["series"][0]["wall"].as_array().map_or(0, Vec::len);
+    assert!(times(&kept) >= times(&saved) && times(&saved) > 0);
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+#[test]
+fn results_are_compared_and_others_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (a, b) = (path("a.json"), path("b.json"));
+    for file in [&a, &b] {
+        let ended = bench([
+            "digests",
+            "--only",
+            "process",
+            "-a",
+            "crc32",
+            "--runs",
+            "2",
+            "--message",
+            "1k",
+            "--export-json",
+            file,
+        ]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    }
+    let compared = bench(["compare", &a, &b]).clean();
+    let row = compared.lines().find(|line| line.contains("copy in memory")).unwrap();
+    // Two runs of each are never enough.
+    assert!(row.ends_with("not resolved"), "{row}");
+    let mut other = read(Path::new(&b));
+    other["version"] = 2.into();
+    fs::write(&b, other.to_string()).unwrap();
+    bench(["compare", &a, &b]).failed(
+        3,
+        &format!("verisum: {b}: read: version 2 of the schema; this program knows version 1 only"),
+    );
+    let missing = path("none.json");
+    bench(["compare", &a, &missing])
+        .failed(3, &format!("verisum: {missing}: read: No such file or directory"));
+}
+
+#[test]
+fn bad_usage_is_one_line() {
+    for (arguments, message) in [
+        (&["digests", "-a", "sha265"][..], "verisum: unknown digest: sha265 (did you mean sha256?)"),
+        (&["digests", "--message", "0"], "verisum: --message: 0: must be 1 byte to 64M"),
+        (&["--time", "soon"], "verisum: --time: soon: must be a number and s, m, h, d, w or y, as in 90d"),
+    ] {
+        bench(arguments.iter().copied()).failed(2, message);
+    }
+    bench(["digests", "/no/such/file"]).failed(3, "verisum: /no/such/file: open: No such file or directory");
+}
+
+#[test]
+fn cold_runs_are_cold_or_skipped_with_a_reason() {
+    // Not in memory, if it can be helped.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = data_file(folder.path(), "file", 2 << 20);
+    let json = folder.path().join("r.json");
+    let ended = bench([
+        "digests",
+        "--only",
+        "programs",
+        "--program",
+        "verisum",
+        "-a",
+        "sha256",
+        "--runs",
+        "2",
+        "--cold",
+        "--export-json",
+        json.to_str().unwrap(),
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    for series in read(&json)["series"].as_array().unwrap() {
+        let of_file = series["group"] == "sha256 of a file" && series["name"] != "start a program";
+        let skipped = series["skipped"].as_str().unwrap_or("");
+        if of_file && skipped.is_empty() {
+            assert_eq!(series["cache"], "cold", "{series}");
+        } else if of_file {
+            assert!(skipped.contains("cannot be dropped from the cache"), "{skipped}");
+        }
+    }
+}
