@@ -235,7 +235,8 @@ fn hypervisor(folders: &Folders, flags: &[&str]) -> Option<String> {
 
 /// The file system with the longest mount point above the file.
 fn file_system(proc: &Path, file: &Path) -> Option<String> {
-    let file = std::fs::canonicalize(file).ok()?;
+    // Of a file that is yet to be made, that of its folder.
+    let file = file.ancestors().find_map(|file| std::fs::canonicalize(file).ok())?;
     let mounts = text(&proc.join("self/mounts"));
     let above = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
@@ -321,6 +322,8 @@ mod tests {
         let folders = Folders { proc: nowhere.clone(), sys: nowhere.clone(), etc: nowhere.clone() };
         let host = Host::read(&folders, &Policy::default(), &[nowhere]);
         assert_eq!((host.processor.as_str(), host.virtualised, host.file_system), ("unknown", None, None));
+        // A name that is relative, and of nothing, is nowhere.
+        assert_eq!(file_system(Path::new("/proc"), Path::new("")), None);
         let real = Host::read(&Folders::default(), &Policy::default(), &["/".into()]);
         assert!(real.memory > 0 && real.processors > 0);
     }

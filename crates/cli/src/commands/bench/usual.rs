@@ -34,14 +34,14 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
     let file: Option<PathBuf> = folder.as_ref().ok().map(|folder| folder.path().join("file"));
     let mut session = Session::begin("usual", options, Amount::Time(TIME), file.as_slice())?;
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-    for algorithm in USUAL_INSIDE.iter().filter_map(|id| Algorithm::find(id)) {
-        add_inside(algorithm, Message::default(), &mut session, &mut subjects);
-    }
     // A full disk takes the file away and nothing else.
     match file.as_deref().map(|file| (file, fill(file, LENGTH))) {
         Some((file, Ok(()))) => of_file(file, &policy, &mut subjects),
         Some((_, Err(failure))) => session.skip(&About::new(GROUP, "read the file"), failure.message()),
         None => session.skip(&About::new(GROUP, "read the file"), "no folder for temporary files"),
+    }
+    for algorithm in USUAL_INSIDE.iter().filter_map(|id| Algorithm::find(id)) {
+        add_inside(algorithm, Message::default(), &mut session, &mut subjects);
     }
     session.note("`verisum bench digests` compares programs, and says who computes each digest how fast");
     session.measure(subjects);
