@@ -17,6 +17,7 @@ import sys
 import blockmap
 import content
 import dirhash
+import ranktests
 from blockhash import SECTOR_SIZE, block_hash_of_pieces, pad_to_sector
 from digests import DIGESTS, output_bits, verification_code
 
@@ -361,11 +362,53 @@ def block_map_vectors():
 
 # Files
 
+# vectors/statistics.json
+
+ABOUT_STATISTICS = (
+    "Exact values of the laboratory's statistics; README.md in reference/ describes this file.",
+    "signed_rank and mann_whitney: two-sided probabilities; quartiles and mad of the values; ties and zeros occur.",
+)
+
+# Darwin's maize: crossed less self-fertilised, eighths of an inch, 15 pairs.
+MAIZE = (49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48)
+
+
+def numbers(seed, count, limit):
+    """Whole numbers from -limit to limit, by the generator of POSIX's example of rand."""
+    found = []
+    for _ in range(count):
+        seed = (seed * 1103515245 + 12345) % (1 << 31)
+        found.append((seed >> 16) % (2 * limit + 1) - limit)
+    return found
+
+
+def make_statistics():
+    """The content of vectors/statistics.json."""
+    # A small limit makes ties and zeros.
+    samples = [list(MAIZE)]
+    samples += [numbers(seed, 1 + seed % 12, limit) for seed in range(1, 25) for limit in (3, 1000)]
+    signed = [{"values": values, "p": float(ranktests.signed_rank(values))} for values in samples]
+    pairs = [
+        (numbers(seed, 1 + seed % 7, limit), numbers(seed + 100, 1 + seed % 5, limit))
+        for seed in range(1, 25) for limit in (3, 1000)
+    ]
+    two = [
+        {"first": first, "second": second, "p": float(ranktests.mann_whitney(first, second))}
+        for first, second in pairs
+    ]
+    spread = [
+        {"values": values, "quartiles": ranktests.quartiles(values), "mad": ranktests.mad(values)}
+        for values in samples if len(values) > 1
+    ]
+    return {"about": ABOUT_STATISTICS, "signed_rank": signed, "mann_whitney": two, "spread": spread}
+
+
 FILES = {
     "digests.json": make_digests,
     "blockhash.json": make_block_hashes,
     "dirhash.json": make_directory_hashes,
     "blockmap.json": make_block_maps,
+    "statistics.json": make_statistics,
 }
 
 

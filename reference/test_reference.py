@@ -21,6 +21,7 @@ import blockmap
 import content
 import dirhash
 import make_vectors
+import ranktests
 from blockhash import block_hash, block_hash_of_pieces
 from digests import DIGESTS, available, output_bits, verification_code
 from pure_xxhash import xxh3_64
@@ -252,6 +253,20 @@ class ContentTest(TestCase):
 
     def test_alternate(self):
         self.assertEqual(content.alternate(7, [2, 3]), [("data", 2), ("zero", 3), ("data", 2)])
+
+
+class RankTest(TestCase):
+    def test_values_of_tables(self):
+        # Darwin's maize, p = 0.0413; the critical values 8 of 10 pairs and U = 0 of 4 and 4.
+        self.assertAlmostEqual(float(ranktests.signed_rank(make_vectors.MAIZE)), 0.04126, places=5)
+        with_sum_8 = [-1, 2, 3, 4, 5, 6, -7, 8, 9, 10]
+        self.assertAlmostEqual(float(ranktests.signed_rank(with_sum_8)), 0.04883, places=5)
+        self.assertEqual(ranktests.mann_whitney([1, 2, 3, 4], [5, 6, 7, 8]), ranktests.Fraction(2, 70))
+
+    def test_holm(self):
+        adjusted = ranktests.holm([0.01, 0.04, 0.03, 0.005])
+        for found, wanted in zip(adjusted, (0.03, 0.06, 0.06, 0.02)):
+            self.assertAlmostEqual(found, wanted)
 
 
 class CommandTest(TestCase):
