@@ -313,3 +313,98 @@ fn what_cannot_be_relocated_is_named() {
     relocate(&root, &root).failed(3, &message);
     relocate(&root, &other).clean();
 }
+
+#[test]
+fn lists_become_records_and_records_lists() {
+    let (folder, root, catalog) = tree();
+    fs::create_dir(root.join("data")).unwrap();
+    fs::write(root.join("data/two\nlines"), "x").unwrap();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let list = folder.path().join("list");
+    let within = |words: &[&str]| {
+        let mut command = command(VERISUM);
+        command.current_dir(&root).args(words);
+        Ended::of(command.output().unwrap())
+    };
+    let tree = root.to_str().unwrap();
+    for format in ["gnu", "bsd", "hashdeep", "mtree", "bagit", "json"] {
+        let ended = run(&["catalog", "export", "--format", format, "--tree", tree], &catalog, &[&list]);
+        if format == "hashdeep" {
+            assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+            assert!(ended.stderr.contains("export: the hashdeep format cannot hold"));
+            continue;
+        }
+        assert_eq!((ended.clean().as_str(), format), ("", format));
+        if format == "bagit" {
+            fs::rename(&list, folder.path().join("manifest-sha256.txt")).unwrap();
+            continue;
+        }
+        within(&["check", "--quiet", list.to_str().unwrap()]).clean();
+        // Another catalogue takes it, and the files are what it says.
+        let other = folder.path().join(format!("{format}.db"));
+        let ended = run(&["catalog", "import", "--tree", tree], &other, &[&list]).clean();
+        assert_eq!(ended, format!("{} recorded, 0 known already\n", FILES + 1));
+        let export = run(&["catalog", "export"], &other, &[]).clean();
+        assert_eq!(export.matches("\"last_verified_ms\":0,").count(), FILES as usize + 1, "{export}");
+        let ended = run(&["catalog", "import", "--tree", tree], &other, &[&list]).clean();
+        assert_eq!(ended, format!("0 recorded, {} known already\n", FILES + 1));
+        let out = run(&["scrub", "--json"], &other, &[&root]).clean();
+        let summary = out.lines().last().unwrap();
+        assert!(summary.contains(&format!("\"ok\":{}", FILES + 1)), "{summary}");
+        run(&["catalog", "check"], &other, &[]).clean();
+    }
+    // Names without a directory are whole.
+    let out = run(&["catalog", "export", "--format", "bsd"], &catalog, &[]).clean();
+    assert!(out.contains(&format!("SHA256 ({tree}/f3) = ")), "{out}");
+    run(&["catalog", "export", "--format", "sfv"], &catalog, &[]).failed(
+        3,
+        &format!("verisum: {}: export: the sfv format has no place for sha256", catalog.display()),
+    );
+}
+
+#[test]
+fn what_a_list_says_is_not_overwritten_by_what_is_there() {
+    let (folder, root, catalog) = tree();
+    let list = folder.path().join("list");
+    let ended = verisum(["sum", "-r", root.to_str().unwrap()]).clean();
+    fs::write(&list, ended).unwrap();
+    // The content changed before the list was imported: nobody knows when, or who did it.
+    fs::write(root.join("f3"), "CONTENT 3").unwrap();
+    fs::remove_file(root.join("f4")).unwrap();
+    run(&["catalog", "import", "--tree", root.to_str().unwrap()], &catalog, &[&list]).clean();
+    let ended = run(&["scrub"], &catalog, &[&root]);
+    assert_eq!(ended.code, Some(1), "{}", ended.out());
+    assert!(ended.out().contains("rot 1") && ended.out().contains("missing 1"), "{}", ended.out());
+    // What cannot be taken is named by its line, and nothing is taken.
+    for (text, line, what) in [
+        ("# a comment\nno list\n", 2, "improperly formatted"),
+        ("d41d8cd98f00b204e9800998ecf8427e  ../x\n", 1, "a path leads out of its directory"),
+        ("d41d8cd98f00b204e9800998ecf8427e  ok\nNONE (x) = 00\n", 2, ""),
+        ("d41d8cd98f00b204e9800998ecf8427e  /etc/x\n", 1, "it is in no tree of the catalogue"),
+        ("{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n{}\n", 2, "missing field"),
+    ] {
+        fs::write(&list, text).unwrap();
+        let other = folder.path().join("other.db");
+        let ended = run(&["catalog", "import", "--tree", root.to_str().unwrap()], &other, &[&list]);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+        let begin = format!("verisum: {}: line {line}: ", list.display());
+        assert!(ended.stderr.starts_with(&begin) && ended.stderr.contains(what), "{}", ended.stderr);
+        assert_eq!(run(&["catalog", "export"], &other, &[]).clean(), "");
+    }
+}
+
+#[test]
+fn indexes_of_other_programs_are_imported() {
+    let (folder, root, catalog) = tree();
+    let md5 = verisum(["sum", "-a", "md5", root.join("f1").to_str().unwrap()]).clean();
+    let idx = format!("{{\"f1\":{{\"mod\":1,\"a\":\"md5\",\"h\":\"{}\",\"s\":9}}}}", &md5[..32]);
+    let path = folder.path().join("idx");
+    fs::write(&path, &idx).unwrap();
+    let hash = verisum(["sum", "-a", "md5", path.to_str().unwrap()]).clean();
+    let index = format!("{{\"v\":2,\"idx\":{idx},\"idx_hash\":\"{}\"}}", &hash[..32]);
+    fs::write(root.join(".chkbit"), index).unwrap();
+    let ended = run(&["catalog", "import"], &catalog, &[&root.join(".chkbit")]).clean();
+    assert_eq!(ended, "1 recorded, 0 known already\n");
+    let out = run(&["scrub", "--json"], &catalog, &[&root]).clean();
+    assert!(out.lines().last().unwrap().contains("\"touched\":1,"), "{out}");
+}

@@ -171,8 +171,11 @@ fn files_of_others_are_reported() {
     assert!(ended.stderr.contains("4 files: 1 tagged, 2 not-written, 1 unverifiable"), "{}", ended.stderr);
 }
 
-/// How often each verb is killed.
+/// How often each verb is killed; `VERISUM_KILLS` sets another number.
 const KILLS: u32 = 30;
+
+/// The time over which the kills are spread, in microseconds.
+const SPREAD: u64 = 36_000;
 
 #[test]
 fn killed_at_any_moment_tag_and_retag_are_taken_up() {
@@ -184,6 +187,7 @@ fn killed_at_any_moment_tag_and_retag_are_taken_up() {
         assert!(ended.stderr.is_empty(), "{}", ended.stderr);
         ended.code
     };
+    let kills = std::env::var("VERISUM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let verbs: [&[&str]; 2] = [&["tag", "-q"], &["retag", "-q", "--from", "plain:md5", "--to", "sha256"]];
     for verb in verbs {
         let prepare = || {
@@ -195,12 +199,14 @@ fn killed_at_any_moment_tag_and_retag_are_taken_up() {
         prepare();
         assert_eq!(run(verb), Some(0));
         let uninterrupted = state(&files);
-        for kill in 0..KILLS {
+        for kill in 0..kills {
             prepare();
             let mut child =
                 command(VERISUM).args(verb).arg(folder.path()).stderr(Stdio::null()).spawn().unwrap();
             // Spread over the time that a run takes.
-            std::thread::sleep(Duration::from_micros(u64::from(kill * 7919 % KILLS) * 1200));
+            std::thread::sleep(Duration::from_micros(
+                u64::from(kill * 7919 % kills) * SPREAD / u64::from(kills),
+            ));
             child.kill().unwrap();
             child.wait().unwrap();
             // Each file has a right tag or, before its first, none.

@@ -2,37 +2,35 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
+use verisum_tree::store::catalog::Catalog;
+use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
 use super::place::{CatalogArgs, absolute, refuse_own};
-use super::values;
+use super::values::{self, counted};
+use crate::commands::sum::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output, names};
 use crate::replace::Replacement;
 use crate::verisum::PROGRAM;
+use crate::{digests, kernel};
 
 /// The verbs of `verisum catalog`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Write all records as lines of JSON
-    Export {
-        #[command(flatten)]
-        catalog: CatalogArgs,
-        /// The file to write; without it, standard output
-        #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        output: Option<PathBuf>,
-    },
-    /// Record what an export holds; files that have a record keep it
-    Import {
-        #[command(flatten)]
-        catalog: CatalogArgs,
-        /// The export; `-` is standard input
-        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-    },
+    /// Write all records as lines of JSON, or as a list of checksums
+    Export(ExportArgs),
+    /// Record what an export or a list of checksums holds; files that have a record keep it
+    #[command(
+        long_about = "Record what an export or a list of checksums holds. Files that have a record keep it.\n\n\
+            The lists are those that `verisum check` takes, and the indexes of chkbit and bitrot; each tells \
+            by itself what it is. What is recorded from them was never verified: the next scrub does that."
+    )]
+    Import(ImportArgs),
     /// Look for damage in the catalogue
     Check {
         #[command(flatten)]
@@ -58,6 +56,48 @@ pub(crate) enum CatalogCommand {
     },
 }
 
+/// What `verisum catalog export` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// Write a list in this format, which `verisum check` and others take
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// List the files below this directory, by their names from there
+    #[arg(long, value_name = "DIR", requires = "format", value_hint = ValueHint::DirPath)]
+    tree: Option<PathBuf>,
+
+    /// The same as FILE
+    #[arg(short, long = "output", value_name = "FILE", conflicts_with = "file", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    /// The file to write; without it, standard output
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+}
+
+/// What `verisum catalog import` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// Where the names of a list begin; without it, the working directory, or that of an index
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    tree: Option<PathBuf>,
+
+    /// The digest of a list that does not say which it has
+    #[arg(short, long, value_name = "DIGEST")]
+    algorithm: Option<String>,
+
+    /// The export or list; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+}
+
 /// What `verisum catalog relocate` takes.
 #[derive(Args, Debug)]
 pub(crate) struct RelocateArgs {
@@ -73,8 +113,8 @@ pub(crate) struct RelocateArgs {
 /// Runs one of the verbs.
 pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit, Failure> {
     match command {
-        CatalogCommand::Export { catalog, output: file } => export(catalog, file.as_ref(), output),
-        CatalogCommand::Import { catalog, file } => import(catalog, file, output),
+        CatalogCommand::Export(arguments) => export(arguments, output),
+        CatalogCommand::Import(arguments) => import(arguments, output),
         CatalogCommand::Check { catalog } => check(catalog, output),
         CatalogCommand::Backup { catalog, to } => {
             let catalog = catalog.open_shared()?;
@@ -87,29 +127,45 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
     }
 }
 
-fn export(catalog: &CatalogArgs, file: Option<&PathBuf>, output: &mut Output) -> Result<Exit, Failure> {
-    let catalog = catalog.open_shared()?;
-    match file {
+fn export(arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let catalog = arguments.catalog.open_shared()?;
+    match arguments.file.as_ref().or(arguments.output.as_ref()) {
         Some(path) => {
             let failed = |error| Failure::File { name: path.clone(), operation: "write", error };
             refuse_own(catalog.path(), path)?;
             let replacement = Replacement::new(path)?;
             let mut to = BufWriter::new(replacement.file());
-            catalog.export(&mut to)?;
+            let exit = write(&catalog, arguments, &mut to)?;
             to.flush().map_err(failed)?;
             drop(to);
             replacement.place()?;
+            Ok(exit)
         }
         None => {
             let mut to = Lines { output, failure: None };
-            let exported = catalog.export(&mut to);
-            if let Some(failure) = to.failure {
-                return Err(failure);
+            let exported = write(&catalog, arguments, &mut to);
+            match to.failure {
+                Some(failure) => Err(failure),
+                None => exported,
             }
-            exported?;
         }
     }
-    Ok(Exit::Clean)
+}
+
+fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Result<Exit, Failure> {
+    let Some(format) = arguments.format else {
+        catalog.export(to)?;
+        return Ok(Exit::Clean);
+    };
+    let below = arguments.tree.as_deref().map(absolute).transpose()?;
+    let exported = catalog.list(format.into(), below.as_deref(), to)?;
+    if exported.damaged == 0 {
+        return Ok(Exit::Clean);
+    }
+    let left_out = counted(exported.damaged, "damaged record");
+    let path = names::quoted(catalog.path().as_os_str());
+    render::say(PROGRAM, &format!("{path}: export: {left_out} left out"));
+    Ok(Exit::Unchecked)
 }
 
 /// Standard output as something to write to; keeps why that failed.
@@ -131,18 +187,71 @@ impl Write for Lines<'_> {
     }
 }
 
-fn import(catalog: &CatalogArgs, file: &PathBuf, output: &mut Output) -> Result<Exit, Failure> {
+fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let file = &arguments.file;
+    let failed = |operation| move |error| Failure::File { name: file.clone(), operation, error };
     let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
         true => Box::new(BufReader::new(io::stdin())),
-        false => {
-            let failed = |error| Failure::File { name: file.clone(), operation: "open", error };
-            Box::new(BufReader::new(File::open(file).map_err(failed)?))
+        false => Box::new(BufReader::new(File::open(file).map_err(failed("open"))?)),
+    };
+    let algorithm = match &arguments.algorithm {
+        Some(name) => Some(digests::find(name, &kernel::policy()?)?.name().to_string().into()),
+        None => None,
+    };
+    let base = absolute(arguments.tree.as_deref().unwrap_or(Path::new(".")))?;
+    let head = from.fill_buf().map_err(failed("read"))?;
+    let is_ours = head.starts_with(b"{\"type\":");
+    let (_lock, catalog) = arguments.catalog.open()?;
+    let imported = if is_ours {
+        catalog.import(&mut from, file, values::now())?
+    } else {
+        let options = Options { algorithm, name: file.as_os_str().as_bytes().to_vec(), ..Options::default() };
+        match Reader::new(from, &options) {
+            Ok(reader) => catalog.import_list(reader, file, &base, values::now())?,
+            Err(error @ (ReadError::Chkbit | ReadError::Database)) if file.as_os_str() != "-" => {
+                let base = match (&arguments.tree, file.parent()) {
+                    (None, Some(folder)) if folder != Path::new("") => absolute(folder)?,
+                    _ => base,
+                };
+                let files = recorded(file, matches!(error, ReadError::Database))?;
+                catalog.import_recorded(files, file, &base, values::now())?
+            }
+            Err(error) => return Err(failed("read")(io::Error::other(error))),
         }
     };
-    let (_lock, catalog) = catalog.open()?;
-    let imported = catalog.import(&mut from, values::now())?;
     output.line(&format!("{} recorded, {} known already", imported.added, imported.known))?;
     Ok(Exit::Clean)
+}
+
+/// What an index of chkbit or bitrot has.
+fn recorded(file: &Path, is_database: bool) -> Result<Vec<Recorded>, Failure> {
+    let failed = |error: IndexError| Failure::File {
+        name: file.to_path_buf(),
+        operation: "read",
+        error: io::Error::other(error),
+    };
+    let mut files = Vec::new();
+    let skipped = match is_database {
+        true => {
+            Bitrot::open(file).and_then(|index| index.each(&mut |one| files.push(one))).map_err(failed)?
+        }
+        false => {
+            let index = File::open(file).map_err(IndexError::from).and_then(Chkbit::read).map_err(failed)?;
+            let is_sound = index.is_sound;
+            files = index.files;
+            if !is_sound {
+                let why = "it does not have the checksum that it claims";
+                return Err(failed(IndexError::NotAnIndex(why.to_string())));
+            }
+            index.skipped
+        }
+    };
+    if skipped > 0 {
+        let path = names::quoted(file.as_os_str());
+        let entries = if skipped == 1 { "1 entry".to_string() } else { format!("{skipped} entries") };
+        render::say(PROGRAM, &format!("{path}: warning: {entries} of unknown digests, or without sense"));
+    }
+    Ok(files)
 }
 
 fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {

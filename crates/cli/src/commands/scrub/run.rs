@@ -152,8 +152,12 @@ pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Fa
 fn tell_of_failure(arguments: &ScrubArgs, path: &Path, failure: &Failure) {
     let told = arguments.catalog.path().and_then(|catalog| {
         super::place::refuse_own(&catalog, path)?;
-        let roots: Vec<PathBuf> =
+        let mut roots: Vec<PathBuf> =
             arguments.directories.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
+        if roots.is_empty() {
+            // All that the catalogue has, which cannot be asked.
+            roots.push(PathBuf::new());
+        }
         metrics::write_failure(path, failure, &roots, values::now())
     });
     if let Err(error) = told {

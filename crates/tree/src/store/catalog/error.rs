@@ -58,9 +58,29 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// A line of an export cannot be understood.
-    #[error("line {line}: {what}")]
+    /// A record cannot be listed in a format.
+    #[error("{}: export: {why}", path.display())]
+    Unlistable {
+        /// The file, or the catalogue.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// An entry of another program's index cannot be taken.
+    #[error("{}: entry {entry}: {what}", path.display())]
+    Entry {
+        /// The index.
+        path: PathBuf,
+        /// Its number, from 1.
+        entry: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A line of an export or a list cannot be understood or taken.
+    #[error("{}: line {line}: {what}", path.display())]
     Line {
+        /// The export or the list.
+        path: PathBuf,
         /// Its number, from 1.
         line: u64,
         /// What is wrong.

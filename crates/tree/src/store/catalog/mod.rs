@@ -14,6 +14,7 @@ mod files;
 mod fresh;
 mod guard;
 mod held;
+mod manifests;
 mod record;
 mod root;
 mod run;
@@ -31,6 +32,7 @@ pub use check::Problem;
 pub use error::Error;
 pub use files::Position;
 pub use fresh::Place;
+pub use manifests::Exported;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
 pub use root::{Identity, Root};
 pub use run::Run;
@@ -554,11 +556,12 @@ mod tests {
             format!("{root}{{}}\n"),
             format!("{root}not json\n"),
         ] {
-            assert!(catalog.import(&mut bad.as_bytes(), 1).is_err(), "{bad}");
+            let refused = catalog.import(&mut bad.as_bytes(), Path::new("x.jsonl"), 1).unwrap_err();
+            assert!(refused.to_string().starts_with("x.jsonl: line "), "{refused}");
             assert_eq!(catalog.root(Path::new("/x")).unwrap(), None);
         }
         let good = format!("{root}{}{}", file("a/d"), file("a/b/c"));
-        let imported = catalog.import(&mut good.as_bytes(), 1).unwrap();
+        let imported = catalog.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).unwrap();
         assert_eq!(imported, Imported { added: 2, known: 0 });
         assert_eq!(catalog.check().unwrap(), []);
         let mut exported = Vec::new();

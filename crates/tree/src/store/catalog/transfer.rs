@@ -136,10 +136,11 @@ impl Catalog {
         written.map_err(|e| Error::io(Path::new("output"), "write", e))
     }
 
-    /// Records what is in lines of JSON. Files that have a record keep it. All or nothing.
-    pub fn import(&self, from: &mut dyn BufRead, now: i64) -> Result<Imported> {
+    /// Records what is in lines of JSON, of a file of this name. Files that have a record keep it. All or
+    /// nothing.
+    pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
         self.begin()?;
-        let imported = self.import_lines(from, now);
+        let imported = self.import_lines(from, name, now);
         match imported {
             Ok(_) => self.commit()?,
             Err(_) => self.roll_back(),
@@ -147,7 +148,7 @@ impl Catalog {
         imported
     }
 
-    fn import_lines(&self, from: &mut dyn BufRead, now: i64) -> Result<Imported> {
+    fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
         let mut imported = Imported::default();
         let mut target = None;
         let mut text = Vec::new();
@@ -155,11 +156,11 @@ impl Catalog {
             text.clear();
             let mut limited = std::io::Read::take(&mut *from, LONGEST_LINE);
             let count = limited.read_until(b'\n', &mut text);
-            let count = count.map_err(|e| Error::io(Path::new("input"), "read", e))?;
+            let count = count.map_err(|e| Error::io(name, "read", e))?;
             if count == 0 {
                 break;
             }
-            let wrong = |what: String| Error::Line { line: number, what };
+            let wrong = |what: String| Error::Line { path: name.to_path_buf(), line: number, what };
             let line = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
             match line {
                 Line::Root { path, device, inode } => {
@@ -174,7 +175,7 @@ impl Catalog {
                     let Some(target) = &mut target else {
                         return Err(wrong("a file comes before any root".to_string()));
                     };
-                    match self.import_file(target, line, now).map_err(|e| e.at(number))? {
+                    match self.import_file(target, line, now).map_err(|e| e.at(name, number))? {
                         true => imported.added += 1,
                         false => imported.known += 1,
                     }
@@ -223,7 +224,7 @@ impl Catalog {
     }
 
     /// The number of a directory below a root's top; it and those above it are recorded if need be.
-    fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
+    pub(super) fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
         let mut parent = root.directory;
         let mut path = PathBuf::new();
         for name in folder.components() {
@@ -254,9 +255,9 @@ enum Refused {
 }
 
 impl Refused {
-    fn at(self, line: u64) -> Error {
+    fn at(self, name: &Path, line: u64) -> Error {
         match self {
-            Refused::Line(what) => Error::Line { line, what },
+            Refused::Line(what) => Error::Line { path: name.to_path_buf(), line, what },
             Refused::Catalog(error) => error,
         }
     }

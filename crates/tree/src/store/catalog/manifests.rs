@@ -1,0 +1,333 @@
+//! Manifests and the catalogue: records as a list of any format, and lists of any format as records.
+//!
+//! A list says less than a record. What it does not say of a file is taken from the file as it is, so that
+//! the first scrub compares the content with the list's digest, and does not take another content for an
+//! ordinary change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rusqlite::params;
+use verisum_digest::{Digest, Output};
+
+use super::record::{columns, record, stamp};
+use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State};
+use crate::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
+use crate::{Entry, Kind, Timestamp};
+
+/// How much is gathered before it is written.
+const CHUNK: usize = 64 << 10;
+
+/// What was listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Files in the list.
+    pub files: u64,
+    /// Files that are not, because their records are damaged.
+    pub damaged: u64,
+}
+
+/// A file and its digest, as a list or another program's index has it.
+struct Found {
+    name: Vec<u8>,
+    otherwise: Option<Vec<u8>>,
+    algorithm: String,
+    digest: Output,
+    size: Option<u64>,
+    /// When it was last modified, and how many nanoseconds after that it may have been.
+    modified: Option<(Timestamp, u64)>,
+}
+
+impl Catalog {
+    /// Writes the records of the files below `below`, or of all, as a list. Names begin below `below`; without
+    /// it they are whole paths.
+    ///
+    /// # Errors
+    /// [`Error::Unlistable`] if the format has no place for a digest or a name.
+    pub fn list(&self, format: Format, below: Option<&Path>, to: &mut dyn Write) -> Result<Exported> {
+        let roots: Vec<Root> = self.roots()?.into_iter().filter(|root| touches(&root.path, below)).collect();
+        let writers = self.writers(format, &roots)?;
+        let mut exported = Exported::default();
+        let mut text = Vec::new();
+        if let Some(writer) = writers.values().next() {
+            writer.header(&mut text);
+        }
+        for root in &roots {
+            self.list_root(root, &writers, below, &mut text, to, &mut exported)?;
+        }
+        write(to, &mut text)?;
+        Ok(exported)
+    }
+
+    /// What writes the lines of each algorithm that records have.
+    fn writers(&self, format: Format, roots: &[Root]) -> Result<BTreeMap<i64, Writer>> {
+        let algorithms = self.algorithms()?;
+        let mut used = BTreeSet::new();
+        for root in roots {
+            let sql = "SELECT DISTINCT algorithm FROM file WHERE root = ?1";
+            let rows = self.connection.prepare(sql).and_then(|mut statement| {
+                statement.query_map([root.id], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()
+            });
+            used.extend(rows.map_err(self.failed("read"))?);
+        }
+        let names: Vec<(i64, &String)> =
+            used.iter().filter_map(|number| Some((*number, algorithms.get(number)?))).collect();
+        // Where a line does not say which digest it has, all have to have the same.
+        if names.len() > 1 && !matches!(format, Format::Bsd | Format::Mtree | Format::Json) {
+            let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
+            let why =
+                format!("the records have {}: the {format} format has one for all", names.join(" and "));
+            return Err(Error::Unlistable { path: self.path.clone(), why });
+        }
+        let unlistable = |why: String| Error::Unlistable { path: self.path.clone(), why };
+        names
+            .into_iter()
+            .map(|(number, name)| {
+                let digest = Digest::find(name).map_err(|e| unlistable(e.to_string()))?;
+                let writer = Writer::new(format, &[digest]).map_err(|e| unlistable(e.to_string()))?;
+                Ok((number, writer))
+            })
+            .collect()
+    }
+
+    fn list_root(
+        &self,
+        root: &Root,
+        writers: &BTreeMap<i64, Writer>,
+        below: Option<&Path>,
+        text: &mut Vec<u8>,
+        to: &mut dyn Write,
+        exported: &mut Exported,
+    ) -> Result<()> {
+        let sql = format!(
+            "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
+            columns()
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
+        let mut rows = statement.query(params![root.id]).map_err(self.failed("read"))?;
+        let mut folder = (0, PathBuf::new());
+        while let Some(row) = rows.next().map_err(self.failed("read"))? {
+            let (directory, name, record) = (|| {
+                let name: Vec<u8> = row.get(1)?;
+                Ok((row.get::<_, i64>(0)?, name, record(row, 2)?))
+            })()
+            .map_err(self.failed("read"))?;
+            if folder.0 != directory {
+                folder = (directory, root.path.join(self.path_in_root(directory)?));
+            }
+            let path = folder.1.join(OsStr::from_bytes(&name));
+            let named = match below {
+                None => Some(path.as_path()),
+                Some(below) => path.strip_prefix(below).ok(),
+            };
+            let Some(named) = named else { continue };
+            let writer = writers.get(&record.algorithm).filter(|_| record.state != State::DAMAGED);
+            let Some(writer) = writer else {
+                exported.damaged += 1;
+                continue;
+            };
+            let modified = Timestamp {
+                seconds: record.mtime.div_euclid(1_000_000_000),
+                nanoseconds: record.mtime.rem_euclid(1_000_000_000) as u32,
+            };
+            let item = Item {
+                name: named.as_os_str().as_bytes(),
+                size: record.size,
+                modified: Some(modified),
+                mode: None,
+                digests: &[record.digest],
+            };
+            writer
+                .item(text, &item)
+                .map_err(|e| Error::Unlistable { path: path.clone(), why: e.to_string() })?;
+            exported.files += 1;
+            if text.len() >= CHUNK {
+                write(to, text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what a list says of files that have no record. Names begin at `base`; what is in no tree of
+    /// the catalogue makes `base` one. Nothing of it was ever verified. All or nothing.
+    ///
+    /// `list` is what errors call it.
+    pub fn import_list<R: Read>(
+        &self,
+        mut reader: Reader<R>,
+        list: &Path,
+        base: &Path,
+        now: i64,
+    ) -> Result<Imported> {
+        self.all_or_nothing(|importing| {
+            loop {
+                let line = reader.line().map_err(|e| Error::io(list, "read", std::io::Error::other(e)))?;
+                let number = reader.number();
+                let wrong = |what: String| Error::Line { path: list.to_path_buf(), line: number, what };
+                match line {
+                    None => return Ok(()),
+                    Some(Line::Bad(bad)) => return Err(wrong(bad.to_string())),
+                    // A directory, or a file that is listed without a digest.
+                    Some(Line::File(listed)) if listed.claims.is_empty() => {}
+                    Some(Line::File(listed)) => {
+                        let found = strongest(listed).ok_or_else(|| wrong("unknown digest".to_string()))?;
+                        self.import_found(&found, base, now, importing)?.map_err(wrong)?;
+                    }
+                }
+            }
+        })
+    }
+
+    /// The same of what another program has recorded.
+    pub fn import_recorded(
+        &self,
+        files: Vec<Recorded>,
+        index: &Path,
+        base: &Path,
+        now: i64,
+    ) -> Result<Imported> {
+        self.all_or_nothing(|importing| {
+            for (number, file) in (1..).zip(files) {
+                let found = Found {
+                    name: file.name,
+                    otherwise: None,
+                    algorithm: file.record.algorithm.id.to_string(),
+                    digest: file.record.digest,
+                    size: file.record.size,
+                    modified: file.record.modified.map(|time| (time.time, time.tolerance)),
+                };
+                let wrong = |what| Error::Entry { path: index.to_path_buf(), entry: number, what };
+                self.import_found(&found, base, now, importing)?.map_err(wrong)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn all_or_nothing(&self, import: impl FnOnce(&mut Importing) -> Result<()>) -> Result<Imported> {
+        self.begin()?;
+        let mut importing = Importing::default();
+        match import(&mut importing) {
+            Ok(()) => self.commit()?,
+            Err(error) => {
+                self.roll_back();
+                return Err(error);
+            }
+        }
+        Ok(importing.imported)
+    }
+
+    /// Records one file. The inner error says what is wrong with what was found.
+    fn import_found(
+        &self,
+        found: &Found,
+        base: &Path,
+        now: i64,
+        importing: &mut Importing,
+    ) -> Result<std::result::Result<(), String>> {
+        let mut path = base.join(OsStr::from_bytes(&found.name));
+        let mut stat = Entry::named(&path).and_then(|entry| entry.stat());
+        if let (Err(_), Some(otherwise)) = (&stat, &found.otherwise) {
+            let other = base.join(OsStr::from_bytes(otherwise));
+            if let Ok(there) = Entry::named(&other).and_then(|entry| entry.stat()) {
+                (path, stat) = (other, Ok(there));
+            }
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Ok(Err(format!("{}: a path leads out of its directory", path.display())));
+        }
+        let path: PathBuf = path.components().collect();
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(Err("a path without a name".to_string()));
+        };
+        let stat = stat.ok().filter(|stat| stat.kind == Kind::File);
+        if importing.folder.as_ref().is_none_or(|(known, ..)| known != folder) {
+            let root = match self.root_of(folder)? {
+                Some(root) => root,
+                None if folder.starts_with(base) => {
+                    let identity = Entry::named(base).and_then(|entry| entry.stat());
+                    let identity = identity.map_err(|e| Error::io(base, "open", std::io::Error::other(e)))?;
+                    self.add_root(base, Identity::of(&identity))?
+                }
+                None => {
+                    let path = path.display();
+                    return Ok(Err(format!(
+                        "{path}: it is in no tree of the catalogue, and not below --tree"
+                    )));
+                }
+            };
+            let inside = folder.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
+            let directory = self.make_directories(&root, &inside)?;
+            importing.folder = Some((folder.to_path_buf(), root.id, directory));
+        }
+        let Some((_, root, directory)) = importing.folder else { return Ok(Ok(())) };
+        if self.known(directory, name)?.is_some() {
+            importing.imported.known += 1;
+            return Ok(Ok(()));
+        }
+        let there = stat.map(|stat| stamp(stat.modified));
+        let listed = found.modified.map(|(time, tolerance)| (stamp(time), tolerance as i64));
+        let mtime = match (there, listed) {
+            // A time that is cut off is the file's own.
+            (Some(there), Some((listed, tolerance))) if (0..tolerance).contains(&(there - listed)) => there,
+            (_, Some((listed, _))) => listed,
+            (there, None) => there.unwrap_or_default(),
+        };
+        let record = Record {
+            size: found.size.or(stat.map(|stat| stat.size)).unwrap_or_default(),
+            mtime,
+            ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),
+            inode: stat.map(|stat| stat.inode).unwrap_or_default(),
+            algorithm: self.algorithm(&found.algorithm)?,
+            digest: found.digest,
+            first_seen: now,
+            changed: now,
+            verified: 0,
+            state: State::Sound,
+        };
+        self.apply(root, directory, name, &Change::Add(record))?;
+        importing.imported.added += 1;
+        Ok(Ok(()))
+    }
+}
+
+/// How far an import is.
+#[derive(Default)]
+struct Importing {
+    imported: Imported,
+    /// The last directory, its root and its number.
+    folder: Option<(PathBuf, i64, i64)>,
+}
+
+/// Whether a root has files below a directory, or is in it.
+fn touches(root: &Path, below: Option<&Path>) -> bool {
+    below.is_none_or(|below| root.starts_with(below) || below.starts_with(root))
+}
+
+/// The longest digest that is known here.
+fn strongest(listed: Listed) -> Option<Found> {
+    let known = listed.claims.iter().filter(|claim| {
+        Digest::find(&claim.algorithm).is_ok_and(|digest| digest.len() == claim.digest.as_bytes().len())
+    });
+    let claim = known.max_by_key(|claim| claim.digest.as_bytes().len())?;
+    let modified = listed.modified.map(|time| {
+        // Whole seconds are what many programs write.
+        (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })
+    });
+    Some(Found {
+        algorithm: claim.algorithm.to_string(),
+        digest: claim.digest,
+        name: listed.name,
+        otherwise: listed.otherwise,
+        size: listed.size,
+        modified,
+    })
+}
+
+fn write(to: &mut dyn Write, text: &mut Vec<u8>) -> Result<()> {
+    let written = to.write_all(text);
+    text.clear();
+    written.map_err(|e| Error::io(Path::new("output"), "write", e))
+}
