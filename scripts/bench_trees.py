@@ -6,10 +6,12 @@
 
 Makes a tree of N small files (100,000 of 4 KiB) and one of large files (16 of 256 MiB) in DIR, which must be
 on a file system with extended attributes; all is removed at the end. The files are in the page cache.
---walk and --tags name the built benches of crates/tree, which print the seconds of the bare system calls.
+--walk and --tags name the built benches of crates/tree, which print the seconds of the bare system calls;
+without them they are built with cargo.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -37,6 +39,22 @@ def make_big(folder, count):
         with open(folder / f"big-{i:02}", "wb") as file:
             for j in range(16):
                 file.write((i * 16 + j).to_bytes(8, "big") + pool[8:])
+
+
+def make_flat(folder, count):
+    """`count` files of a few bytes in one directory."""
+    folder.mkdir()
+    for i in range(count):
+        (folder / f"file-{i:015}").write_bytes(i.to_bytes(8, "big"))
+
+
+def built_benches():
+    """The paths of the benches of crates/tree, by name."""
+    argv = ["cargo", "bench", "-p", "verisum-tree", "--bench", "files", "--bench", "tags", "--no-run",
+            "--message-format", "json"]
+    lines = subprocess.run(argv, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True, check=True).stdout
+    messages = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+    return {m["target"]["name"]: Path(m["executable"]) for m in messages if m.get("executable")}
 
 
 class Bare(Subject):
@@ -70,6 +88,9 @@ def main():
     parser.add_argument("--million", action="store_true", help="also a million small files: status and scrub")
     options = parser.parse_args()
     verisum = (options.bin / "verisum").resolve()
+    if not (options.walk and options.tags):
+        benches = built_benches()
+        options.walk, options.tags = options.walk or benches["files"], options.tags or benches["tags"]
     cores = len(os.sched_getaffinity(0))
 
     with tempfile.TemporaryDirectory(prefix="verisum-bench-", dir=options.dir) as name:
@@ -96,12 +117,13 @@ def main():
 
         for digest, peer in (("sha256", "sha256sum"), ("md5", "md5sum"), ("blake3", "b3sum --num-threads 1")):
             table = [ours(digest, small, options.files)]
-            if options.walk:
-                table.append(Bare("walk, open, fstat, read, close", [options.walk, small], 0, files=options.files))
+            table.append(Bare("walk, open, fstat, read, close", [options.walk, small], 0, files=options.files))
             table.append(piped(peer, small, options.files, 1000))
             measure(f"{digest}: {options.files:,} files of 4 KiB", table, options.runs)
         for digest, peer in (("md5", "md5sum"), ("sha256", "openssl dgst -sha256")):
-            table = [ours(digest, big, options.big), together(peer, big, options.big), piped(peer, big, options.big, 1)]
+            # The last one is the peer: as few processes as xargs likes. `cat` shows what reading alone takes.
+            table = [ours(digest, big, options.big), piped("cat", big, options.big, 1),
+                     piped(peer, big, options.big, 1), together(peer, big, options.big)]
             measure(f"{digest}: {options.big} files of 256 MiB", table, options.runs)
 
         def untag():
@@ -109,10 +131,13 @@ def main():
                            stderr=subprocess.DEVNULL, check=False)
 
         table = [Subject("`verisum tag`", [verisum, "tag", small], 0, files=options.files, before=untag)]
-        if options.tags:
-            bare = [options.tags, small]
-            table.append(Bare("walk, open, set attribute", bare, 0, files=options.files, before=untag))
+        bare = [options.tags, small]
+        table.append(Bare("walk, open, set attribute", bare, 0, files=options.files, before=untag))
         measure(f"tagging {options.files:,} new files", table, options.runs)
+
+        flat = folder / "flat"
+        apart(lambda: make_flat(flat, 200_000))
+        measure("sha256: a directory of 200,000 files of 8 bytes", [ours("sha256", flat, 200_000)], options.runs)
 
         if options.million:
             many, catalogue = folder / "million", folder / "catalogue.db"
@@ -127,6 +152,7 @@ def main():
                 Subject("`find -type f -printf '%s %T@'`", ["find", many, "-type", "f", "-printf", "%s %T@\\n"], 0,
                         files=1_000_000),
             ], options.runs)
+            measure("sha256: a million files of 4 KiB", [ours("sha256", many, 1_000_000)], options.runs)
 
 
 if __name__ == "__main__":

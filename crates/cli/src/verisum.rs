@@ -49,6 +49,9 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     // It asks the commands that hash many files for a status line. The others must not die of it.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::default());
     output.ready()?;
+    if matches!(command, Command::Sum(_) | Command::Tags(_) | Command::Check(_) | Command::Scrub(_)) {
+        commands::reading::require_open_files()?;
+    }
     match command {
         Command::Image { command } => commands::image::run(command, output),
         Command::Sum(arguments) => commands::sum::run(*arguments, output),

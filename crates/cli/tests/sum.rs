@@ -410,6 +410,32 @@ proptest! {
     }
 }
 
+#[test]
+fn few_open_files_are_enough_and_too_few_are_said_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    for index in 0..40 {
+        let below: PathBuf = (0..index).map(|level| format!("level-{level}")).collect();
+        let directory = folder.path().join(format!("{index:02}")).join(below);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("small"), index.to_string()).unwrap();
+        data_file(&directory, "large", 70_000);
+    }
+    let limited = |limit: u32, command: &str| {
+        let line = format!("ulimit -n {limit} && exec {VERISUM} {command}");
+        Ended::of(Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output().unwrap())
+    };
+    let all = verisum_in(folder.path(), ["sum", "-r", "."]);
+    assert_eq!(all.stdout.iter().filter(|byte| **byte == b'\n').count(), 80);
+    for threads in [1, 2, 16] {
+        let few = limited(32, &format!("sum -r -j {threads} ."));
+        assert_eq!((few.code, few.stderr.as_str()), (Some(0), ""));
+        assert_eq!(few.stdout, all.stdout);
+    }
+    let too_few = limited(16, "sum -r .");
+    assert_eq!(too_few.code, Some(2));
+    assert_eq!(too_few.stderr, "verisum: the limit of open files: 16: must be at least 32 (ulimit -n 32)\n");
+}
+
 fn verisum_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Ended {
     Ended::of(command(VERISUM).args(arguments).current_dir(folder).output().unwrap())
 }

@@ -9,23 +9,20 @@
 
 #![allow(clippy::print_stdout)]
 
-use std::fs;
+mod shared;
+
 use std::hint::black_box;
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use shared::{ROUNDS, make, median, walk};
 use verisum_digest::Digest;
-use verisum_tree::{Entry, Job, Kind, Plan, Stat, Walk, WalkOptions, hash};
-
-const ROUNDS: usize = 5;
-
-/// Files of one directory.
-const FILES_PER_DIRECTORY: usize = 1000;
+use verisum_tree::{Entry, Job, Kind, Plan, Stat, hash};
 
 fn main() {
     let threads = std::env::var("VERISUM_BENCH_THREADS").map_or(2, |text| text.parse().expect("a number"));
@@ -63,11 +60,6 @@ fn main() {
         }
     }
     println!("{count} files of {size} bytes, {threads} threads, median of {ROUNDS} rounds");
-    let median = |times: &Vec<Duration>| {
-        let mut times = times.clone();
-        times.sort();
-        times[times.len() / 2].as_secs_f64()
-    };
     let least = median(&times[0]);
     for ((name, _), times) in ways.iter().zip(&times) {
         let seconds = median(times);
@@ -80,28 +72,13 @@ fn main() {
     }
 }
 
-fn make(folder: &Path, count: usize, size: usize) {
-    let mut content: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
-    for index in 0..count {
-        let directory = folder.join(format!("{:04}", index / FILES_PER_DIRECTORY));
-        if index % FILES_PER_DIRECTORY == 0 {
-            fs::create_dir(&directory).expect("a directory");
-        }
-        let stamp = (index as u64).to_le_bytes();
-        let length = size.min(stamp.len());
-        content[..length].copy_from_slice(&stamp[..length]);
-        fs::write(directory.join(format!("file-{index:07}")), &content).expect("a file");
-    }
-}
-
-fn walk(folder: &Path) -> impl Iterator<Item = Entry> + use<> {
-    let walk = Walk::new(vec![PathBuf::from(folder)], WalkOptions::default());
-    walk.map(|entry| entry.expect("a tree")).filter(|entry| entry.kind() == Kind::File)
+fn found(folder: &Path) -> impl Iterator<Item = Entry> + use<> {
+    walk(folder).map(|entry| entry.expect("a tree")).filter(|entry| entry.kind() == Kind::File)
 }
 
 /// Finds and reads each file, and does nothing with it.
 fn bare(folder: &Path, threads: usize) -> (u64, u64) {
-    let entries = Mutex::new(walk(folder));
+    let entries = Mutex::new(found(folder));
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
         let mut buffer = vec![0; 1 << 20];
@@ -134,7 +111,7 @@ fn bare(folder: &Path, threads: usize) -> (u64, u64) {
 fn hashed(folder: &Path, threads: usize, digest: &Digest) -> (u64, u64) {
     let plan = Plan::new(vec![vec![digest.clone()]], threads);
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-    hash(&plan, &mut walk(folder).map(|entry| Job { entry, set: 0, token: () }), &|hashed| {
+    hash(&plan, &mut found(folder).map(|entry| Job { entry, set: 0, token: () }), &|hashed| {
         let content = hashed.result.expect("a file");
         black_box(&content.digests);
         files.fetch_add(1, Ordering::Relaxed);

@@ -4,29 +4,36 @@
 //! in a new folder below FOLDER, which is to be on the file system in question, and lets the ways take
 //! turns; between them the attributes are removed. Without arguments it is 100,000 files of 4 KiB in the
 //! folder for temporary files. Two threads.
+//!
+//! With the name of a folder in place of all that it finds the files there and sets an attribute of each,
+//! once, and prints the seconds that this took.
 
 #![allow(clippy::print_stdout)]
 
-use std::fs;
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{XattrFlags, fremovexattr, fsetxattr};
+use shared::{ROUNDS, make, median, walk};
 use verisum_digest::{Algorithm, Policy};
 use verisum_tree::store::xattr::{Family, NAME};
 use verisum_tree::tags::{self, Options, Outcome, TagOptions};
-use verisum_tree::{Entry, Kind, Plan, Verdict, Walk, WalkOptions};
+use verisum_tree::{Entry, Kind, Plan, Verdict};
 
-const ROUNDS: usize = 5;
 const THREADS: usize = 2;
 
-/// Files of one directory.
-const FILES_PER_DIRECTORY: usize = 1000;
-
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    if let Some(folder) = arguments.peek().map(Path::new).filter(|path| path.is_dir()) {
+        let started = Instant::now();
+        bare(folder);
+        println!("{:.3} s", started.elapsed().as_secs_f64());
+        return;
+    }
     let mut number = |usual| arguments.next().map_or(usual, |text| text.parse().expect("a number"));
     let (count, size) = (number(100_000), number(4096));
     let below = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
@@ -73,34 +80,11 @@ fn main() {
     let verified = tags::verify(&mut walk(folder), &options, Default::default(), &|_| {});
     assert_eq!(verified.of(Outcome::Judged(Verdict::Ok)), count as u64);
     println!("{count} files of {size} bytes, {THREADS} threads, median of {ROUNDS} rounds");
-    let median = |times: &Vec<Duration>| {
-        let mut times = times.clone();
-        times.sort();
-        times[times.len() / 2].as_secs_f64()
-    };
     let least = median(&times[0]);
     for ((name, _), times) in ways.iter().zip(&times) {
         let seconds = median(times);
         println!("{name:32} {:8.2} us a file  {:5.2} x", seconds * 1e6 / count as f64, seconds / least);
     }
-}
-
-fn make(folder: &Path, count: usize, size: usize) {
-    let mut content: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
-    for index in 0..count {
-        let directory = folder.join(format!("{:04}", index / FILES_PER_DIRECTORY));
-        if index % FILES_PER_DIRECTORY == 0 {
-            fs::create_dir(&directory).expect("a directory");
-        }
-        let stamp = (index as u64).to_le_bytes();
-        let length = size.min(stamp.len());
-        content[..length].copy_from_slice(&stamp[..length]);
-        fs::write(directory.join(format!("file-{index:07}")), &content).expect("a file");
-    }
-}
-
-fn walk(folder: &Path) -> Walk {
-    Walk::new(vec![PathBuf::from(folder)], WalkOptions::default())
 }
 
 /// Finds each file and sets an attribute of 64 bytes.

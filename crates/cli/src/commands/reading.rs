@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
+use rustix::process::{Resource, getrlimit};
 use verisum_tree::{Entry, Excludes, Limits, is_rotating};
 
 use crate::failure::Failure;
@@ -61,6 +62,19 @@ pub(crate) enum Order {
     Extent,
     /// As the directory has them
     None,
+}
+
+/// Fails where so few files may be open that trees cannot be walked and read.
+pub(crate) fn require_open_files() -> Result<(), Failure> {
+    let least = verisum_tree::LEAST_OPEN_FILES;
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < least => Err(Failure::Value {
+            option: "the limit of open files",
+            value: limit.to_string(),
+            must: format!("must be at least {least} (ulimit -n {least})"),
+        }),
+        _ => Ok(()),
+    }
 }
 
 impl ReadingArgs {

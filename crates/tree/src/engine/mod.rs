@@ -23,6 +23,7 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::{Entry, Error, Limits, Progress, Stat, Stop};
+pub(crate) use budget::Budget;
 pub use budget::LEAST_OPEN_FILES;
 use work::Engine;
 

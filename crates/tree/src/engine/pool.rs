@@ -91,12 +91,13 @@ impl<T> Pool<T> {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Waits until something has changed since the mark, but not for long.
-    pub(super) fn wait(&self, mark: u64) {
+    /// Waits until something has changed since the mark, but not for long; false if nothing has. Who has
+    /// waited in vain is no longer `wakeful`: then it is a disk that all wait for.
+    pub(super) fn wait(&self, mark: u64, wakeful: bool) -> bool {
         let started = Instant::now();
-        while started.elapsed() < WAKEFUL {
+        while wakeful && started.elapsed() < WAKEFUL {
             if self.mark() != mark {
-                return;
+                return true;
             }
             thread::yield_now();
         }
@@ -104,6 +105,7 @@ impl<T> Pool<T> {
         if self.mark() == mark {
             drop(self.changed.wait_timeout(state, NAP));
         }
+        self.mark() != mark
     }
 
     /// The next pieces to read and hash.
@@ -147,6 +149,7 @@ impl<T> Pool<T> {
     /// Waits until all earlier pieces of these files are hashed. `None` if `gone` says that this may never
     /// come. Groups are taken one after the other, so that they never wait for each other.
     pub(super) fn hashers(&self, turns: &[Turn], gone: impl Fn() -> bool) -> Option<Vec<Hasher>> {
+        let mut wakeful = true;
         loop {
             let mark = self.mark();
             let mut state = self.lock();
@@ -158,7 +161,7 @@ impl<T> Pool<T> {
             if gone() {
                 return None;
             }
-            self.wait(mark);
+            wakeful = self.wait(mark, wakeful);
         }
     }
 

@@ -10,7 +10,7 @@ use super::links::Links;
 use super::source::Numbered;
 use super::stream::{Failed, Opened, read_at};
 use super::work::{ARENA, Engine, Worker};
-use crate::{Error, system};
+use crate::{Error, Timestamp, system};
 
 /// The longest file that is read whole.
 const SMALL: u64 = 64 << 10;
@@ -18,9 +18,9 @@ const SMALL: u64 = 64 << 10;
 /// A small file that takes longer to read does not come from memory: others are asked for ahead.
 const SLOW: Duration = Duration::from_micros(60);
 
-/// A file that has not changed for so many seconds has not changed while it was read. The system marks
-/// files with the time of its last tick.
-const SETTLED: i64 = 2;
+/// A file that was changed last so long before it was opened did not change while it was read. The system
+/// marks files with the time of its last tick, which is 10 ms ago at most.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// A small file in the arena.
 struct Whole<T> {
@@ -46,7 +46,7 @@ impl<T: Send> Engine<'_, T> {
         let mut wholes = Wholes { files, used: 0, hashing: Duration::ZERO };
         // Limits are for what is known before it is read.
         if worker.has_our_clock && !worker.slow && self.plan.limits.is_none() {
-            let settled = now() - SETTLED;
+            let settled = before(SETTLED);
             for job in jobs {
                 self.read_at_once(job, settled, &mut wholes, worker);
             }
@@ -63,7 +63,7 @@ impl<T: Send> Engine<'_, T> {
     fn look_first(&self, jobs: Vec<Numbered<T>>, wholes: &mut Wholes<T>, worker: &mut Worker) {
         let mut small = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let opened = self.open(job, worker).and_then(|(job, file)| self.look(job, file, worker));
+            let opened = self.open(job, worker).and_then(|found| self.look(found, worker));
             if let Some(opened) = opened {
                 if worker.device != Some(opened.before.device) {
                     worker.device = Some(opened.before.device);
@@ -85,23 +85,29 @@ impl<T: Send> Engine<'_, T> {
     /// Reads a file before anything is known of it, and asks only then: what has not changed since long
     /// before has not changed meanwhile. That spares one of five system calls. Where the answer is another
     /// one, it is read again with care.
-    fn read_at_once(&self, job: Numbered<T>, settled: i64, wholes: &mut Wholes<T>, worker: &mut Worker) {
-        let Some((job, file)) = self.open(job, worker) else { return };
+    fn read_at_once(
+        &self,
+        job: Numbered<T>,
+        settled: Timestamp,
+        wholes: &mut Wholes<T>,
+        worker: &mut Worker,
+    ) {
+        let Some(found) = self.open(job, worker) else { return };
         // Another name of a file that is known need not be read.
-        let read = match self.links.as_ref().is_none_or(Links::is_empty) {
+        let read = match found.stat.is_none() && self.links.as_ref().is_none_or(Links::is_empty) {
             false => None,
             true => {
                 let start = self.room(SMALL as usize + 1, wholes, worker);
                 let room = &mut worker.arena.bytes()[start..][..SMALL as usize + 1];
-                read_at(&file, room, 0).ok().map(|length| start..start + length)
+                read_at(&found.file, room, 0).ok().map(|length| start..start + length)
             }
         };
-        let Some(mut opened) = self.look(job, file, worker) else { return };
+        let Some(mut opened) = self.look(found, worker) else { return };
         let stat = &opened.before;
         if let Some(place) = read
             && place.len() as u64 == stat.size
             && stat.size <= SMALL
-            && stat.changed.seconds < settled
+            && stat.changed < settled
             && worker.device == Some(stat.device)
         {
             opened.after = Some(*stat);
@@ -220,7 +226,8 @@ fn read_whole<T>(opened: &Opened<T>, buffer: &mut [u8]) -> Result<Option<usize>,
     Ok(None)
 }
 
-/// Seconds since 1970.
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+/// The time so long ago.
+fn before(duration: Duration) -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(duration);
+    Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() }
 }

@@ -59,6 +59,14 @@ pub(super) struct Worker {
     pub(super) has_our_clock: bool,
 }
 
+/// What was opened and may be no file.
+pub(super) struct Found<T> {
+    pub(super) job: Numbered<T>,
+    pub(super) file: File,
+    /// What the file system says of it, if that is known.
+    pub(super) stat: Option<Stat>,
+}
+
 /// Memory that begins with a cache line.
 pub(super) struct Arena(Vec<u8>);
 
@@ -116,6 +124,7 @@ impl<'a, T: Send> Engine<'a, T> {
         };
         // Files are opened and pieces hashed by turns while the lanes are not full.
         let mut opens = true;
+        let mut wakeful = true;
         loop {
             if self.is_broken() || self.plan.stop.is_due() {
                 self.give_up(&mut worker);
@@ -132,7 +141,7 @@ impl<'a, T: Send> Engine<'a, T> {
                 drop(state);
                 self.advance(group, &mut worker);
                 self.tell(&mut worker);
-                opens = true;
+                (opens, wakeful) = (true, true);
                 continue;
             }
             if may_open {
@@ -146,8 +155,8 @@ impl<'a, T: Send> Engine<'a, T> {
                 }
                 self.tell(&mut worker);
                 self.pool.lock().brought();
-                if !none || std::mem::take(&mut opens) {
-                    opens = false;
+                if !none || opens {
+                    (opens, wakeful) = (false, wakeful || !none);
                     continue;
                 }
             } else {
@@ -156,7 +165,7 @@ impl<'a, T: Send> Engine<'a, T> {
                 }
                 drop(state);
             }
-            self.pool.wait(mark);
+            wakeful = self.pool.wait(mark, wakeful);
             opens = true;
         }
         self.pool.wake();
@@ -197,20 +206,23 @@ impl<'a, T: Send> Engine<'a, T> {
         !self.plan.stop.is_due() && (self.wanted)(token)
     }
 
-    /// Opens a file. `None` if there is nothing more to do for the job.
-    pub(super) fn open(&self, mut job: Numbered<T>, worker: &mut Worker) -> Option<(Numbered<T>, File)> {
+    /// Opens a file, unless somebody has left it open and said what is known of it. `None` if there is
+    /// nothing more to do for the job.
+    pub(super) fn open(&self, mut job: Numbered<T>, worker: &mut Worker) -> Option<Found<T>> {
         let held = job.job.entry.take_held();
         let entry = &job.job.entry;
         let opened = if !self.is_wanted(&job.job.token) {
             Err(Error::Stopped { path: entry.path() })
         } else if entry.kind() != Kind::File {
             Err(Error::NotAFile { path: entry.path() })
+        } else if let Some((file, stat)) = held {
+            Ok((file, Some(stat)))
         } else {
-            let file = held.map_or_else(|| entry.open_quietly(&self.no_access_time), Ok);
-            file.map_err(|cause| entry.failed(Operation::Open, cause))
+            let file = entry.open_quietly(&self.no_access_time);
+            file.map(|file| (file, None)).map_err(|cause| entry.failed(Operation::Open, cause))
         };
         match opened {
-            Ok(file) => Some((job, file.into())),
+            Ok((file, stat)) => Some(Found { job, file: file.into(), stat }),
             Err(error) => {
                 self.report(job, Err(error), worker);
                 None
@@ -219,9 +231,10 @@ impl<'a, T: Send> Engine<'a, T> {
     }
 
     /// Finds out whether what was opened is a file. `None` if there is nothing more to do for it now.
-    pub(super) fn look(&self, job: Numbered<T>, file: File, worker: &mut Worker) -> Option<Opened<T>> {
+    pub(super) fn look(&self, found: Found<T>, worker: &mut Worker) -> Option<Opened<T>> {
+        let Found { job, file, stat } = found;
         let entry = &job.job.entry;
-        let before = match Stat::of(&file) {
+        let before = match stat.map_or_else(|| Stat::of(&file), Ok) {
             Ok(stat) if stat.kind == Kind::File => Ok(stat),
             Ok(_) => Err(Error::NotAFile { path: entry.path() }),
             Err(cause) => Err(entry.failed(Operation::Stat, cause)),

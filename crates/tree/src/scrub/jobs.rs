@@ -101,9 +101,15 @@ impl<'a> Jobs<'a> {
         tally: &'a Tally,
         sender: SyncSender<Message>,
     ) -> Result<Jobs<'a>, Error> {
+        // Asking where each file lies costs as much as all else. It is worth that where most are to be read.
+        let is_known = reader.runs(scope.root.id, super::forecast::RUNS)?.iter().any(|run| run.complete);
+        let order = match options.order {
+            Order::Extent if is_known => Order::Inode,
+            order => order,
+        };
         let walk = WalkOptions {
             one_file_system: options.one_file_system,
-            order: options.order,
+            order,
             excludes: options.excludes.clone(),
             ..WalkOptions::default()
         };

@@ -161,7 +161,7 @@ fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wante
         }
         let Some(set) = session.set_of(&opened.entry, sets, record.algorithm) else { continue };
         let Opened { mut entry, file, stat, .. } = opened;
-        entry.hold(file);
+        entry.hold(file, stat);
         return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
 }

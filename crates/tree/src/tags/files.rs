@@ -8,10 +8,11 @@ use rustix::io::Errno;
 
 use super::session::{Session, lock};
 use super::{Apart, Entries, Outcome};
+use crate::engine::Budget;
 use crate::store::xattr::{Family, Stored};
 use crate::{Entry, Error, Kind, Operation, Record, Standing, Stat, Verdict};
 
-/// How many entries a thread takes at once. Each may keep a directory open.
+/// The most entries that a thread takes at once. Each may keep a directory open.
 const TAKEN: usize = 32;
 
 /// An open file and what is recorded in it.
@@ -96,12 +97,15 @@ fn newer(apart: &Apart, entry: &Entry, stat: &Stat, found: &[Stored], family: Fa
 pub(super) fn each(session: &Session, entries: Entries, work: &(dyn Fn(Opened) + Sync)) {
     let family = session.family();
     let entries = Mutex::new(entries);
+    let budget = Budget::of_process();
+    let threads = budget.threads(session.options.plan.threads);
+    let most = budget.files_at_once(threads).min(TAKEN);
     let worker = || {
-        let mut taken = Vec::with_capacity(TAKEN);
+        let mut taken = Vec::with_capacity(most);
         loop {
             {
                 let mut entries = lock(&entries);
-                taken.extend(std::iter::from_fn(|| next_entry(session, &mut **entries)).take(TAKEN));
+                taken.extend(std::iter::from_fn(|| next_entry(session, &mut **entries)).take(most));
             }
             if taken.is_empty() {
                 break;
@@ -110,7 +114,7 @@ pub(super) fn each(session: &Session, entries: Entries, work: &(dyn Fn(Opened) +
         }
     };
     thread::scope(|scope| {
-        for _ in 1..session.options.plan.threads {
+        for _ in 1..threads {
             scope.spawn(worker);
         }
         worker();

@@ -123,7 +123,7 @@ impl Run<'_> {
             if self.session.is_refused(&opened.stat) {
                 continue;
             }
-            entry.hold(opened.file);
+            entry.hold(opened.file, opened.stat);
             let (modified, token) =
                 (opened.stat.modified, Both { old: *old, new: new.copied(), is_apart: opened.is_apart });
             return Some(Wanted { entry, set: 0, modified, token });

@@ -83,7 +83,7 @@ fn next_wanted(
         }
         let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
         let Some(set) = session.set_of(&entry, sets, algorithm) else { continue };
-        entry.hold(opened.file);
+        entry.hold(opened.file, stat);
         return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
 }

@@ -112,7 +112,7 @@ impl Run<'_> {
             };
             match together {
                 Some(set) => {
-                    entry.hold(file);
+                    entry.hold(file, stat);
                     let token = records.into_iter().map(|(_, record)| record).collect();
                     self.next.push_back(Wanted { entry, set, modified, token });
                 }

@@ -108,8 +108,8 @@ pub struct Entry {
     inode: u64,
     /// Whether a link of this name stands for what it leads to.
     follow: bool,
-    /// The file, if somebody who looked at it has left it open for whoever reads it.
-    held: Option<Arc<OwnedFd>>,
+    /// The file and what was said of it, if somebody who looked at it has left it open for whoever reads it.
+    held: Option<Arc<(OwnedFd, Stat)>>,
 }
 
 impl Entry {
@@ -122,10 +122,10 @@ impl Entry {
         Entry { directory: directory.clone(), name, kind, inode, follow, held: None }
     }
 
-    /// Leaves its open file to whoever reads it next, which spares opening it twice. It is closed with the
+    /// Leaves its open file to whoever reads it next, which spares opening it and asking about it twice. It is closed with the
     /// entry: only entries that are soon read may be given one.
-    pub(crate) fn hold(&mut self, file: File) {
-        self.held = Some(Arc::new(file.into()));
+    pub(crate) fn hold(&mut self, file: File, stat: Stat) {
+        self.held = Some(Arc::new((file.into(), stat)));
     }
 
     /// A copy, to which the file that was left open goes.
@@ -135,7 +135,7 @@ impl Entry {
     }
 
     /// Takes the file that was left open, if there is one that no copy of the entry shares.
-    pub(crate) fn take_held(&mut self) -> Option<OwnedFd> {
+    pub(crate) fn take_held(&mut self) -> Option<(OwnedFd, Stat)> {
         self.held.take().and_then(Arc::into_inner)
     }
 

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 pub use entry::{Directory, Entry};
 
+use crate::engine::Budget;
 use crate::{Error, Excludes, Kind, Operation, Stat};
 use entry::{Place, joined};
 use level::{Found, Level};
@@ -49,9 +50,6 @@ pub enum Order {
     Extent,
 }
 
-/// How many of the directories that the walk is in are kept open.
-const OPEN_LEVELS: usize = 32;
-
 /// The room for one list of names: some two thousand of them.
 const LIST_BYTES: usize = 64 << 10;
 
@@ -61,6 +59,8 @@ pub struct Walk {
     options: WalkOptions,
     roots: std::vec::IntoIter<PathBuf>,
     levels: Vec<Level>,
+    /// How many of them are kept open.
+    most_open: usize,
     /// The device of the root.
     device: u64,
     buffer: Vec<MaybeUninit<u8>>,
@@ -70,7 +70,8 @@ impl Walk {
     /// A walk of these roots.
     pub fn new(roots: Vec<PathBuf>, options: WalkOptions) -> Walk {
         let buffer = vec![MaybeUninit::uninit(); LIST_BYTES];
-        Walk { options, roots: roots.into_iter(), levels: Vec::new(), device: 0, buffer }
+        let most_open = Budget::levels();
+        Walk { options, roots: roots.into_iter(), levels: Vec::new(), most_open, device: 0, buffer }
     }
 
     /// Leaves out what is in a directory that was given last.
@@ -133,7 +134,7 @@ impl Walk {
         let place = Place::new(entry.directory().place().cloned(), entry.name());
         let directory = Arc::new(Directory::new(descriptor, place.clone()));
         self.levels.push(Level::new(directory, place, &stat));
-        if let Some(deep) = self.levels.len().checked_sub(OPEN_LEVELS + 1) {
+        if let Some(deep) = self.levels.len().checked_sub(self.most_open + 1) {
             self.levels[deep].directory = None;
         }
         Ok(())
