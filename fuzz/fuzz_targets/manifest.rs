@@ -14,7 +14,12 @@ fuzz_target!(|data: &[u8]| {
     let [choice, text @ ..] = data else { return };
     let options = Options {
         algorithm: (choice & 1 == 1).then_some("md5".into()),
-        dialect: [Dialect::Any, Dialect::Any, Dialect::Coreutils, Dialect::Bag][usize::from(choice >> 1 & 3)],
+        dialect: [
+            Dialect::Any,
+            Dialect::Xxhsum { little_endian: choice & 1 == 1 },
+            Dialect::Coreutils,
+            Dialect::Bag,
+        ][usize::from(choice >> 1 & 3)],
         zero: choice >> 3 & 1 == 1,
         name: NAMES[usize::from(choice >> 4) % NAMES.len()].into(),
     };

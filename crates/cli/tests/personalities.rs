@@ -207,6 +207,7 @@ fn the_coreutils_are_imitated_to_the_byte() {
                 "-a md5 -c -w tags",
                 "-a blake2b -c b2",
                 "-a blake2b -c b2tag",
+                "-a blake2b -l 128 -c b2",
                 "-c b2tag",
                 "--status -a md5 plain",
                 "--untag -a md5 plain",

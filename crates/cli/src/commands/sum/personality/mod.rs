@@ -141,7 +141,7 @@ impl Personality {
     }
 
     fn sum(self, options: Options, output: &mut Output) -> Result<Exit, Ended> {
-        let name = options.digest(self.kind).or(self.algorithm.map(str::to_string)).ok_or_else(|| {
+        let name = options.digest().or(self.algorithm.map(str::to_string)).ok_or_else(|| {
             Refusal::with_hint("its own CRC is not supported; -a chooses a digest, as in -a sha256")
         })?;
         let digest = digests::find(&name, &kernel::policy()?)?;
@@ -168,26 +168,21 @@ impl Personality {
 
     fn check(self, options: &Options, output: &mut Output) -> Result<Exit, Ended> {
         output.ready()?;
-        let said = options.digest(self.kind).or(self.algorithm.map(str::to_string));
-        let algorithm = match said {
+        // Lists of BLAKE2b have digests of any length, whatever --length says; those of xxhsum tell.
+        let said = options.algorithm.clone().or(self.algorithm.map(str::to_string));
+        let algorithm = match said.filter(|_| self.kind != Kind::Xxhsum) {
             Some(name) => Some(digests::find(&name, &kernel::policy()?)?.name().to_string()),
             None => None,
         };
         let dialect = match self.kind {
-            Kind::Sum | Kind::Cksum => Dialect::Coreutils,
-            // Its lists have digests of any length, whatever -l says.
-            Kind::B2sum => Dialect::Coreutils,
+            Kind::Sum | Kind::B2sum | Kind::Cksum => Dialect::Coreutils,
             Kind::B3sum => Dialect::Any,
             Kind::Xxhsum => Dialect::Xxhsum { little_endian: options.little_endian },
         };
         let checking = check::Options {
             program: self.name.into(),
             dialect,
-            algorithm: match self.kind {
-                Kind::B2sum => self.algorithm.map(str::to_string),
-                Kind::Xxhsum => None,
-                _ => algorithm,
-            },
+            algorithm,
             ignore_missing: options.ignore_missing,
             quiet: options.quiet,
             status: options.status,

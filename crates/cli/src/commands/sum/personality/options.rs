@@ -17,7 +17,7 @@ pub(super) enum Asked {
 /// The options that were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
-    algorithm: Option<String>,
+    pub(super) algorithm: Option<String>,
     /// Of the digest, in bits.
     length: Option<u64>,
     /// The length as it was typed.
@@ -203,10 +203,10 @@ impl Options {
     }
 
     /// The digest that the options choose, if they do.
-    pub(super) fn digest(&self, kind: Kind) -> Option<String> {
-        match (self.length.filter(|bits| *bits > 0), kind) {
-            (Some(bits), _) => Some(format!("blake2b-{bits}")),
-            _ => self.algorithm.clone(),
+    pub(super) fn digest(&self) -> Option<String> {
+        match self.length.filter(|bits| *bits > 0) {
+            Some(bits) => Some(format!("blake2b-{bits}")),
+            None => self.algorithm.clone(),
         }
     }
 }
@@ -332,10 +332,10 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_blake2b() {
-        assert_eq!(parse(Kind::B2sum, &["-l", " 8"]).unwrap().digest(Kind::B2sum).unwrap(), "blake2b-8");
-        assert_eq!(parse(Kind::B2sum, &["-l0"]).unwrap().digest(Kind::B2sum), None);
+        assert_eq!(parse(Kind::B2sum, &["-l", " 8"]).unwrap().digest().unwrap(), "blake2b-8");
+        assert_eq!(parse(Kind::B2sum, &["-l0"]).unwrap().digest(), None);
         let options = parse(Kind::Cksum, &["-a", "blake2b", "-l128"]).unwrap();
-        assert_eq!(options.digest(Kind::Cksum).unwrap(), "blake2b-128");
+        assert_eq!(options.digest().unwrap(), "blake2b-128");
         for length in ["7", "520", "-8", "x", "0x8", "8k", "99999999999999999999999"] {
             assert!(parse(Kind::B2sum, &["-l", length]).is_err(), "{length}");
         }
