@@ -2,6 +2,7 @@
 //!
 //! It measures and models; printing what it found is for the programs. [`dirhash`] is about hashes of
 //! directory indexes; [`stats`] says what measured times can tell; [`export`] makes tables of results.
+//! [`filesystem`] measures what checksums of data cost a file system.
 //! [`measure`] runs subjects in turns, [`record`] keeps what they took, with the [`host`] they ran on, and
 //! [`summary`] makes a report of it.
 
@@ -11,6 +12,7 @@ pub mod compare;
 pub mod digests;
 pub mod dirhash;
 pub mod export;
+pub mod filesystem;
 pub mod host;
 pub mod measure;
 pub mod probability;

@@ -1,4 +1,5 @@
-//! System calls that have no safe wrapper yet: what a process used, and what of a file is in memory.
+//! System calls that have no safe wrapper yet: what a process used, what of a file is in memory, mounts that
+//! nobody else sees, and scrubs.
 #![allow(unsafe_code, reason = "this is the one place for it in this crate; see docs/architecture.md")]
 
 use std::io;
@@ -125,6 +126,83 @@ fn mincore(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
         count += answer.iter().filter(|&&page| page & 1 == 1).count() as u64;
     }
     Ok(count)
+}
+
+/// Gives this thread, and the programs that it starts, mounts that nobody else sees. Those made from now
+/// on are gone with the last of these processes, however it ends.
+pub(crate) fn own_mounts() -> io::Result<()> {
+    use rustix::mount::{MountPropagationFlags, mount_change};
+    // SAFETY: it takes a number and touches no memory of ours; of what threads share it parts the mounts
+    // only, and the working directory, which stays the same.
+    match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
+        0 => Ok(mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// `struct btrfs_ioctl_scrub_args` of linux/btrfs.h.
+#[repr(C)]
+struct ScrubArguments {
+    device: u64,
+    start: u64,
+    end: u64,
+    flags: u64,
+    progress: ScrubProgress,
+    unused: [u64; 109],
+}
+
+/// What a scrub of btrfs found: `struct btrfs_scrub_progress` of linux/btrfs.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScrubProgress {
+    data_extents: u64,
+    tree_extents: u64,
+    /// Bytes of data that were read.
+    pub(crate) data_bytes: u64,
+    tree_bytes: u64,
+    read_errors: u64,
+    checksum_errors: u64,
+    verify_errors: u64,
+    without_checksum: u64,
+    discarded_checksums: u64,
+    super_errors: u64,
+    memory_errors: u64,
+    uncorrectable_errors: u64,
+    corrected_errors: u64,
+    last: u64,
+    unverified_errors: u64,
+}
+
+impl ScrubProgress {
+    /// Whatever was wrong.
+    pub(crate) fn errors(&self) -> u64 {
+        self.read_errors + self.checksum_errors + self.verify_errors + self.super_errors + self.memory_errors
+    }
+}
+
+/// `_IOWR(0x94, 27, struct btrfs_ioctl_scrub_args)`.
+const BTRFS_IOC_SCRUB: libc::Ioctl = 0xc400_941b_u32 as libc::Ioctl;
+
+const _: () = assert!(size_of::<ScrubArguments>() == 1024);
+
+/// Reads and verifies all of the first device of a mounted btrfs, of which a directory is given, and waits
+/// for the end. Nothing is repaired.
+pub(crate) fn scrub(directory: BorrowedFd<'_>) -> io::Result<ScrubProgress> {
+    const READ_ONLY: u64 = 1;
+    let mut arguments = ScrubArguments {
+        device: 1,
+        start: 0,
+        end: u64::MAX,
+        flags: READ_ONLY,
+        progress: ScrubProgress::default(),
+        unused: [0; 109],
+    };
+    // SAFETY: the descriptor is open, and the call reads and writes this structure, of the size that its
+    // number says. On what is not btrfs it fails.
+    match unsafe { libc::ioctl(directory.as_raw_fd(), BTRFS_IOC_SCRUB, &raw mut arguments) } {
+        0 => Ok(arguments.progress),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]

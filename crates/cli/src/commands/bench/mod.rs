@@ -2,6 +2,7 @@
 
 mod compare;
 mod digests;
+mod filesystem;
 mod session;
 mod usual;
 
@@ -32,6 +33,15 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     /// Compare programs that compute digests, and implementations in this process
     Digests(digests::DigestsArgs),
+    /// Measure what the checksums of btrfs cost, and which the kernel computes how
+    #[command(
+        long_about = "Measure what the checksums of btrfs cost: writing, fsync, cold reading and scrubbing with each \
+            of them, and without.\n\n\
+            Only root can mount; the file systems then lie in memory, in mounts that nobody else sees and that \
+            the kernel takes back however this ends. Everybody can measure the tools (mkfs.btrfs --rootdir, btrfs \
+            check --check-data-csum) and a model of the work, so labelled: sectors of 4 KiB hashed in memory."
+    )]
+    Filesystem(Box<filesystem::FilesystemArgs>),
     /// Compare two files of results
     Compare(compare::CompareArgs),
 }
@@ -40,6 +50,7 @@ enum BenchCommand {
 pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
     match arguments.command {
         Some(BenchCommand::Digests(arguments)) => digests::run(&arguments, output),
+        Some(BenchCommand::Filesystem(arguments)) => filesystem::run(&arguments, output),
         Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
         None => usual::run(&arguments.options, output),
     }

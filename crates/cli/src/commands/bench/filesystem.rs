@@ -1,0 +1,265 @@
+//! `verisum bench filesystem`: what the checksums of a file system cost.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use verisum_lab::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
+use verisum_lab::measure::{About, Amount, Error, version};
+use verisum_lab::summary::Quantity;
+
+use super::{BenchOptions, Session};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::kernel;
+use crate::render::Output;
+use crate::sizes;
+
+/// What `verisum bench filesystem` takes.
+#[derive(Args, Debug)]
+pub(crate) struct FilesystemArgs {
+    /// How much is written, read and scrubbed; with --style original, how long the images are
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+
+    /// The script of 2024 as it was published, one figure for each checksum: 4 GiB from /dev/urandom in
+    /// one file, and again in a thousand. One round, and one before it, unless --runs says more
+    #[arg(long, value_enum)]
+    style: Option<Style>,
+
+    #[command(flatten)]
+    bench: BenchOptions,
+}
+
+/// How it is measured and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Style {
+    /// As it was published
+    Original,
+}
+
+/// The bytes of each file without --size.
+const SIZE: u64 = 64 << 20;
+
+/// The length of the images of the script.
+const ORIGINAL_SIZE: u64 = 4 << 30;
+
+/// How long all takes if nothing is said.
+const TIME: Duration = Duration::from_secs(60);
+
+/// The parts of the time for the kernel's file systems, the tools and the model.
+const PARTS: [f64; 3] = [0.6, 0.25, 0.15];
+
+/// Measures.
+pub(crate) fn run(arguments: &FilesystemArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let original = arguments.style == Some(Style::Original);
+    let size = match &arguments.size {
+        Some(text) => size(text)?,
+        None if original => ORIGINAL_SIZE,
+        None => SIZE,
+    };
+    match original {
+        true => script(arguments, size, output),
+        false => all(arguments, size, output),
+    }
+}
+
+fn size(text: &str) -> Result<u64, Failure> {
+    let size = sizes::parse(text).filter(|size| (4 << 20..=1 << 40).contains(size));
+    size.ok_or_else(|| Failure::Value {
+        option: "--size",
+        value: text.to_string(),
+        must: "must be 4M to 1T, as 256M".to_string(),
+    })
+}
+
+fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exit, Failure> {
+    let mut session = Session::begin("filesystem", &arguments.bench, Amount::Time(TIME), &[])?;
+    let whole = session.plan.amount;
+    let part = |place: usize| match whole {
+        Amount::Time(time) => Amount::Time(time.mul_f64(PARTS[place])),
+        rounds => rounds,
+    };
+    let data = Data::new(size);
+    session.plan.amount = part(0);
+    if let Err(error) = in_kernel(&mut session, &data) {
+        for group in Group::ALL {
+            for checksum in &CHECKSUMS {
+                session.skip(&About::new(group.name(), checksum.name), error.to_string());
+            }
+        }
+    }
+    if !session.stopped() {
+        session.plan.amount = part(1);
+        if let Err(error) = tools(&mut session, &data) {
+            for group in [filesystem::MKFS, filesystem::CHECK] {
+                session.skip(&About::new(group, "btrfs-progs"), error.to_string());
+            }
+        }
+    }
+    if !session.stopped() {
+        session.plan.amount = part(2);
+        session.measure(filesystem::model(&data, &kernel::policy()?));
+        session.note(
+            "model: digests of verisum on sectors in memory, one thread; no kernel and no device take part",
+        );
+    }
+    others(&mut session);
+    let title = format!("Checksums of file systems, {} each", sizes::human(data.length));
+    let report = session.report(&title, Quantity::Rate);
+    session.finish(&report, output)
+}
+
+fn programs() -> Result<Programs, Error> {
+    Programs::find(path().as_deref())
+}
+
+fn path() -> Option<OsString> {
+    std::env::var_os("PATH")
+}
+
+fn root() -> Result<(), Error> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(Error::Unavailable("only root can mount file systems".to_string())),
+    }
+}
+
+/// The kernel's own file systems, in memory.
+fn in_kernel(session: &mut Session<'_>, data: &Data) -> Result<(), Error> {
+    root()?;
+    let programs = programs()?;
+    let length = Volume::length(data.length);
+    // The images, the file of the control, and the largest of the files in the cache.
+    let needs = length * CHECKSUMS.len() as u64 + 2 * data.length;
+    let place = Place::in_memory(&std::env::temp_dir(), needs)?;
+    let mut volumes = Vec::new();
+    for checksum in &CHECKSUMS {
+        if session.stopped() {
+            return Err(Error::Stopped);
+        }
+        let volume = Volume::new(&place, checksum, length, &programs)?;
+        let driver = filesystem::driver(&volume);
+        if let Some(driver) = &driver
+            && !checksum.none
+        {
+            session.note(format!("the kernel's driver of {}: {driver}", checksum.name));
+        }
+        volumes.push((volume, driver));
+    }
+    if let Some(version) = version(programs.mkfs(), &["--version"]) {
+        session.results.host.versions.insert("mkfs.btrfs".to_string(), version);
+    }
+    session.measure(filesystem::phases(&volumes, &place, data));
+    session.note("system: with the kernel's own threads, in which btrfs computes most checksums");
+    Ok(())
+}
+
+/// The tools, which everybody can use.
+fn tools(session: &mut Session<'_>, data: &Data) -> Result<(), Error> {
+    let tools = Tools::find(path().as_deref())?;
+    let parent = std::env::temp_dir();
+    let in_memory = root().and_then(|()| Place::in_memory(&parent, filesystem::rootless_needs(data.length)));
+    let place = match in_memory {
+        Ok(place) => place,
+        Err(_) => Place::in_folder(&parent)?,
+    };
+    let lies = if place.is_in_memory() { "in memory" } else { "in the temporary folder" };
+    session.note(format!("the files of mkfs.btrfs --rootdir and btrfs check lie {lies}"));
+    let subjects = filesystem::rootless(&place, &tools, data)?;
+    session.measure(subjects);
+    Ok(())
+}
+
+/// File systems that have nothing to choose, or that cannot be measured here.
+fn others(session: &mut Session<'_>) {
+    const GROUP: &str = "other file systems";
+    session.skip(
+        &About::new(GROUP, "ext4"),
+        "crc32c of its metadata, which cannot be chosen; no checksums of data",
+    );
+    session.skip(&About::new(GROUP, "xfs"), "crc32c of its metadata, which cannot be chosen; none of data");
+    for name in ["bcachefs", "zfs"] {
+        let why = match filesystem::in_kernel(name) {
+            true => "verisum has no measurement of it yet",
+            false => "not in this kernel",
+        };
+        session.skip(&About::new(GROUP, name), why);
+    }
+}
+
+/// The script, and what it printed: the name, and what bash's `time` prints.
+fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exit, Failure> {
+    let unavailable =
+        |error: Error| Failure::Program { name: "--style original".to_string(), why: error.to_string() };
+    let smallest = 128 << 20;
+    if size < smallest {
+        return Err(Failure::Value {
+            option: "--size",
+            value: arguments.size.clone().unwrap_or_default(),
+            must: "must be 128M or more with --style original".to_string(),
+        });
+    }
+    root().map_err(unavailable)?;
+    let programs = programs().map_err(unavailable)?;
+    let mut session = Session::begin("filesystem-original", &arguments.bench, Amount::Rounds(1), &[])?;
+    // 5 GiB for 4, as published.
+    let place = Place::in_memory(&std::env::temp_dir(), size / 4 * 5).map_err(unavailable)?;
+    let scripts = filesystem::original(&place, &programs, size);
+    let written: Vec<_> = scripts.iter().map(|(_, written)| written.clone()).collect();
+    let mut subjects: Vec<_> = scripts.into_iter().map(|(script, _)| Box::new(script) as _).collect();
+    subjects.push(filesystem::urandom(size));
+    session.measure(subjects);
+    for (checksum, written) in CHECKSUMS.iter().zip(&written) {
+        if written.get() < size && written.get() > 0 {
+            let (found, length) = (sizes::human(written.get()), sizes::human(size));
+            session.note(format!("{}: {found} of the file of {length} found room", checksum.name));
+        }
+    }
+    drop(place);
+    let report = session.report("btrfs, the script of 2024", Quantity::Time);
+    let mut lines = String::new();
+    for series in &session.results.series {
+        match (&series.skipped, series.time()) {
+            (None, Some(time)) => {
+                let _ = write!(lines, "{}\n\nreal\t{}\n", series.name, clock(time.median));
+                let of = |values: &[f64]| verisum_lab::stats::median(values);
+                let _ = write!(
+                    lines,
+                    "user\t{}\nsys\t{}\n\n",
+                    clock(of(&series.user)),
+                    clock(of(&series.system))
+                );
+            }
+            (why, _) => {
+                let _ = write!(lines, "{}\n\nSKIPPED: {}\n\n", series.name, why.as_deref().unwrap_or("-"));
+            }
+        }
+    }
+    lines.push_str(&report.to_text());
+    session.finish_with(&lines, &report, output)
+}
+
+/// Seconds as bash's `time` prints them.
+fn clock(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).floor();
+    format!("{minutes:.0}m{:.3}s", seconds - minutes * 60.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_bash_does() {
+        assert_eq!([0.0, 35.1234, 61.5].map(clock), ["0m0.000s", "0m35.123s", "1m1.500s"]);
+    }
+
+    #[test]
+    fn the_parts_are_all() {
+        assert!((PARTS.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        assert_eq!(size("64M").unwrap(), 64 << 20);
+        assert!(size("1k").is_err() && size("x").is_err());
+    }
+}
