@@ -9,6 +9,7 @@ use crate::commands::bench::BenchArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
 use crate::commands::links::LinksArgs;
+use crate::commands::recommend::RecommendArgs;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::tags::TagsCommand;
@@ -113,6 +114,17 @@ pub(crate) enum Command {
         after_long_help = with_environment()
     )]
     Bench(Box<BenchArgs>),
+    /// Measure what matters here, and name the digest to use
+    #[command(
+        long_about = "Measure what matters here, and name the digest to use.\n\n\
+            The files below DIR are counted, some are read cold to see what their disk gives, and the digests \
+            that come into question are computed on files of such sizes in memory. Of those that take hardly \
+            longer than the fastest, the one that is otherwise best is recommended. Nothing is written, except \
+            files that are asked for.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
     /// Print the completions for a shell

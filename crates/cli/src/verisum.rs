@@ -62,6 +62,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),
+        Command::Recommend(arguments) => commands::recommend::run(*arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Completions { shell } => commands::completions::run(shell, output),
     }

@@ -3,6 +3,7 @@
 //! It measures and models; printing what it found is for the programs. [`dirhash`] is about hashes of
 //! directory indexes; [`stats`] says what measured times can tell; [`export`] makes tables of results.
 //! [`filesystem`] measures what checksums of data cost a file system.
+//! [`recommend`] says which digest to use for files.
 //! [`measure`] runs subjects in turns, [`record`] keeps what they took, with the [`host`] they ran on, and
 //! [`summary`] makes a report of it.
 
@@ -16,6 +17,7 @@ pub mod filesystem;
 pub mod host;
 pub mod measure;
 pub mod probability;
+pub mod recommend;
 pub mod record;
 pub mod stats;
 pub mod summary;

@@ -10,6 +10,7 @@ pub(crate) mod image;
 pub(crate) mod links;
 pub(crate) mod man;
 pub(crate) mod reading;
+pub(crate) mod recommend;
 pub(crate) mod report;
 pub(crate) mod scrub;
 pub(crate) mod sum;

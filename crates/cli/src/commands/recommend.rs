@@ -1,0 +1,256 @@
+//! `verisum recommend`: measures what matters for files, and answers with one digest.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum, ValueHint};
+use serde_json::json;
+use verisum_lab::export::{Cell, Report, Table};
+use verisum_lab::measure::{About, Amount, Cache, Measured};
+use verisum_lab::recommend::{self, Cost, Decision, Device, Input, Purpose, Read, Sample, Survey};
+use verisum_lab::record::Series;
+use verisum_lab::summary;
+
+use super::bench::{BenchOptions, Session};
+use super::report::ReportOptions;
+use super::scrub::values;
+use crate::exit::Exit;
+use crate::failure::{Failure, tree_message};
+use crate::kernel;
+use crate::render::{self, Output};
+use crate::sizes;
+use crate::verisum::PROGRAM;
+
+/// What `verisum recommend` takes.
+#[derive(Args, Debug)]
+pub(crate) struct RecommendArgs {
+    /// What the digest is wanted for
+    #[arg(long = "for", value_name = "PURPOSE", value_enum, default_value = "bitrot")]
+    purpose: Wanted,
+
+    /// The files that it is wanted for; they are read, never written
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::AnyPath)]
+    on: PathBuf,
+
+    /// How long measuring may take
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    budget: String,
+
+    /// Hash on so many threads [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
+
+    #[command(flatten)]
+    report: ReportOptions,
+}
+
+/// What a digest is wanted for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Wanted {
+    /// To find data that decayed
+    Bitrot,
+    /// To find what somebody changed and hides: resists attackers
+    Tamper,
+    /// For the block hash of disk images
+    Image,
+    /// To name what a backup holds: resists collisions
+    Backup,
+    /// To find what is twice: resists collisions
+    Dedup,
+    /// For btrfs, which has four
+    Filesystem,
+}
+
+impl From<Wanted> for Purpose {
+    fn from(wanted: Wanted) -> Purpose {
+        match wanted {
+            Wanted::Bitrot => Purpose::Bitrot,
+            Wanted::Tamper => Purpose::Tamper,
+            Wanted::Image => Purpose::Image,
+            Wanted::Backup => Purpose::Backup,
+            Wanted::Dedup => Purpose::Dedup,
+            Wanted::Filesystem => Purpose::Filesystem,
+        }
+    }
+}
+
+/// The parts of the budget after which walking, and reading small and large files, end.
+const UNTIL: [f64; 3] = [0.15, 0.25, 0.4];
+
+/// The part of the budget after which no round is begun that would end later.
+const END: f64 = 0.97;
+
+/// Measures and answers.
+pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let started = Instant::now();
+    let budget = values::duration("--budget", &arguments.budget)?;
+    let threads = match &arguments.threads {
+        Some(text) => sizes::threads(text)?,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let purpose = Purpose::from(arguments.purpose);
+    let policy = kernel::policy()?;
+    let options =
+        BenchOptions { runs: None, time: None, warmup: 1, cold: false, seed: 1, report: arguments.report };
+    let amount = Amount::Time(budget);
+    let mut session = Session::begin("recommend", &options, amount, std::slice::from_ref(&arguments.on))?;
+    let stop = session.stop();
+    let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let until = |part: f64| started + budget.mul_f64(part);
+
+    let mut survey = recommend::survey(&arguments.on, until(UNTIL[0]), &stopped);
+    if survey.load.files == 0 {
+        return nothing(&arguments.on, survey, stopped());
+    }
+    let read = |files: &[PathBuf], part| recommend::read_cold(files, threads, until(part), &stopped);
+    let failed = |error: verisum_lab::measure::Error| Failure::Program {
+        name: "recommend".to_string(),
+        why: error.to_string(),
+    };
+    let device = Device {
+        small: read(&survey.small, UNTIL[1]).map_err(failed)?,
+        large: read(&survey.large, UNTIL[2]).map_err(failed)?,
+    };
+    let load = survey.load;
+    if device.small.files + device.large.bytes == 0 && !stopped() && load.bytes > 0 {
+        let error = std::io::Error::other("none of its files can be read");
+        return Err(Failure::File { name: arguments.on, operation: "read", error });
+    }
+    add_device(&mut session, &device);
+    if let Some(error) = survey.error.take() {
+        let message = format!("{} ({} in all cannot be looked at)", tree_message(&error), load.unreadable);
+        render::say(PROGRAM, &message);
+    }
+
+    let bytes = ((budget.as_secs_f64() * f64::from(2 << 20)) as u64).clamp(2 << 20, 64 << 20);
+    let sample = Sample::new(&load, bytes).map_err(failed)?;
+    let left = until(END).saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    session.plan.amount = Amount::Time(left);
+    session.measure(recommend::subjects(purpose, &sample, &policy, threads));
+    session.complete();
+
+    let candidates = purpose.candidates().iter();
+    let hashes = candidates
+        .filter_map(|one| Some((one.id, recommend::cost(one.id, &session.results.series, &load)?)))
+        .collect();
+    let input = Input {
+        purpose,
+        load,
+        device: device_cost(&device, &survey),
+        from_memory: device.from_memory(),
+        rotating: verisum_tree::is_rotating(survey.device),
+        hashes,
+        threads,
+    };
+    let report = report(&session, &input, &survey);
+    let answered = recommend::decide(&input).is_some();
+    match session.finish(&report, output)? {
+        // What could not be looked at may be most of it.
+        Exit::Clean if load.unreadable > 0 || !answered => Ok(Exit::Unchecked),
+        exit => Ok(exit),
+    }
+}
+
+/// Says why there is nothing to measure.
+fn nothing(on: &std::path::Path, survey: Survey, stopped: bool) -> Result<Exit, Failure> {
+    match survey.error {
+        _ if stopped => Ok(Exit::Interrupted),
+        Some(error) => Err(Failure::Tree(error)),
+        None => {
+            let error = std::io::Error::other("no regular files, so there is nothing to measure");
+            Err(Failure::File { name: on.to_path_buf(), operation: "read", error })
+        }
+    }
+}
+
+/// What reading costs: small files each, large ones by their bytes.
+fn device_cost(device: &Device, survey: &Survey) -> Option<Cost> {
+    let load = &survey.load;
+    let each = |time: Duration, number: u64| (number > 0).then(|| time.as_secs_f64() / number as f64);
+    let small = each(device.small.time, device.small.files);
+    let large = each(device.large.time, device.large.bytes);
+    Some(Cost {
+        small_file: if load.small_files > 0 { small? } else { 0.0 },
+        large_byte: if load.large_files > 0 { large? } else { 0.0 },
+    })
+}
+
+/// What was read, as rows of the results.
+fn add_device(session: &mut Session<'_>, device: &Device) {
+    let cache = if device.from_memory() { Cache::Warm } else { Cache::Cold };
+    for (name, Read { files, bytes, time, .. }) in
+        [("small files", device.small), ("large files", device.large)]
+    {
+        if bytes > 0 || files > 0 {
+            let about = About::new("device", name).bytes(bytes).control().label("files", files.to_string());
+            let mut series = Series::new(&about);
+            series.add(1, &Measured { wall: time, ..Measured::default() }, cache);
+            session.results.series.push(series);
+        }
+    }
+}
+
+fn report(session: &Session<'_>, input: &Input, survey: &Survey) -> Report {
+    let decision = recommend::decide(input);
+    let mut report = Report::new(format!("Recommended for {}", input.purpose.name()));
+    match &decision {
+        Some(decision) => report.lines = recommend::sentences(input, decision),
+        None => report.lines.push("no answer: no candidate was measured".to_string()),
+    }
+    // That few rounds resolve little is not said: the rule needs medians.
+    report.lines.extend(session.results.doubts.iter().map(|doubt| format!("noisy: {doubt}")));
+    if session.stopped() {
+        report.lines.push("stopped early: this is from what was measured until then".to_string());
+    }
+    report.tables.extend(decision.as_ref().map(table));
+    let results = &session.results;
+    for group in results.groups() {
+        let series = results.of_group(group);
+        report.charts.extend(summary::chart(group, &series, summary::Quantity::Rate));
+        report.tables.push(summary::table(group, &series));
+    }
+    let sizes = survey.sizes.iter().enumerate();
+    report.data = serde_json::to_value(results).ok().map(|mut data| {
+        data["recommendation"] = json!({
+            "purpose": input.purpose.name(),
+            "decision": decision,
+            "lines": report.lines,
+            "load": input.load,
+            "sizes": sizes.map(|(class, files)| json!({
+                "to": if class == 0 { 0 } else { 1_u64.checked_shl(class as u32 - 1).unwrap_or(u64::MAX) },
+                "files": files,
+            })).collect::<Vec<_>>(),
+            "device": input.device,
+            "from_memory": input.from_memory,
+            "rotating": input.rotating,
+            "threads": input.threads,
+        });
+        data
+    });
+    report
+}
+
+fn table(decision: &Decision) -> Table {
+    let columns = [
+        ("digest", ""),
+        ("hashing", "s"),
+        ("reading", "s"),
+        ("both", "s"),
+        ("hashing", "%"),
+        ("bound by", ""),
+    ];
+    let mut table = Table::new("All files, in the order of preference", &columns);
+    for row in &decision.rows {
+        let seconds = |value: f64| Cell::Number(value, if value < 10.0 { 3 } else { 0 });
+        let bound = if row.disk_bound { "disk" } else { "hash" };
+        table.row([
+            Cell::text(row.name),
+            seconds(row.hash),
+            row.device.map_or(Cell::Missing, seconds),
+            seconds(row.total),
+            Cell::Number(row.busy * 100.0, 0),
+            Cell::text(bound),
+        ]);
+    }
+    table
+}

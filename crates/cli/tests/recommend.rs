@@ -1,0 +1,105 @@
+//! `verisum recommend` as it is called.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn tree() -> tempfile::TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    for number in 0..50 {
+        fs::write(tree.path().join(format!("small {number}")), vec![number; 3000]).unwrap();
+    }
+    for number in 0..3 {
+        fs::write(tree.path().join(format!("large {number}")), vec![number; 300_000]).unwrap();
+    }
+    tree
+}
+
+fn recommend(tree: &Path, arguments: &[&str]) -> Ended {
+    let on = ["recommend", "--budget", "2s", "--on", tree.to_str().unwrap()];
+    verisum(on.iter().chain(arguments))
+}
+
+#[test]
+fn each_purpose_gets_an_answer_with_its_figures() {
+    let tree = tree();
+    for (purpose, candidates) in [
+        ("bitrot", &["sha256", "blake3", "blake2b512", "xxh3-128", "crc64-nvme"][..]),
+        ("tamper", &["sha256", "blake3", "sha512", "blake2b512", "sha3-256"]),
+        ("image", &["sha256", "blake3", "sha512", "blake2b512"]),
+        ("filesystem", &["xxh64", "crc32c", "sha256", "blake2b512"]),
+    ] {
+        let out = recommend(tree.path(), &["--for", purpose, "--json"]).clean();
+        let found: Value = serde_json::from_str(&out).unwrap();
+        let answer = &found["recommendation"];
+        let choice = answer["decision"]["choice"]["name"].as_str().unwrap();
+        assert!(candidates.contains(&choice), "{purpose}: {choice}");
+        assert_eq!(answer["decision"]["rows"].as_array().unwrap().len(), candidates.len());
+        assert_eq!(answer["load"]["files"], 53);
+        assert_eq!(answer["load"]["bytes"], 50 * 3000 + 3 * 300_000);
+        assert!(answer["lines"][1].as_str().unwrap().starts_with("53 files, 1.1 MB: "), "{answer}");
+        assert_ne!(answer["decision"]["runner_up"], Value::Null);
+        assert_eq!(found["schema"], "verisum-bench");
+    }
+}
+
+#[test]
+fn nothing_is_written_and_the_results_can_be_compared() {
+    let tree = tree();
+    let state = || {
+        let mut found: Vec<_> = fs::read_dir(tree.path()).unwrap().map(Result::unwrap).collect();
+        found.sort_by_key(|entry| entry.file_name());
+        let of = |entry: &fs::DirEntry| {
+            let about = entry.metadata().unwrap();
+            (entry.file_name(), about.modified().unwrap(), about.len())
+        };
+        found.iter().map(of).collect::<Vec<_>>()
+    };
+    let before = state();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json");
+    let path = path.to_str().unwrap();
+    let out = recommend(tree.path(), &["--threads", "1", "--export-json", path]).clean();
+    assert!(out.contains("on 1 thread;") && out.contains("runner-up: "), "{out}");
+    assert_eq!(state(), before);
+    verisum(["bench", "compare", path, path]).clean();
+}
+
+#[test]
+fn without_files_there_is_a_message_and_no_answer() {
+    let empty = tempfile::tempdir().unwrap();
+    let name = empty.path().to_str().unwrap();
+    recommend(empty.path(), &[])
+        .failed(3, &format!("verisum: {name}: read: no regular files, so there is nothing to measure"));
+    let missing = empty.path().join("missing");
+    let name = missing.to_str().unwrap();
+    recommend(&missing, &[]).failed(3, &format!("verisum: {name}: stat: No such file or directory"));
+    verisum(["recommend", "--budget", "x"])
+        .failed(2, "verisum: --budget: x: must be a number and s, m, h, d, w or y, as in 90d");
+}
+
+#[test]
+fn a_signal_keeps_what_was_measured() {
+    let tree = tree();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json");
+    let mut child = start(
+        command(VERISUM)
+            .args(["recommend", "--budget", "300s", "--export-json", path.to_str().unwrap(), "--on"])
+            .arg(tree.path()),
+    );
+    // It is saved while it is measured.
+    wait_until("something was measured", || {
+        assert!(child.try_wait().unwrap().is_none());
+        path.exists()
+    });
+    signal(&child, Signal::INT);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    assert!(ended.out().contains("stopped early: ") && ended.out().contains("53 files"), "{}", ended.out());
+}

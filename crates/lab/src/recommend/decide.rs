@@ -1,0 +1,336 @@
+//! The rule: of those that take hardly longer than the fastest, the one that is otherwise best.
+
+use serde::Serialize;
+
+use super::{Load, Purpose};
+
+/// Who takes at most so many times as long as the fastest is no slower in practice.
+const TOLERANCE: f64 = 1.1;
+
+/// What files cost, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// A small file, as they are on average.
+    pub small_file: f64,
+    /// A byte of a large file.
+    pub large_byte: f64,
+}
+
+impl Cost {
+    /// The seconds for all files.
+    pub fn of(&self, load: &Load) -> f64 {
+        load.small_files as f64 * self.small_file + load.large_bytes as f64 * self.large_byte
+    }
+}
+
+/// All that the rule looks at.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// What the digest is wanted for.
+    pub purpose: Purpose,
+    /// The files.
+    pub load: Load,
+    /// What reading costs; `None` if it could not be measured.
+    pub device: Option<Cost>,
+    /// Whether what was read came from memory.
+    pub from_memory: bool,
+    /// Whether the device has heads that must move.
+    pub rotating: bool,
+    /// What hashing costs, of each candidate that was measured.
+    pub hashes: Vec<(&'static str, Cost)>,
+    /// On how many threads.
+    pub threads: usize,
+}
+
+/// A candidate with its times, in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// What speaks for and against it.
+    pub why: &'static str,
+    /// Hashing all files when they are in memory.
+    pub hash: f64,
+    /// Reading them.
+    pub device: Option<f64>,
+    /// Both, side by side: the greater.
+    pub total: f64,
+    /// Which part of that time hashing needs.
+    pub busy: f64,
+    /// Whether reading takes longer than hashing.
+    pub disk_bound: bool,
+}
+
+/// What the rule says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// The answer.
+    pub choice: Row,
+    /// The second best.
+    pub runner_up: Option<Row>,
+    /// Whether all take the same time because of the disk.
+    pub disk_decides: bool,
+    /// All, in the order of preference.
+    pub rows: Vec<Row>,
+}
+
+/// Decides; `None` if no candidate was measured or there are no files.
+pub fn decide(input: &Input) -> Option<Decision> {
+    if input.load.files == 0 {
+        return None;
+    }
+    // The preference is the order of the table, in whatever order they were measured.
+    let rows: Vec<Row> = input
+        .purpose
+        .candidates()
+        .iter()
+        .filter_map(|candidate| {
+            let (_, cost) = input.hashes.iter().find(|(name, _)| *name == candidate.id)?;
+            let hash = cost.of(&input.load);
+            let device = input.device.map(|cost| cost.of(&input.load));
+            let total = hash.max(device.unwrap_or(0.0));
+            let busy = if total > 0.0 { hash / total } else { 0.0 };
+            let disk_bound = device.is_some_and(|device| device >= hash);
+            Some(Row { name: candidate.id, why: candidate.why, hash, device, total, busy, disk_bound })
+        })
+        .collect();
+    let fastest = rows.iter().map(|row| row.total).fold(f64::INFINITY, f64::min);
+    let as_fast = |row: &&Row| row.total <= fastest * TOLERANCE;
+    let mut best = rows.iter().filter(as_fast);
+    let choice = best.next()?.clone();
+    let others = rows.iter().filter(|row| row.name != choice.name);
+    let quickest = others.min_by(|a, b| a.total.total_cmp(&b.total));
+    let runner_up = best.next().or(quickest).cloned();
+    let disk_decides =
+        rows.len() > 1 && rows.iter().all(|row| row.disk_bound) && rows.iter().all(|row| as_fast(&row));
+    Some(Decision { choice, runner_up, disk_decides, rows })
+}
+
+/// The decision in words, with the figures it comes from.
+pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
+    let (choice, load) = (&decision.choice, &input.load);
+    let mut lines = vec![format!("{}: {}", choice.name, choice.why)];
+    let more = if load.complete { "" } else { "at least " };
+    let all = format!("{more}{} files, {}", grouped(load.files), decimal(load.bytes as f64));
+    let bound = match choice.device {
+        None => "nothing could be read cold, so the disk is not in it".to_string(),
+        Some(_) if choice.disk_bound && input.from_memory => {
+            format!(
+                "reading takes longer than hashing, though from memory; {} costs nothing extra",
+                choice.name
+            )
+        }
+        Some(_) if choice.disk_bound => format!("disk-bound; {} costs nothing extra here", choice.name),
+        Some(device) => format!("hash-bound: reading alone takes {}", time(device)),
+    };
+    lines.push(format!("{all}: {}, {bound}", time(choice.total)));
+    let rate = |seconds: f64| match seconds > 0.0 {
+        true => format!("{}/s", decimal(load.bytes as f64 / seconds)),
+        false => "no time".to_string(),
+    };
+    if let Some(device) = choice.device {
+        let kind = match (input.from_memory, input.rotating) {
+            (true, _) => "from memory, as this file system keeps its files there",
+            (false, true) => "cold, from a disk whose heads move",
+            (false, false) => "cold, from a disk without moving heads",
+        };
+        lines.push(format!("device: {} {kind}", rate(device)));
+    }
+    let threads = if input.threads == 1 { "1 thread" } else { &format!("{} threads", input.threads) };
+    lines.push(format!(
+        "{}: {} on {threads}; hashing needs {:.0}% of the time",
+        choice.name,
+        rate(choice.hash),
+        choice.busy * 100.0
+    ));
+    if decision.disk_decides {
+        lines.push(format!(
+            "the disk makes the choice irrelevant: all {} candidates take the same time",
+            decision.rows.len()
+        ));
+    }
+    if let Some(second) = &decision.runner_up {
+        let beside = second.total / choice.total.max(f64::MIN_POSITIVE);
+        let takes = match beside {
+            _ if choice.total == 0.0 => "as long".to_string(),
+            b if b > TOLERANCE => format!("{b:.1} times as long"),
+            b if b < 1.0 / TOLERANCE => format!("{b:.2} times as long"),
+            _ => "as long".to_string(),
+        };
+        lines.push(format!("runner-up: {}, {}, {takes}: {}", second.name, time(second.total), second.why));
+    }
+    lines
+}
+
+/// Seconds in the unit that suits them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.001 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 48.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86_400.0),
+    }
+}
+
+/// Bytes in powers of 1000, as disks are sold.
+fn decimal(bytes: f64) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = bytes;
+    let mut place = 0;
+    while value >= 999.5 && place + 1 < units.len() {
+        value /= 1000.0;
+        place += 1;
+    }
+    let digits = if place == 0 || value >= 99.5 { 0 } else { 1 };
+    format!("{value:.digits$} {}", units[place])
+}
+
+/// A number with a comma before each three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGE: Load = Load {
+        files: 88_000,
+        bytes: 1_500_000_000_000,
+        small_files: 0,
+        small_bytes: 0,
+        large_files: 88_000,
+        large_bytes: 1_500_000_000_000,
+        complete: true,
+        unreadable: 0,
+    };
+
+    fn rate(bytes_a_second: f64) -> Cost {
+        Cost { small_file: 0.0, large_byte: 1.0 / bytes_a_second }
+    }
+
+    fn input(purpose: Purpose, device: f64, hashes: &[(&'static str, f64)]) -> Input {
+        Input {
+            purpose,
+            load: LARGE,
+            device: Some(rate(device)),
+            from_memory: false,
+            rotating: false,
+            hashes: hashes.iter().map(|&(name, bytes)| (name, rate(bytes))).collect(),
+            threads: 2,
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_makes_the_choice_irrelevant() {
+        let hashes = [("xxh3-128", 20e9), ("sha256", 3.9e9), ("blake3", 6e9)];
+        let input = input(Purpose::Bitrot, 532e6, &hashes);
+        let decision = decide(&input).unwrap();
+        assert_eq!((decision.choice.name, decision.disk_decides), ("sha256", true));
+        assert_eq!(decision.runner_up.as_ref().unwrap().name, "blake3");
+        let lines = sentences(&input, &decision);
+        assert_eq!(lines[1], "88,000 files, 1.5 TB: 47 min, disk-bound; sha256 costs nothing extra here");
+        assert_eq!(lines[2], "device: 532 MB/s cold, from a disk without moving heads");
+        assert_eq!(lines[3], "sha256: 3.9 GB/s on 2 threads; hashing needs 14% of the time");
+        assert_eq!(lines[4], "the disk makes the choice irrelevant: all 3 candidates take the same time");
+        assert!(lines[5].starts_with("runner-up: blake3, 47 min, as long: "), "{}", lines[5]);
+    }
+
+    #[test]
+    fn a_slow_processor_chooses_the_fastest_that_the_purpose_permits() {
+        let hashes = [("sha256", 0.3e9), ("blake3", 1e9), ("xxh3-128", 8e9), ("crc64-nvme", 7.9e9)];
+        let of = |purpose| {
+            let decision = decide(&input(purpose, 20e9, &hashes)).unwrap();
+            assert!(!decision.disk_decides && !decision.choice.disk_bound);
+            (decision.choice.name, decision.runner_up.unwrap().name)
+        };
+        assert_eq!(of(Purpose::Bitrot), ("xxh3-128", "crc64-nvme"));
+        assert_eq!(of(Purpose::Tamper), ("blake3", "sha256"));
+        assert_eq!(of(Purpose::Dedup), ("blake3", "sha256"));
+        let lines = sentences(
+            &input(Purpose::Tamper, 20e9, &hashes),
+            &decide(&input(Purpose::Tamper, 20e9, &hashes)).unwrap(),
+        );
+        assert_eq!(lines[1], "88,000 files, 1.5 TB: 25 min, hash-bound: reading alone takes 75 s");
+        assert!(lines[4].contains("3.3 times as long"), "{}", lines[4]);
+    }
+
+    #[test]
+    fn a_little_slower_is_no_reason_against_the_better() {
+        let choice = |sha256: f64| {
+            let hashes = [("blake3", 1e9), ("sha256", sha256)];
+            decide(&input(Purpose::Tamper, 20e9, &hashes)).unwrap().choice.name
+        };
+        assert_eq!([choice(0.92e9), choice(0.90e9)], ["sha256", "blake3"]);
+    }
+
+    #[test]
+    fn many_small_files_cost_what_they_cost_each() {
+        let load = Load {
+            files: 1_000_000,
+            bytes: 2_000_000_000,
+            small_files: 1_000_000,
+            small_bytes: 2_000_000_000,
+            large_files: 0,
+            large_bytes: 0,
+            complete: false,
+            unreadable: 3,
+        };
+        let cost = |small_file: f64| Cost { small_file, large_byte: 1e-9 };
+        let mut input = input(Purpose::Bitrot, 1e9, &[]);
+        input.load = load;
+        input.device = Some(cost(1e-4));
+        input.rotating = true;
+        input.hashes = vec![("sha256", cost(1e-5)), ("xxh3-128", cost(8e-6))];
+        let decision = decide(&input).unwrap();
+        assert_eq!((decision.choice.name, decision.disk_decides), ("sha256", true));
+        let lines = sentences(&input, &decision);
+        assert!(lines[1].starts_with("at least 1,000,000 files, 2.0 GB: 100 s, disk-bound"), "{}", lines[1]);
+        assert!(lines[2].ends_with("from a disk whose heads move"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn without_files_or_figures_there_is_no_answer() {
+        let mut empty = input(Purpose::Bitrot, 1e9, &[("sha256", 1e9)]);
+        empty.load = Load::default();
+        assert_eq!(decide(&empty), None);
+        assert_eq!(decide(&input(Purpose::Bitrot, 1e9, &[])), None);
+        assert_eq!(decide(&input(Purpose::Tamper, 1e9, &[("xxh3-128", 1e9)])), None, "none that resists");
+        let mut unread = input(Purpose::Bitrot, 1e9, &[("sha256", 1e9)]);
+        unread.device = None;
+        let decision = decide(&unread).unwrap();
+        assert!(!decision.disk_decides && decision.runner_up.is_none());
+        assert!(sentences(&unread, &decision)[1].contains("nothing could be read cold"));
+    }
+
+    #[test]
+    fn zero_bytes_take_no_time() {
+        let mut input = input(Purpose::Bitrot, 1e9, &[("sha256", 1e9), ("blake3", 1e9)]);
+        input.load = Load { files: 1, small_files: 1, complete: true, ..Load::default() };
+        input.device = Some(Cost::default());
+        let decision = decide(&input).unwrap();
+        assert_eq!(decision.choice.name, "sha256");
+        assert!(sentences(&input, &decision).iter().all(|line| !line.contains("NaN")));
+    }
+
+    #[test]
+    fn figures_are_written_as_people_do() {
+        assert_eq!([0.5, 61.0, 2820.0, 9000.0].map(time), ["500 ms", "61 s", "47 min", "2.5 h"]);
+        assert_eq!([12.0, 1500.0, 1.5e12].map(decimal), ["12 bytes", "1.5 kB", "1.5 TB"]);
+        assert_eq!(
+            [0, 999, 1000, 88_000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "88,000", "1,234,567"]
+        );
+    }
+}

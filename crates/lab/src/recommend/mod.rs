@@ -1,0 +1,16 @@
+//! Which digest to use for files: what matters is measured, and one rule decides.
+//!
+//! [`survey`] looks at the files, [`read_cold`] at the device, [`subjects`] at the digests; [`decide`] is the
+//! rule, which docs/recommend.md tells in words, and [`sentences`] gives its reasons.
+
+mod candidates;
+mod decide;
+mod device;
+mod hashes;
+mod survey;
+
+pub use candidates::{Candidate, Purpose};
+pub use decide::{Cost, Decision, Input, Row, decide, sentences};
+pub use device::{Device, Read, read_cold};
+pub use hashes::{Sample, cost, subjects};
+pub use survey::{Load, SMALL, Survey, survey};
