@@ -131,8 +131,8 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
     if let Some(device) = choice.device {
         let kind = match (input.from_memory, input.rotating) {
             (true, _) => "from memory, as this file system keeps its files there",
-            (false, true) => "cold, from a disk whose heads move",
-            (false, false) => "cold, from a disk without moving heads",
+            (false, true) => "cold, from a disk that is said to rotate",
+            (false, false) => "cold, from a disk that does not rotate",
         };
         lines.push(format!("device: {} {kind}", rate(device)));
     }
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(decision.runner_up.as_ref().unwrap().name, "blake3");
         let lines = sentences(&input, &decision);
         assert_eq!(lines[1], "88,000 files, 1.5 TB: 47 min, disk-bound; sha256 costs nothing extra here");
-        assert_eq!(lines[2], "device: 532 MB/s cold, from a disk without moving heads");
+        assert_eq!(lines[2], "device: 532 MB/s cold, from a disk that does not rotate");
         assert_eq!(lines[3], "sha256: 3.9 GB/s on 2 threads; hashing needs 14% of the time");
         assert_eq!(lines[4], "the disk makes the choice irrelevant: all 3 candidates take the same time");
         assert!(lines[5].starts_with("runner-up: blake3, 47 min, as long: "), "{}", lines[5]);
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!((decision.choice.name, decision.disk_decides), ("sha256", true));
         let lines = sentences(&input, &decision);
         assert!(lines[1].starts_with("at least 1,000,000 files, 2.0 GB: 100 s, disk-bound"), "{}", lines[1]);
-        assert!(lines[2].ends_with("from a disk whose heads move"), "{}", lines[2]);
+        assert!(lines[2].ends_with("from a disk that is said to rotate"), "{}", lines[2]);
     }
 
     #[test]
