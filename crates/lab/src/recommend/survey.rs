@@ -105,14 +105,13 @@ impl Survey {
             }
         };
         // Algorithm R (Vitter 1985): each has the same chance to be kept.
-        let place = match kept.len() < most {
-            true => kept.len(),
-            false => (chance.next() % seen) as usize,
-        };
-        match place {
-            new if new == kept.len() => kept.push(entry.path()),
-            old if old < most => kept[old] = entry.path(),
-            _ => {}
+        if kept.len() < most {
+            kept.push(entry.path());
+        } else {
+            let place = (chance.next() % seen) as usize;
+            if place < most {
+                kept[place] = entry.path();
+            }
         }
     }
 }
