@@ -167,6 +167,13 @@ impl Hasher {
         Ok(())
     }
 
+    /// As [`submit`](Hasher::submit), of bytes that stay as they are for ever.
+    #[allow(unsafe_code)]
+    pub fn submit_static(&mut self, data: &'static [u8], token: usize) -> Result<(), Error> {
+        // SAFETY: the reference is valid, and forbids changes, as long as the process lives.
+        unsafe { self.submit(data, token) }
+    }
+
     /// Takes up to `out.len()` completions and gives their number.
     pub fn completions(&self, out: &mut [Completion]) -> Result<usize, Error> {
         Ok(self.queue.as_ref().ok_or(Error::NoQueue)?.take(out))

@@ -2,7 +2,10 @@
 
 mod compare;
 mod digests;
+mod files;
 mod filesystem;
+mod image;
+mod leftovers;
 mod session;
 mod usual;
 
@@ -42,6 +45,10 @@ enum BenchCommand {
             check --check-data-csum) and a model of the work, so labelled: sectors of 4 KiB hashed in memory."
     )]
     Filesystem(Box<filesystem::FilesystemArgs>),
+    /// Compare ways to the digest of a small and of a large file
+    Files(files::FilesArgs),
+    /// Compare programs on disk images, and measure the block hash library alone
+    Image(image::ImageArgs),
     /// Compare two files of results
     Compare(compare::CompareArgs),
 }
@@ -51,6 +58,8 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
     match arguments.command {
         Some(BenchCommand::Digests(arguments)) => digests::run(&arguments, output),
         Some(BenchCommand::Filesystem(arguments)) => filesystem::run(&arguments, output),
+        Some(BenchCommand::Files(arguments)) => files::run(&arguments, output),
+        Some(BenchCommand::Image(arguments)) => image::run(&arguments, output),
         Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
         None => usual::run(&arguments.options, output),
     }

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 use verisum_lab::export::Report;
 use verisum_lab::host::{Folders, Host};
 use verisum_lab::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
@@ -15,6 +13,7 @@ use verisum_lab::record::{self, Results, Series};
 use verisum_lab::summary::{self, Quantity};
 
 use super::BenchOptions;
+use super::leftovers::Leftovers;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::kernel;
@@ -33,13 +32,15 @@ pub(crate) struct Session<'a> {
     /// What was measured so far.
     pub(crate) results: Results,
     stop: Arc<AtomicBool>,
+    /// What a second signal removes.
+    pub(crate) leftovers: Leftovers,
     before: Load,
     folders: Folders,
 }
 
 impl<'a> Session<'a> {
     /// Reads the options and the machine, and catches signals: the first keeps what was measured, the
-    /// second ends the program at once. `files` are where the data lies.
+    /// second ends the program at once, but for the [`Leftovers`]. `files` are where the data lies.
     pub(crate) fn begin(
         bench: &str,
         options: &'a BenchOptions,
@@ -52,13 +53,17 @@ impl<'a> Session<'a> {
         let host = Host::read(&folders, &kernel::policy()?, files);
         let results = Results::new(bench, &plan, host);
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // In this order: the first finds it unset, and sets it.
-            flag::register_conditional_default(signal, stop.clone())
-                .and_then(|_| flag::register(signal, stop.clone()))
-                .map_err(|error| Failure::Usage(format!("signal handler: {error}")))?;
+        let leftovers = Leftovers::default();
+        leftovers.watch(stop.clone())?;
+        Ok(Session { options, plan, results, stop, leftovers, before, folders })
+    }
+
+    /// Says on a terminal what is made ready, until there is something else to say.
+    pub(crate) fn preparing(&self, what: &str) {
+        if stderr().is_terminal() {
+            let line: String = names::plain(what).chars().take(width().saturating_sub(1)).collect();
+            let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
         }
-        Ok(Session { options, plan, results, stop, before, folders })
     }
 
     /// Adds a row for what cannot be measured here.

@@ -121,7 +121,7 @@ impl Scratch {
 }
 
 /// Removes a folder into which another thread may still write.
-fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     for _ in 0..100 {
         match fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

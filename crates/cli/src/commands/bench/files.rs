@@ -1,0 +1,439 @@
+//! `verisum bench files`: ways to the digest of a small and of a large file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, ValueEnum, ValueHint};
+use verisum_digest::{Digest, Level, Policy};
+use verisum_lab::export::{Cell, Table};
+use verisum_lab::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
+use verisum_lab::measure::{About, Amount, Error, InProcess, Process, Subject, Work, find_program, version};
+use verisum_lab::record::{Results, Series};
+use verisum_lab::summary::Quantity;
+
+use super::leftovers::Folder;
+use super::{BenchOptions, Session};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::{Output, names};
+use crate::{digests, kernel, sizes};
+
+/// What `verisum bench files` takes.
+#[derive(Args, Debug)]
+pub(crate) struct FilesArgs {
+    /// Files to hash instead of those that are made
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+
+    /// A way: one that is known by name, `published` for the five of 2014, or NAME=COMMAND, in which {}
+    /// stands for the file's name. May be given several times; without known ones all are taken
+    #[arg(long = "way", value_name = "WAY")]
+    ways: Vec<String>,
+
+    /// The digest
+    #[arg(short, long = "alg", value_name = "DIGEST", default_value = "md5")]
+    algorithm: String,
+
+    /// The size of the small file
+    #[arg(long, value_name = "SIZE", default_value_t = SMALL.to_string())]
+    small: String,
+
+    /// The size of the large file, which is all zeros
+    #[arg(long, value_name = "SIZE", default_value_t = format!("{}G", LARGE >> 30))]
+    large: String,
+
+    /// How often the small file is hashed, unless --runs or --time says otherwise
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    small_runs: u32,
+
+    /// How often the large file is hashed, unless --runs or --time says otherwise
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    large_runs: u32,
+
+    /// How many small files share a start in the rows that show what a start costs
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    shared: u32,
+
+    /// Where files are made; they are removed in the end
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    on: Option<PathBuf>,
+
+    /// Print the matrix of a published experiment instead of tables
+    #[arg(long, value_enum)]
+    style: Option<Style>,
+
+    #[command(flatten)]
+    options: BenchOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Style {
+    /// As perl's Benchmark prints it: processor time, runs a second, and percentages
+    Cmpthese,
+}
+
+/// The names of ways that are not in the table of ways.
+const OURS: &str = "verisum";
+const WITHIN: &str = "in-process";
+const PUBLISHED: &str = "published";
+
+/// The kind of rows of which a matrix of single starts says nothing.
+const SHARED: &str = "shared start";
+
+/// Reading by lines takes up to this many times the memory of the longest line.
+const LINES_MEMORY: u64 = 3;
+
+/// Measures.
+pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let digest = digests::find(&arguments.algorithm, &kernel::policy()?)?;
+    let chosen = Chosen::of(arguments, &digest)?;
+    let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
+    let places = if arguments.files.is_empty() { vec![place] } else { arguments.files.clone() };
+    let mut session =
+        Session::begin("files", &arguments.options, Amount::Rounds(arguments.small_runs), &places)?;
+    let folder = session.leftovers.folder(arguments.on.as_deref())?;
+    let measured = measure(arguments, &chosen, &digest, &folder, &mut session);
+    let removed = folder.remove();
+    measured.and(removed)?;
+    let mut report = session.report("Ways to the digest of a file", Quantity::Time);
+    report.tables.insert(0, start_and_rate(&session.results));
+    match arguments.style {
+        None => session.finish(&report, output),
+        Some(Style::Cmpthese) => {
+            let lines = matrices(&session.results);
+            session.finish_with(&lines, &report, output)
+        }
+    }
+}
+
+fn measure(
+    arguments: &FilesArgs,
+    chosen: &Chosen,
+    digest: &Digest,
+    folder: &Folder,
+    session: &mut Session<'_>,
+) -> Result<(), Failure> {
+    let files = match arguments.files.is_empty() {
+        true => made(arguments, folder, session)?,
+        false => given(arguments)?,
+    };
+    let scripts = chosen.write_scripts(folder)?;
+    for way in &chosen.ways {
+        if let Some(found) = find_program(way.program(), chosen.path.as_deref())
+            && let Some(version) = version(&found, version_option(way.program()))
+        {
+            session.results.host.versions.insert(way.program().to_string(), version);
+        }
+    }
+    let amount = session.plan.amount;
+    let given = arguments.options.runs.is_some() || arguments.options.time.is_some();
+    for (index, file) in files.iter().enumerate() {
+        if session.stopped() {
+            break;
+        }
+        session.plan.amount = match amount {
+            Amount::Time(time) => Amount::Time(time / files.len() as u32),
+            _ if given => amount,
+            _ => Amount::Rounds(file.runs),
+        };
+        let subjects = subjects(arguments, chosen, digest, file, &scripts, index == 0, session)?;
+        session.measure(subjects);
+    }
+    session
+        .note(format!("rows of {} files share a start: their times are those of one file", arguments.shared));
+    Ok(())
+}
+
+/// Which ways were chosen.
+struct Chosen {
+    ways: Vec<Way>,
+    ours: bool,
+    within: bool,
+    path: Option<std::ffi::OsString>,
+}
+
+impl Chosen {
+    fn of(arguments: &FilesArgs, digest: &Digest) -> Result<Chosen, Failure> {
+        let known = ways(digest.name());
+        let mut chosen =
+            Chosen { ways: Vec::new(), ours: false, within: false, path: std::env::var_os("PATH") };
+        let mut users: Vec<Way> = Vec::new();
+        let mut named = false;
+        for text in &arguments.ways {
+            named |= !text.contains('=');
+            match text.as_str() {
+                PUBLISHED => chosen.ways.extend(known.iter().filter(|way| way.published).cloned()),
+                OURS => chosen.ours = true,
+                WITHIN => chosen.within = true,
+                name => match known.iter().find(|way| way.name == name) {
+                    Some(way) => chosen.ways.push(way.clone()),
+                    None => users.push(Way::parse(text).map_err(|must| {
+                        let all: Vec<&str> = known.iter().map(|way| way.name.as_str()).collect();
+                        let must =
+                            format!("{must} (known: {PUBLISHED}, {}, {OURS}, {WITHIN})", all.join(", "));
+                        Failure::Value { option: "--way", value: text.clone(), must }
+                    })?),
+                },
+            }
+        }
+        if !named {
+            chosen = Chosen { ways: known, ours: true, within: true, ..chosen };
+        }
+        chosen.ways.extend(users);
+        let mut names: Vec<&str> = chosen.ways.iter().map(|way| way.name.as_str()).collect();
+        names.extend([OURS, WITHIN]);
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(Failure::Value {
+                option: "--way",
+                value: twice[0].to_string(),
+                must: "must be another name: there is such a way already".to_string(),
+            }),
+            None => Ok(chosen),
+        }
+    }
+
+    /// Writes the scripts of ways that have one.
+    fn write_scripts(&self, folder: &Folder) -> Result<Vec<Option<PathBuf>>, Failure> {
+        let write = |(index, way): (usize, &Way)| {
+            let Some(script) = way.script else { return Ok(None) };
+            let path = folder.path().join(format!("script-{index}"));
+            match std::fs::write(&path, script) {
+                Ok(()) => Ok(Some(path)),
+                Err(error) => Err(Failure::File { name: path, operation: "write", error }),
+            }
+        };
+        self.ways.iter().enumerate().map(write).collect()
+    }
+}
+
+/// A file that is hashed.
+struct Hashed {
+    /// What it is in the tables.
+    name: String,
+    path: PathBuf,
+    length: u64,
+    /// How often it is hashed if nothing else is said.
+    runs: u32,
+}
+
+/// The files of the experiment.
+fn made(arguments: &FilesArgs, folder: &Folder, session: &Session<'_>) -> Result<Vec<Hashed>, Failure> {
+    let size = |option: &'static str, text: &str| {
+        sizes::parse(text).ok_or_else(|| Failure::Value {
+            option,
+            value: text.to_string(),
+            must: "must be a number of bytes, as 2335 or 1G".to_string(),
+        })
+    };
+    let (small, large) = (size("--small", &arguments.small)?, size("--large", &arguments.large)?);
+    folder.needs(small.saturating_add(large))?;
+    session.preparing("making the files");
+    let make = |name: &str, length, byte: fn(u64) -> u8, runs| {
+        let path = folder.path().join(name);
+        let stop = session.stop();
+        match fill(&path, length, byte, &stop) {
+            Ok(()) => Ok(Hashed { name: format!("{name}: {length} bytes"), path, length, runs }),
+            Err(error) => Err(Failure::File { name: path, operation: "write", error }),
+        }
+    };
+    // Bytes of a text with lines of usual length.
+    let text = |at: u64| if at % 61 == 60 { b'\n' } else { b'a' + (at * at % 23) as u8 };
+    Ok(vec![
+        make("small", small, text, arguments.small_runs)?,
+        make("large", large, |_| 0, arguments.large_runs)?,
+    ])
+}
+
+fn fill(path: &Path, length: u64, byte: fn(u64) -> u8, stop: &AtomicBool) -> std::io::Result<()> {
+    let piece: Vec<u8> = (0..length.min(1 << 20)).map(byte).collect();
+    let mut file = std::fs::File::create_new(path)?;
+    let mut left = length;
+    while left > 0 && !stop.load(Ordering::Relaxed) {
+        let count = left.min(piece.len() as u64) as usize;
+        file.write_all(&piece[..count])?;
+        left -= count as u64;
+    }
+    file.sync_all()
+}
+
+/// The user's files.
+fn given(arguments: &FilesArgs) -> Result<Vec<Hashed>, Failure> {
+    let each = |path: &PathBuf| {
+        let failed = |operation| move |error| Failure::File { name: path.clone(), operation, error };
+        let about = std::fs::metadata(path).map_err(failed("open"))?;
+        if !about.is_file() {
+            return Err(failed("open")(std::io::Error::other("not a regular file")));
+        }
+        let runs = if about.len() < 1 << 20 { arguments.small_runs } else { arguments.large_runs };
+        let name = format!("{}: {} bytes", names::quoted(path.as_os_str()), about.len());
+        Ok(Hashed { name, path: path.clone(), length: about.len(), runs })
+    };
+    arguments.files.iter().map(each).collect()
+}
+
+/// All ways to the digest of one file, and the controls.
+fn subjects<'a>(
+    arguments: &FilesArgs,
+    chosen: &Chosen,
+    digest: &Digest,
+    file: &'a Hashed,
+    scripts: &[Option<PathBuf>],
+    small: bool,
+    session: &mut Session<'_>,
+) -> Result<Vec<Box<dyn Subject + 'a>>, Failure> {
+    let path = file.path.as_path();
+    let about = |name: &str| {
+        About::new(&file.name, name).bytes(file.length).file(path).label("digest", digest.name())
+    };
+    let mut subjects: Vec<Box<dyn Subject + 'a>> = Vec::new();
+    let expected = expected(digest, path)?;
+    let ours = ours(digest);
+    for (way, script) in
+        chosen.ways.iter().chain(chosen.ours.then_some(&ours)).zip(scripts.iter().chain([&None]))
+    {
+        let starts = about(&way.name).expect(&expected).label("kind", "start");
+        let program = match way.name.as_str() {
+            OURS => std::env::current_exe().ok(),
+            _ => find_program(way.program(), chosen.path.as_deref()),
+        };
+        let Some(program) = program else {
+            session.skip(&starts, format!("{} is not installed", way.program()));
+            continue;
+        };
+        if way.published && digest.name() != "md5" {
+            session.skip(&starts, "computes MD5 only");
+            continue;
+        }
+        if way.lines && file.length.saturating_mul(LINES_MEMORY) > memory_available() {
+            session.skip(&starts, "reads by lines: zeros are one line, for which there is not enough memory");
+            continue;
+        }
+        subjects.push(way.subject(starts, &program, script.as_deref(), &[path]));
+        if small && ["md5sum", OURS].contains(&way.name.as_str()) {
+            let name = format!("{}, {} files", way.name, arguments.shared);
+            let shared = about(&name).expect(&expected).label("kind", SHARED);
+            subjects.push(way.subject(shared, &program, None, &vec![path; arguments.shared as usize]));
+        }
+    }
+    if chosen.within {
+        let about = about(WITHIN).expect(&expected).label("kind", "no start");
+        subjects.push(in_process(about, Within::new(path, Some(digest.clone())), arguments));
+    }
+    let read = about("read the file").control();
+    subjects.push(in_process(read, Within::new(path, None), arguments));
+    let start = About::new(&file.name, "start a program").control();
+    match find_program("true", chosen.path.as_deref()) {
+        Some(program) => subjects.push(Process::new(start, program, [""; 0]).boxed()),
+        None => session.skip(&start, "true is not installed"),
+    }
+    Ok(subjects)
+}
+
+/// Our own command.
+fn ours(digest: &Digest) -> Way {
+    let words = ["verisum", "sum", "-a", digest.name(), "--", verisum_lab::files::PLACE];
+    let words = words.map(str::to_string).to_vec();
+    Way { name: OURS.to_string(), words, script: None, lines: false, published: false }
+}
+
+fn in_process<'a>(about: About, work: Within<'a>, arguments: &FilesArgs) -> Box<dyn Subject + 'a> {
+    let subject = InProcess::new(about, work);
+    // A second reading would find what the first left in the cache.
+    if arguments.options.cold { subject.once().boxed() } else { subject.boxed() }
+}
+
+/// The right digest, by our plainest code.
+fn expected(digest: &Digest, path: &Path) -> Result<String, Failure> {
+    let plain = match digest.algorithm() {
+        Some(algorithm) => {
+            Digest::of(algorithm, &Policy { max_level: Level::Portable }).map_err(Failure::Digest)?
+        }
+        None => digest.clone(),
+    };
+    let mut work = Within::new(path, Some(plain));
+    work.work().map_err(|error| failure(error, path))?;
+    Ok(work.digest().unwrap_or_default())
+}
+
+/// An error before the measurement, for the user.
+pub(super) fn failure(error: Error, path: &Path) -> Failure {
+    match error {
+        Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
+        Error::Digest(error) => Failure::Digest(error),
+        other => Failure::File {
+            name: path.to_path_buf(),
+            operation: "hash",
+            error: std::io::Error::other(other.to_string()),
+        },
+    }
+}
+
+/// Bytes of memory that programs can have without swapping.
+fn memory_available() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kibibytes.map_or(u64::MAX, |kibibytes| kibibytes * 1024)
+}
+
+/// What makes a program print its version.
+fn version_option(program: &str) -> &'static [&'static str] {
+    match program {
+        "openssl" => &["version"],
+        "perl" => &["-v"],
+        _ => &["--version"],
+    }
+}
+
+/// What each way takes to begin, and how fast it is then.
+fn start_and_rate(results: &Results) -> Table {
+    let mut table = Table::new("Start-up and throughput", &[("way", ""), ("start", "ms"), ("then", "GB/s")]);
+    let groups = results.groups();
+    let [small, .., large] = groups.as_slice() else { return table };
+    let of = |group: &str, name: &str| -> Option<&Series> {
+        results.series.iter().find(|one| one.group == group && one.name == name)
+    };
+    let mut found: Vec<_> = results
+        .series
+        .iter()
+        .filter(|one| one.group == *small)
+        .filter_map(|one| Some((one, parts(one, of(large, &one.name)?)?)))
+        .collect();
+    found.sort_by(|a, b| a.1.start.total_cmp(&b.1.start));
+    for (series, parts) in found {
+        let rate = parts.rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e9, 2));
+        table.row([Cell::text(&series.name), Cell::Number(parts.start * 1e3, 3), rate]);
+    }
+    table
+}
+
+/// A matrix for each file, and what was left out of it.
+fn matrices(results: &Results) -> String {
+    let mut text = String::new();
+    for group in results.groups() {
+        let series: Vec<&Series> =
+            results.series.iter().filter(|one| one.group == group && !one.control).collect();
+        let runs = series.iter().map(|one| one.wall.len()).max().unwrap_or(0);
+        let timings: Vec<Timing> = series
+            .iter()
+            .filter(|one| !one.wall.is_empty() && one.labels.get("kind").is_none_or(|kind| kind != SHARED))
+            .map(|one| Timing {
+                name: one.name.clone(),
+                count: one.wall.len() as u64,
+                seconds: one.user.iter().chain(&one.system).sum(),
+            })
+            .collect();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!("{group}, {runs} runs\n{}", cmpthese(&timings)));
+        for one in series {
+            if let Some(why) = &one.skipped {
+                text.push_str(&format!("{}: SKIPPED: {}\n", names::plain(&one.name), names::plain(why)));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,174 @@
+//! The library alone: input × threads × sync or async × digest, block sizes, queue sizes.
+
+use clap::Args;
+use verisum_digest::{Digest, Policy};
+use verisum_lab::images::{BUFFER, Input, Memory, Settings};
+use verisum_lab::measure::{About, InProcess};
+
+use super::{Found, missing, session_measure};
+use crate::commands::bench::Session;
+use crate::failure::Failure;
+use crate::{digests, input, sizes};
+
+/// What is measured of the library.
+#[derive(Args, Debug)]
+pub(super) struct LibraryArgs {
+    /// Numbers of threads for the library; without them 1, 2, 4 and so on, up to one for each core
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    threads: Vec<String>,
+
+    /// Block sizes for the library
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "4k,16k,64k,256k,1M")]
+    block_size: Vec<String>,
+
+    /// Queue sizes for the library: bytes on their way, in updates of 256k
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1M,2M,4M,8M")]
+    queue_size: Vec<String>,
+
+    /// Bytes of data in each run of the library; of zeros it is 4 times as many, of holes 1024 times
+    #[arg(long, value_name = "SIZE", default_value = "128M")]
+    input_size: String,
+}
+
+/// The block size where others are not compared, in bytes.
+const BLOCK: u32 = 64 * 1024;
+
+/// Bytes of an update, as blkhash-bench has them.
+const READ: usize = 256 * 1024;
+
+/// Updates on their way where others are not compared.
+const DEPTH: usize = 16;
+
+impl LibraryArgs {
+    pub(super) fn measure(&self, digest: &Digest, session: &mut Session<'_>) -> Result<(), Failure> {
+        let threads = match self.threads.is_empty() {
+            true => doubling(input::usable_cores()),
+            false => self.threads.iter().map(|text| sizes::threads(text)).collect::<Result<_, _>>()?,
+        };
+        let blocks: Vec<u32> =
+            self.block_size.iter().map(|text| sizes::block_size(text)).collect::<Result<_, _>>()?;
+        let size = |option: &'static str, text: &str, least: u64| {
+            let size = sizes::parse(text).filter(|size| (least..=1 << 40).contains(size));
+            size.ok_or_else(|| Failure::Value {
+                option,
+                value: text.to_string(),
+                must: format!("must be a size from {} to 1T", sizes::human(least)),
+            })
+        };
+        let bytes = size("--input-size", &self.input_size, BUFFER as u64)?;
+        let queues: Vec<u64> = self
+            .queue_size
+            .iter()
+            .map(|text| size("--queue-size", text, READ as u64))
+            .collect::<Result<_, _>>()?;
+        let most = threads.iter().copied().max().unwrap_or(1);
+        let null = digests::find("null", &Policy::default())?;
+        let mut all = vec![digest.clone()];
+        if digest.name() != "blake3" {
+            all.push(digests::find("blake3", &Policy::default())?);
+        }
+        let settings = |digest: &Digest, input, threads| Settings {
+            input,
+            size: match input {
+                Input::Data => bytes,
+                Input::Zero => bytes * 4,
+                Input::Hole => bytes * 1024,
+            },
+            digest: digest.clone(),
+            block_size: BLOCK,
+            threads,
+            queue_depth: None,
+            read_size: READ,
+        };
+        let mut groups: Vec<Vec<(About, Settings)>> = Vec::new();
+        for digest in &all {
+            for input in Input::ALL {
+                let group = format!("library, {}: {}", digest.name(), input.name());
+                let mut rows = Vec::new();
+                for &threads in &threads {
+                    let settings = settings(digest, input, threads);
+                    let name = |how: &str| About::new(&group, format!("{how}, threads: {threads}"));
+                    // Of a hole there is nothing that could be on its way.
+                    if input != Input::Hole {
+                        let queued = Settings { queue_depth: Some(DEPTH), ..settings.clone() };
+                        rows.push((name("async"), queued));
+                    }
+                    rows.push((name("sync"), settings));
+                }
+                rows.push((
+                    About::new(&group, format!("null digest, threads: {most}")).control(),
+                    settings(&null, input, most),
+                ));
+                groups.push(rows);
+            }
+        }
+        let data = settings(digest, Input::Data, most);
+        let group = format!("library, {}: block sizes, threads: {most}", digest.name());
+        let row = |&block_size| {
+            (About::new(&group, sizes::human(u64::from(block_size))), Settings { block_size, ..data.clone() })
+        };
+        groups.push(blocks.iter().map(row).collect());
+        let group = format!("library, {}: queue sizes, threads: {most}", digest.name());
+        let row = |&queue: &u64| {
+            let queue_depth = Some((queue as usize / READ).max(1));
+            (About::new(&group, sizes::human(queue)), Settings { queue_depth, ..data.clone() })
+        };
+        groups.push(queues.iter().map(row).collect());
+        let amount = session.plan.amount;
+        if let verisum_lab::measure::Amount::Time(time) = amount {
+            session.plan.amount = verisum_lab::measure::Amount::Time(time / groups.len() as u32);
+        }
+        for rows in groups {
+            if session.stopped() {
+                break;
+            }
+            session_measure(session, subjects(rows));
+        }
+        session.note(
+            "library: bytes in memory that a cache of the second level holds, all of a kind, so that nothing but \
+             hashing is seen; each run makes the hasher and its threads",
+        );
+        Ok(())
+    }
+}
+
+/// Subjects, each of which must compute what one thread computes that waits for every update.
+fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<Found<'a>> {
+    let mut found: Vec<Found<'a>> = Vec::new();
+    let most = rows.iter().map(|(_, settings)| settings.threads).max().unwrap_or(1);
+    let limit = rows.first().map(|(about, settings)| (about.group.clone(), settings.input));
+    for (about, settings) in rows {
+        let plain = Settings { threads: 1, queue_depth: None, ..settings.clone() };
+        // The pseudo digest has no value.
+        let expected = match settings.digest.name() {
+            "null" => Ok(None),
+            _ => plain.value().map(Some),
+        };
+        let subject = expected.and_then(|expected| settings.subject(about.clone(), expected.as_deref()));
+        found.push(subject.or_else(|error| missing(about, error.to_string())));
+    }
+    if let Some((group, Input::Data | Input::Zero)) = limit {
+        let bytes = super::MEMORY;
+        let about = About::new(group, format!("read memory, threads: {most}")).bytes(bytes as u64).control();
+        found.push(Ok(InProcess::new(about, Memory::new(bytes, most)).boxed()));
+    }
+    found
+}
+
+/// 1, 2, 4 and so on, and the last.
+fn doubling(most: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> =
+        std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count < most).collect();
+    counts.push(most);
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn threads_double() {
+        assert_eq!(super::doubling(1), [1]);
+        assert_eq!(super::doubling(2), [1, 2]);
+        assert_eq!(super::doubling(6), [1, 2, 4, 6]);
+    }
+}

@@ -1,0 +1,510 @@
+//! `verisum bench image`: disk images by their formats and sources, and the library alone.
+
+mod library;
+mod served;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use verisum_digest::{Digest, Policy};
+use verisum_lab::files::{PLACE, digest_in};
+use verisum_lab::images::{CONTENTS, Content, Memory, Reading, blkhash_bench, programs, values};
+use verisum_lab::measure::{About, Amount, InProcess, Process, Stdin, Subject, find_program, version};
+use verisum_lab::record::{Results, Series, ranking};
+use verisum_lab::stats::{Verdict, median};
+use verisum_lab::summary::Quantity;
+
+use super::leftovers::Folder;
+use super::{BenchOptions, Session, files};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+use crate::{digests, input, kernel, sizes};
+
+/// What `verisum bench image` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ImageArgs {
+    /// The size of the images; without it 512M, or less where the disk has less room
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+
+    /// Images of 6 GiB, as those of the published experiment
+    #[arg(long, conflicts_with = "size")]
+    full: bool,
+
+    /// An image: 25, 50, 75, 100, empty or zeros. May be given several times; without it all are made
+    #[arg(long = "image", value_name = "IMAGE")]
+    images: Vec<String>,
+
+    /// The digest; BLAKE3 is always measured beside it
+    #[arg(short, long = "alg", value_name = "DIGEST", default_value = "sha256")]
+    algorithm: String,
+
+    /// Only commands on images, or only the library on memory
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+
+    #[command(flatten)]
+    library: library::LibraryArgs,
+
+    /// Where images are made, each with its qcow2 one after the other; they are removed in the end
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    on: Option<PathBuf>,
+
+    /// Print what was published instead of tables
+    #[arg(long, value_enum)]
+    style: Option<Style>,
+
+    #[command(flatten)]
+    options: BenchOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Only {
+    Commands,
+    Library,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Style {
+    /// How many times faster than sha256sum, a line for each image
+    Blkhash,
+    /// The runs of the library as JSON, with the fields of blkhash-bench
+    BlkhashBench,
+}
+
+/// The published size.
+const PUBLISHED: u64 = 6 << 30;
+
+/// The size where the disk has room.
+const USUAL: u64 = 512 << 20;
+
+/// Less shows nothing but starting up.
+const SMALLEST: u64 = 1 << 20;
+
+/// The name of our command in tables.
+const OURS: &str = "verisum";
+
+/// Measures.
+pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let digest = digests::find(&arguments.algorithm, &kernel::policy()?)?;
+    let contents = contents(arguments)?;
+    let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
+    let mut session = Session::begin("image", &arguments.options, Amount::Rounds(10), &[place])?;
+    // Only what prints them needs runs of the library, or of commands.
+    let (commands, alone) = match (arguments.only, arguments.style) {
+        (Some(Only::Commands), _) | (None, Some(Style::Blkhash)) => (true, false),
+        (Some(Only::Library), _) | (None, Some(Style::BlkhashBench)) => (false, true),
+        (None, None) => (true, true),
+    };
+    let parts = [commands, alone].iter().filter(|part| **part).count() as u32;
+    let whole = session.plan.amount;
+    let share = |amount| match amount {
+        Amount::Time(time) => Amount::Time(time / parts),
+        rounds => rounds,
+    };
+    if commands {
+        session.plan.amount = share(whole);
+        let folder = session.leftovers.folder(arguments.on.as_deref())?;
+        let measured = Commands::new(arguments, &contents, &digest, &folder, &mut session)
+            .and_then(|commands| commands.measure(&mut session));
+        let removed = folder.remove();
+        measured.and(removed)?;
+    }
+    if alone && !session.stopped() {
+        session.plan.amount = share(whole);
+        arguments.library.measure(&digest, &mut session)?;
+    }
+    let report = session.report("Disk images", Quantity::Rate);
+    let lines = match arguments.style {
+        None => return session.finish(&report, output),
+        Some(Style::Blkhash) => published(&session.results, &contents),
+        Some(Style::BlkhashBench) => {
+            let runs: Vec<_> = session.results.series.iter().filter_map(blkhash_bench).collect();
+            runs.iter().map(|run| format!("{run:#}\n")).collect()
+        }
+    };
+    session.finish_with(&lines, &report, output)
+}
+
+fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
+    if arguments.images.is_empty() {
+        return Ok(CONTENTS.to_vec());
+    }
+    let find = |name: &String| {
+        let named = |content: &&Content| content.name == name || content.name == format!("{name}% full");
+        CONTENTS.iter().find(named).copied().ok_or_else(|| Failure::Value {
+            option: "--image",
+            value: name.clone(),
+            must: "must be 25, 50, 75, 100, empty or zeros".to_string(),
+        })
+    };
+    arguments.images.iter().map(find).collect()
+}
+
+/// The commands, and what they need.
+struct Commands<'a> {
+    contents: &'a [Content],
+    digest: &'a Digest,
+    folder: &'a Folder,
+    size: u64,
+    ours: PathBuf,
+    path: Option<std::ffi::OsString>,
+}
+
+/// A digest of the content, and the block hash of it.
+struct Expected {
+    digest: Digest,
+    whole: String,
+    block: String,
+}
+
+impl<'a> Commands<'a> {
+    fn new(
+        arguments: &ImageArgs,
+        contents: &'a [Content],
+        digest: &'a Digest,
+        folder: &'a Folder,
+        session: &mut Session<'_>,
+    ) -> Result<Commands<'a>, Failure> {
+        let size = match (&arguments.size, arguments.full) {
+            (Some(text), _) => {
+                let size = sizes::parse(text).filter(|size| *size >= SMALLEST && size % 512 == 0);
+                size.ok_or_else(|| Failure::Value {
+                    option: "--size",
+                    value: text.clone(),
+                    must: "must be whole sectors, and at least 1M".to_string(),
+                })?
+            }
+            (None, true) => PUBLISHED,
+            // An image and its qcow2, and as much for others.
+            (None, false) => (folder.free()? / 4).clamp(SMALLEST, USUAL) >> 20 << 20,
+        };
+        session.note(format!("images of {}", sizes::human(size)));
+        let most = contents.iter().map(|content| content.allocated(size)).max().unwrap_or(0);
+        folder.needs(most.saturating_mul(2))?;
+        let ours = std::env::current_exe()
+            .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
+        let path = std::env::var_os("PATH");
+        for (program, option) in [
+            ("sha256sum", "--version"),
+            ("openssl", "version"),
+            ("b3sum", "--version"),
+            ("rhash", "--version"),
+            ("qemu-img", "--version"),
+            ("nbdkit", "--version"),
+            ("nbdcopy", "--version"),
+        ] {
+            let found = find_program(program, path.as_deref());
+            if let Some(version) = found.and_then(|found| version(&found, &[option])) {
+                session.results.host.versions.insert(program.to_string(), version);
+            }
+        }
+        Ok(Commands { contents, digest, folder, size, ours, path })
+    }
+
+    /// One image after the other, so that the disk need not hold all.
+    fn measure(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let amount = session.plan.amount;
+        let qemu_img = find_program("qemu-img", self.path.as_deref());
+        for content in self.contents {
+            if session.stopped() {
+                return Ok(());
+            }
+            session.preparing(&format!("making the image {}", content.name));
+            let raw = self.folder.path().join("image.raw");
+            let failed = |error| Failure::File { name: raw.clone(), operation: "write", error };
+            content.make(&raw, self.size, &session.stop()).map_err(failed)?;
+            let qcow2 = self.folder.path().join("image.qcow2");
+            let converted = match &qemu_img {
+                Some(program) => self.convert(program, content, &raw, &qcow2, &session.stop()),
+                None => Err("qemu-img is not installed".to_string()),
+            };
+            if session.stopped() {
+                return Ok(());
+            }
+            session.preparing(&format!("hashing the image {}", content.name));
+            let expected = self.expected(&raw)?;
+            if let Amount::Time(time) = amount {
+                // File, qcow2, redirection, pipe and NBD.
+                session.plan.amount = Amount::Time(time / (5 * self.contents.len() as u32));
+            }
+            let of = |source: &str| format!("{}, {source}", content.name);
+            session_measure(session, self.files(&of("raw file"), &raw, &expected));
+            match &converted {
+                Ok(()) => session_measure(session, self.qcow2(&of("qcow2"), &qcow2, &expected)),
+                Err(why) => session.skip(&About::new(of("qcow2"), OURS), why.clone()),
+            }
+            let redirected = Stdin::File(raw.clone());
+            session_measure(session, self.standard_input(&of("redirected"), &raw, &redirected, &expected));
+            let piped = Stdin::Pipe(raw.clone());
+            session_measure(session, self.standard_input(&of("pipe"), &raw, &piped, &expected));
+            self.nbd(&of("NBD"), &raw, &expected, session);
+            for file in [&raw, &qcow2] {
+                // The folder's removal says it if that does not work.
+                let _ = std::fs::remove_file(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the qcow2. It is killed when the user wants no more.
+    fn convert(
+        &self,
+        program: &Path,
+        content: &Content,
+        raw: &Path,
+        qcow2: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
+        let mut command = Command::new(program);
+        command.args(["convert", "-f", "raw", "-O", "qcow2"]);
+        if content.zeros {
+            // Zeros stay allocated.
+            command.args(["-S", "0"]);
+        }
+        command.arg(raw).arg(qcow2).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        let failed = |error: std::io::Error| format!("qemu-img: {error}");
+        let mut child = command.spawn().map_err(failed)?;
+        loop {
+            match child.try_wait().map_err(failed)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("qemu-img: {status}")),
+                None if stop.load(std::sync::atomic::Ordering::Relaxed) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err("stopped".to_string());
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// The right values of the digest, and of BLAKE3 where it is another.
+    fn expected(&self, raw: &Path) -> Result<Vec<Expected>, Failure> {
+        let mut digests = vec![self.digest.clone()];
+        if self.digest.name() != "blake3" {
+            digests.push(digests::find("blake3", &Policy::default())?);
+        }
+        let value = |digest: Digest| {
+            let (whole, block) = values(raw, &digest).map_err(|error| files::failure(error, raw))?;
+            Ok(Expected { digest, whole, block })
+        };
+        digests.into_iter().map(value).collect()
+    }
+
+    fn about(&self, group: &str, name: &str, file: &Path, digest: &Digest) -> About {
+        About::new(group, name).bytes(self.size).file(file).label("digest", digest.name())
+    }
+
+    /// Our command.
+    fn verisum(&self, about: About, options: &[&str], name: &std::ffi::OsStr) -> Process {
+        let options = options.iter().map(Into::into);
+        let arguments =
+            ["image".into(), "sum".into()].into_iter().chain(options).chain([name.to_os_string()]);
+        Process::new(about, &self.ours, arguments)
+    }
+
+    /// Ours with each digest, those of others, and the limits.
+    fn files<'s>(&self, group: &str, raw: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
+        let mut found = self.ours(group, raw, expected);
+        for expected in expected {
+            for way in programs(expected.digest.name()) {
+                let about = self.about(group, &way.name, raw, &expected.digest).expect(&expected.whole);
+                found.push(match find_program(way.program(), self.path.as_deref()) {
+                    Some(program) => Ok(way.subject(about, &program, None, &[raw])),
+                    None => missing(about, format!("{} is not installed", way.program())),
+                });
+            }
+        }
+        found.push(self.blksum(group, raw, &expected[0]));
+        let null = self.about(group, "verisum, null digest", raw, self.digest).control();
+        found.push(Ok(self.verisum(null, &["--cache", "-a", "null"], raw.as_os_str()).boxed()));
+        let threads = input::usable_cores();
+        let mut counts = vec![1, threads];
+        counts.dedup();
+        for threads in counts {
+            let plural = if threads == 1 { "" } else { "s" };
+            let read = About::new(group, format!("read the file, {threads} thread{plural}")).bytes(self.size);
+            let reading = Reading { path: raw.to_path_buf(), threads };
+            found.push(Ok(InProcess::new(read.file(raw).control(), reading).once().boxed()));
+            let memory = About::new(group, format!("read memory, {threads} thread{plural}"));
+            let bytes = MEMORY.min(self.size as usize);
+            let memory = memory.bytes(bytes as u64).control();
+            found.push(Ok(InProcess::new(memory, Memory::new(bytes, threads)).boxed()));
+        }
+        found
+    }
+
+    fn qcow2<'s>(&self, group: &str, qcow2: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
+        let mut found = self.ours(group, qcow2, expected);
+        found.push(self.blksum(group, qcow2, &expected[0]));
+        found
+    }
+
+    /// Our command with direct reads and through the page cache.
+    fn ours<'s>(&self, group: &str, file: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
+        let mut found: Vec<Found<'s>> = Vec::new();
+        for (index, expected) in expected.iter().enumerate() {
+            let name = |more: &str| match index {
+                0 => format!("{OURS}{more}"),
+                _ => format!("{OURS}, {}{more}", expected.digest.name()),
+            };
+            for (more, cached) in [("", false), (" --cache", true)] {
+                let about = self.about(group, &name(more), file, &expected.digest).expect(&expected.block);
+                let mut options = vec!["-a", expected.digest.name()];
+                options.extend(cached.then_some("--cache"));
+                found.push(Ok(self.verisum(about, &options, file.as_os_str()).parse(digest_in).boxed()));
+            }
+        }
+        found
+    }
+
+    /// The program of the blkhash project, where it is installed and is not our own of that name.
+    fn blksum<'s>(&self, group: &str, file: &Path, expected: &Expected) -> Found<'s> {
+        let about = self.about(group, "blksum of blkhash", file, &expected.digest).expect(&expected.block);
+        let ours = |found: &Path| {
+            let folder =
+                |path: &Path| path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
+            folder(found) == folder(&self.ours)
+        };
+        match find_program("blksum", self.path.as_deref()) {
+            Some(found) if ours(&found) => missing(about, "the blksum that is installed is verisum's"),
+            Some(found) => {
+                let arguments = ["-d".into(), expected.digest.name().into(), file.as_os_str().to_os_string()];
+                Ok(Process::new(about, found, arguments).parse(digest_in).boxed())
+            }
+            None => missing(about, "blksum is not installed"),
+        }
+    }
+
+    /// Programs that read their standard input.
+    fn standard_input<'s>(
+        &self,
+        group: &str,
+        raw: &Path,
+        stdin: &Stdin,
+        expected: &[Expected],
+    ) -> Vec<Found<'s>> {
+        let expected = &expected[0];
+        let name = expected.digest.name();
+        let about = self.about(group, OURS, raw, &expected.digest).expect(&expected.block);
+        let ours = self.verisum(about, &["-a", name], "-".as_ref());
+        let mut found: Vec<Found<'s>> = vec![Ok(ours.stdin(stdin.clone()).parse(digest_in).boxed())];
+        for way in programs(name)
+            .into_iter()
+            .filter(|way| ["sha256sum", "openssl", "b3sum"].contains(&way.name.as_str()))
+        {
+            let about = self.about(group, &way.name, raw, &expected.digest).expect(&expected.whole);
+            found.push(match find_program(way.program(), self.path.as_deref()) {
+                Some(program) => {
+                    let words = way.words[1..].iter().filter(|word| *word != PLACE);
+                    Ok(Process::new(about, program, words).stdin(stdin.clone()).parse(digest_in).boxed())
+                }
+                None => missing(about, format!("{} is not installed", way.program())),
+            });
+        }
+        let cat = self.about(group, "cat", raw, self.digest).control();
+        found.push(match find_program("cat", self.path.as_deref()) {
+            Some(program) => Ok(Process::new(cat, program, [""; 0]).stdin(stdin.clone()).boxed()),
+            None => missing(cat, "cat is not installed"),
+        });
+        found
+    }
+
+    /// Our command on an export, beside a copy of it into a program.
+    fn nbd(&self, group: &str, raw: &Path, expected: &[Expected], session: &mut Session<'_>) {
+        let expected = &expected[0];
+        let about = |name: &str| self.about(group, name, raw, &expected.digest);
+        let server = served::serve(self.folder.path(), raw, self.path.as_deref(), &session.leftovers);
+        let (server, name, address) = match server {
+            Ok(served) => served,
+            Err(why) => return session.skip(&about(OURS), why),
+        };
+        let ours = about(OURS).label("server", name).expect(&expected.block);
+        let ours = self.verisum(ours, &["-a", expected.digest.name()], address.as_ref());
+        let mut found: Vec<Found<'_>> = vec![Ok(ours.parse(digest_in).boxed())];
+        let copy = about("nbdcopy | openssl").label("server", name).expect(&expected.whole);
+        let programs = ["nbdcopy", "openssl", "sh"].map(|name| find_program(name, self.path.as_deref()));
+        found.push(match programs {
+            [Some(nbdcopy), Some(openssl), Some(sh)] => {
+                // Nothing of it is put together: names are arguments of the shell.
+                let script = "\"$1\" -- \"$3\" - | \"$2\" dgst -\"$4\"";
+                let arguments: Vec<std::ffi::OsString> = vec![
+                    "-c".into(),
+                    script.into(),
+                    "sh".into(),
+                    nbdcopy.into(),
+                    openssl.into(),
+                    address.into(),
+                    expected.digest.name().into(),
+                ];
+                Ok(Process::new(copy, sh, arguments).parse(digest_in).boxed())
+            }
+            _ => missing(copy, "nbdcopy or openssl is not installed"),
+        });
+        session_measure(session, found);
+        drop(server);
+    }
+}
+
+/// What memory bandwidth is measured on, in bytes: more than caches hold.
+const MEMORY: usize = 128 << 20;
+
+/// A subject, or the reason why there is none.
+type Found<'a> = Result<Box<dyn Subject + 'a>, Box<(About, String)>>;
+
+fn missing<'a>(about: About, why: impl Into<String>) -> Found<'a> {
+    Err(Box::new((about, why.into())))
+}
+
+fn session_measure(session: &mut Session<'_>, found: Vec<Found<'_>>) {
+    let mut subjects = Vec::new();
+    for one in found {
+        match one {
+            Ok(subject) => subjects.push(subject),
+            Err(missing) => session.skip(&missing.0, missing.1),
+        }
+    }
+    if !session.stopped() {
+        session.measure(subjects);
+    }
+}
+
+/// Lines as they were published: how many times faster than the first program that was found.
+fn published(results: &Results, contents: &[Content]) -> String {
+    let mut text = String::new();
+    for (source, before) in [("raw file", ""), ("redirected", "redirected, "), ("pipe", "pipe, ")] {
+        for content in contents {
+            let group = format!("{}, {source}", content.name);
+            text.push_str(&line(results, &group, &format!("{before}{}", content.name)));
+        }
+    }
+    text
+}
+
+fn line(results: &Results, group: &str, name: &str) -> String {
+    let of = |name: &str| -> Option<&Series> {
+        let same = |one: &&Series| one.group == group && one.name == name && !one.wall.is_empty();
+        results.series.iter().find(same)
+    };
+    // sha256sum, or what there is instead of it for another digest.
+    let peer = results.series.iter().find(|one| {
+        one.group == group && !one.control && !one.name.starts_with(OURS) && !one.wall.is_empty()
+    });
+    let (Some(ours), Some(peer)) = (of(OURS), peer) else {
+        return format!("{name}: SKIPPED\n");
+    };
+    let Some(pair) = ranking(&[peer, ours]).pair(0, 1) else { return format!("{name}: SKIPPED\n") };
+    let cpu = |series: &Series| median(&series.user) + median(&series.system);
+    let less = cpu(peer) / cpu(ours).max(1e-6);
+    let verdict = if pair.verdict == Verdict::NotResolved { ", not resolved" } else { "" };
+    let ratio = pair.ratio;
+    format!(
+        "{name}: {:.1} x faster than {} ({:.1} to {:.1}{verdict}), {less:.1} x less processor time\n",
+        ratio.median, peer.name, ratio.low, ratio.high
+    )
+}
