@@ -83,7 +83,8 @@ pub fn report(first: &Results, second: &Results) -> Report {
         };
         let mut cells = vec![Cell::text(&one.group), Cell::text(&one.name), ms(one), ms(other)];
         cells.extend(ratios);
-        cells.push(Cell::text(verdict(one, other, change.as_ref())));
+        let quiet = first.doubts.is_empty() && second.doubts.is_empty();
+        cells.push(Cell::text(verdict(one, other, change.as_ref(), quiet)));
         table.row(cells);
     }
     report.tables.push(table);
@@ -95,7 +96,7 @@ pub fn report(first: &Results, second: &Results) -> Report {
     report
 }
 
-fn verdict(first: &Series, second: &Series, change: Option<&Change>) -> String {
+fn verdict(first: &Series, second: &Series, change: Option<&Change>, quiet: bool) -> String {
     let Some(change) = change else {
         let why = first.skipped.as_deref().or(second.skipped.as_deref());
         return format!("SKIPPED: {}", why.unwrap_or("not measured"));
@@ -108,6 +109,10 @@ fn verdict(first: &Series, second: &Series, change: Option<&Change>) -> String {
     }
     let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
     let (a, b) = (percent(change.ratio.low), percent(change.ratio.high));
+    // Within a session what disturbs one disturbs all; between two it does not.
+    if change.resolved && !quiet {
+        return "not resolved: a machine that was not quiet".to_string();
+    }
     match (change.resolved, change.ratio.median < 1.0) {
         (false, _) => "not resolved".to_string(),
         (true, true) => format!("{b:.1}% to {a:.1}% less time"),
@@ -159,6 +164,9 @@ mod tests {
             "{lines}"
         );
         assert!(!lines.contains("control"), "{lines}");
+        after.doubts.push("the load was 9".to_string());
+        let noisy = super::report(&before, &after).to_text();
+        assert!(!noisy.contains("less time") && noisy.contains("a machine that was not quiet"), "{noisy}");
     }
 
     #[test]

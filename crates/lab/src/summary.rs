@@ -104,7 +104,8 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         if rates {
             cells.extend(three(one.rate(), 1e-9));
         }
-        cells.extend(three(one.time(), 1e3));
+        let times = three(one.time(), 1e3);
+        cells.extend(times.into_iter().take(if rates { 1 } else { 3 }));
         cells.extend([middle(&one.user), middle(&one.system)]);
         if cycles {
             cells.push(one.cycles_a_byte().map_or(Cell::Missing, number));

@@ -34,7 +34,7 @@ pub(crate) struct DigestsArgs {
     program: Vec<String>,
 
     /// Only programs, or only implementations in this process
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with = "style")]
     only: Option<Only>,
 
     /// The size of the file that is made
