@@ -130,7 +130,7 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
     };
     if let Some(device) = choice.device {
         let kind = match (input.from_memory, input.rotating) {
-            (true, _) => "from memory, as this file system keeps its files there",
+            (true, _) => "from memory: these files could not be put out of the cache",
             (false, true) => "cold, from a disk that is said to rotate",
             (false, false) => "cold, from a disk that does not rotate",
         };
