@@ -75,13 +75,12 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     if rates {
         columns.extend([("rate", "GB/s"), ("rate from", "GB/s"), ("rate to", "GB/s")]);
     }
-    columns.extend([
-        ("time", "ms"),
-        ("time from", "ms"),
-        ("time to", "ms"),
-        ("user", "ms"),
-        ("system", "ms"),
-    ]);
+    // The interval of a rate says as much as that of the time.
+    match rates {
+        true => columns.push(("time", "ms")),
+        false => columns.extend([("time", "ms"), ("time from", "ms"), ("time to", "ms")]),
+    }
+    columns.extend([("user", "ms"), ("system", "ms")]);
     if cycles {
         columns.push(("cycles", "/byte"));
     }
