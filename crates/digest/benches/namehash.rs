@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p verisum-digest --bench namehash [-- OPTION=VALUE ...]`, of which `samples=101` is how
 //! often everything is measured and `names=256` how many names a batch has, at most 256; `hash=1` and
-//! `length=16` leave out all but one of ext4's hash versions and one length.
+//! `length=16` leave out all but one of ext4's hash versions and one length, which may be any from 1 to 255.
 //!
 //! The peer is a C program beside this file, which is compiled here with `cc` and linked to libext2fs
 //! (Debian's libext2fs-dev). It and we hash the same names and take turns sample by sample, so that all
@@ -22,7 +22,7 @@ use std::time::Instant;
 use verisum_digest::Level;
 use verisum_digest::namehash::{NAME_HASHES, NameHash, NameValue, Seed};
 
-const LENGTHS: [usize; 11] = [1, 4, 8, 12, 16, 17, 24, 32, 33, 64, 255];
+const LENGTHS: [usize; 13] = [1, 2, 3, 4, 8, 12, 16, 17, 24, 32, 33, 64, 255];
 
 fn main() {
     let options: HashMap<String, usize> = std::env::args()
@@ -44,11 +44,13 @@ fn main() {
         "{:<18} {:>6} {:>10} {:>8} {:>6} {:>8} {:>6} {:>8}",
         "hash", "length", "libext2fs", "single", "ratio", "batch", "ratio", "touch"
     );
-    let only = |option, value: usize| options.get(option).is_none_or(|&wanted| wanted == value);
-    for (version, hash) in
-        NAME_HASHES.iter().enumerate().take(6).filter(|&(version, _)| only("hash", version))
-    {
-        for length in LENGTHS.into_iter().filter(|&length| only("length", length)) {
+    let lengths = match options.get("length") {
+        Some(&length) => vec![length.clamp(1, 255)],
+        None => LENGTHS.to_vec(),
+    };
+    let wanted = |version: usize| options.get("hash").is_none_or(|&only| only == version);
+    for (version, hash) in NAME_HASHES.iter().enumerate().take(6).filter(|&(version, _)| wanted(version)) {
+        for &length in &lengths {
             measure(hash, version, length, count, samples, &seed, peer.as_mut());
         }
     }

@@ -47,6 +47,6 @@ pub use algorithm::Algorithm;
 pub use feed::Feed;
 pub use kernel::Kernel;
 pub use level::Level;
-pub use names::{NameFunction, NameKernel};
+pub use names::{NameFunction, NameKernel, NameValue};
 pub use single::Single;
 pub use zero::{is_zero, is_zero_at};

@@ -46,31 +46,31 @@ pub(crate) struct NameStage {
 }
 
 /// Hashes groups of names, each as many as there are lanes. The arguments are the state before a name,
-/// the names, where the two words of each go, and the number of groups.
+/// the names, and where the value of each goes.
 ///
 /// # Safety
 ///
 /// - The processor must have the level of the stage that the function is of.
-/// - The pointers and lengths must be valid for reads of as many as there are names, each pointer for
-///   reads of its length, which must be at most [`NameKernel::MAX_LEN`].
-/// - The words must be valid for writes of as many as there are names.
-/// - Lengths and words must be aligned to 64 bytes.
-pub(crate) type HashNamesFn = unsafe fn(&[u32; 4], *const *const u8, *const u32, [*mut u32; 2], usize);
+/// - There must be as many values as names, a multiple of the lanes.
+/// - No name may be longer than [`NameKernel::MAX_LEN`].
+/// - [`slices_are_pointer_and_length`] must hold.
+pub(crate) type HashNamesFn = unsafe fn(&[u32; 4], &[&[u8]], &mut [NameValue]);
+
+/// The hash of a name. The kernels write it whole, as laid out here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct NameValue {
+    /// The hash, of as many bits as the function has.
+    pub hash: u64,
+    /// What tells names of one hash apart in some file systems; 0 in the others.
+    pub minor: u32,
+}
 
 /// Names that are looked at together: what is kept of them fits the nearest cache, beside the names.
 const CHUNK: usize = 128;
 
-/// A number for each name of a chunk.
-#[repr(align(64))]
-struct Row([u32; CHUNK]);
-
-/// Names as the kernels take them, and what they give.
-struct Chunk {
-    pointers: [*const u8; CHUNK],
-    lengths: Row,
-    hashes: Row,
-    minors: Row,
-}
+/// The most lanes of any level.
+const MAX_LANES: usize = 16;
 
 impl NameKernel {
     /// The longest name that can be hashed, in bytes.
@@ -89,7 +89,7 @@ impl NameKernel {
     /// lacks it. `signed` says whether characters from 80 (hexadecimal) on are negative.
     pub fn at(function: NameFunction, signed: bool, level: Level) -> Option<NameKernel> {
         let stage = arch::name_stage(function, signed, level)?;
-        Some(NameKernel { function, level, stage })
+        slices_are_pointer_and_length().then_some(NameKernel { function, level, stage })
     }
 
     /// Returns the level that the kernel is written for.
@@ -97,8 +97,7 @@ impl NameKernel {
         self.level
     }
 
-    /// Hashes the names, beginning with the state `initial`, and makes the value of each of its hash and minor
-    /// hash as the function leaves them: the lowest bit of the hash is not cleared yet.
+    /// Hashes the names, beginning with the state `initial`; the lowest bit of every hash is clear.
     ///
     /// Returns how many names it did, from the first on: all, unless one is longer than
     /// [`NameKernel::MAX_LEN`].
@@ -106,80 +105,88 @@ impl NameKernel {
     /// # Panics
     ///
     /// If there are not as many values as names.
-    #[inline]
-    pub fn hash_batch<T>(
-        self,
-        initial: [u32; 4],
-        names: &[&[u8]],
-        values: &mut [T],
-        make: impl Fn([u32; 2]) -> T,
-    ) -> usize {
+    pub fn hash_batch(self, initial: [u32; 4], names: &[&[u8]], values: &mut [NameValue]) -> usize {
         assert_eq!(names.len(), values.len(), "a value for each name");
-        let mut chunk = Chunk {
-            pointers: [[].as_ptr(); CHUNK],
-            lengths: Row([0; CHUNK]),
-            hashes: Row([0; CHUNK]),
-            minors: Row([0; CHUNK]),
-        };
+        let block_len = self.function.block_len();
         let mut done = 0;
         for (names, values) in names.chunks(CHUNK).zip(values.chunks_mut(CHUNK)) {
-            let (mut shortest, mut longest) = (usize::MAX, 0);
-            let rows = chunk.pointers.iter_mut().zip(&mut chunk.lengths.0);
-            for (name, (pointer, length)) in names.iter().zip(rows) {
-                (*pointer, *length) = (name.as_ptr(), name.len() as u32);
-                (shortest, longest) = (shortest.min(name.len()), longest.max(name.len()));
-            }
-            if longest > Self::MAX_LEN {
+            let first = names[0].len();
+            // The bits in which lengths differ: quicker to find than the shortest and the longest.
+            let different = names.iter().fold(0, |bits, name| bits | (name.len() ^ first));
+            // The greatest length of its kind is all ones.
+            const { assert!((Self::MAX_LEN + 1).is_power_of_two()) };
+            if first | different > Self::MAX_LEN {
                 break;
             }
-            let block_len = self.function.block_len();
-            let order = match shortest.div_ceil(block_len) == longest.div_ceil(block_len) {
-                true => None,
-                false => Some(chunk.sort(names, block_len)),
-            };
-            // Past the names there may be others, of the chunk before.
-            let groups = names.len().div_ceil(self.stage.lanes);
-            chunk.lengths.0[names.len()..groups * self.stage.lanes].fill(0);
-            let words = [chunk.hashes.0.as_mut_ptr(), chunk.minors.0.as_mut_ptr()];
-            let (pointers, lengths) = (chunk.pointers.as_ptr(), chunk.lengths.0.as_ptr());
-            // SAFETY: the kernel was made for this processor. The rows are aligned, and as long as a chunk,
-            // which is a multiple of any number of lanes; past the names all lengths are 0.
-            unsafe { (self.stage.hash)(&initial, pointers, lengths, words, groups) };
-            let words = chunk.hashes.0.iter().zip(&chunk.minors.0).map(|(&hash, &minor)| [hash, minor]);
-            match order {
-                None => words.zip(values).for_each(|(words, value)| *value = make(words)),
-                Some(order) => words
-                    .zip(&order[..names.len()])
-                    .for_each(|(words, &place)| values[usize::from(place)] = make(words)),
+            let blocks = first.div_ceil(block_len);
+            if different == 0 || names.iter().all(|name| name.len().div_ceil(block_len) == blocks) {
+                self.hash_in_order(&initial, names, values);
+            } else {
+                let (sorted, order) = sort(names, block_len);
+                let mut in_order = [NameValue::default(); CHUNK];
+                self.hash_in_order(&initial, &sorted[..names.len()], &mut in_order[..names.len()]);
+                for (&place, value) in order[..names.len()].iter().zip(in_order) {
+                    values[usize::from(place)] = value;
+                }
             }
             done += names.len();
         }
         done
     }
+
+    /// Hashes names of which none is too long; there are as many values.
+    fn hash_in_order(self, initial: &[u32; 4], names: &[&[u8]], values: &mut [NameValue]) {
+        let full = names.len() - names.len() % self.stage.lanes;
+        let (names, last_names) = names.split_at(full);
+        let (values, last_values) = values.split_at_mut(full);
+        // SAFETY: the kernel was made for this processor, and only where slices are as they must be; the
+        // caller looked at the lengths, and both slices were cut at a multiple of the lanes.
+        unsafe { (self.stage.hash)(initial, names, values) };
+        if let Some(&name) = last_names.first() {
+            // The lanes that are left over get a name as well: names of one length are the quickest.
+            let mut names = [name; MAX_LANES];
+            names[..last_names.len()].copy_from_slice(last_names);
+            let mut values = [NameValue::default(); MAX_LANES];
+            let lanes = self.stage.lanes;
+            // SAFETY: as above; this is one group.
+            unsafe { (self.stage.hash)(initial, &names[..lanes], &mut values[..lanes]) };
+            last_values.copy_from_slice(&values[..last_values.len()]);
+        }
+    }
 }
 
-impl Chunk {
-    /// Puts names of as many blocks together; returns which name now stands where.
-    fn sort(&mut self, names: &[&[u8]], block_len: usize) -> [u8; CHUNK] {
-        /// The most blocks that names are sorted by; what is longer is not worth it.
-        const SORTED: usize = 17;
-        let blocks = |name: &[u8]| name.len().div_ceil(block_len).min(SORTED - 1);
-        let mut next = [0; SORTED];
-        for name in names {
-            next[blocks(name)] += 1;
-        }
-        let mut sum = 0;
-        for count in &mut next {
-            sum += std::mem::replace(count, sum);
-        }
-        let mut order = [0; CHUNK];
-        for (place, name) in (0..=u8::MAX).zip(names) {
-            let next = &mut next[blocks(name)];
-            self.pointers[*next] = name.as_ptr();
-            self.lengths.0[*next] = name.len() as u32;
-            order[*next] = place;
-            *next += 1;
-        }
-        order
+/// Puts names of as many blocks together, at most as many as a chunk has; also returns which name now
+/// stands where.
+fn sort<'a>(names: &[&'a [u8]], block_len: usize) -> ([&'a [u8]; CHUNK], [u8; CHUNK]) {
+    /// The most blocks that names are sorted by; what is longer is not worth it.
+    const SORTED: usize = 17;
+    let blocks = |name: &[u8]| name.len().div_ceil(block_len).min(SORTED - 1);
+    let mut next = [0; SORTED];
+    for name in names {
+        next[blocks(name)] += 1;
     }
+    let mut sum = 0;
+    for count in &mut next {
+        sum += std::mem::replace(count, sum);
+    }
+    let mut sorted = [&[][..]; CHUNK];
+    let mut order = [0; CHUNK];
+    for (place, &name) in (0..=u8::MAX).zip(names) {
+        let next = &mut next[blocks(name)];
+        (sorted[*next], order[*next]) = (name, place);
+        *next += 1;
+    }
+    (sorted, order)
+}
+
+/// Whether a slice is laid out as its address and then its length, of 8 bytes each. Rust does it so
+/// without promising it; the kernels read the lengths of many slices at once.
+fn slices_are_pointer_and_length() -> bool {
+    let slice: &[u8] = &[0; 3];
+    if size_of::<&[u8]>() != 16 {
+        return false;
+    }
+    // SAFETY: a slice is a pointer and a length, in whatever order; both are initialized integers.
+    let words: [usize; 2] = unsafe { std::mem::transmute(slice) };
+    words == [slice.as_ptr().addr(), slice.len()]
 }

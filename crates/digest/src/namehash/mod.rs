@@ -13,6 +13,7 @@ mod reiserfs;
 mod siphash;
 mod tea;
 
+pub use verisum_kernels::NameValue;
 use verisum_kernels::{Level, NameFunction, NameKernel};
 
 use Characters::{Bytes, Signed, Unsigned};
@@ -85,15 +86,6 @@ impl Characters {
     }
 }
 
-/// The hash of a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct NameValue {
-    /// The hash, of [`NameHash::bits`] bits.
-    pub hash: u64,
-    /// What tells names of one hash apart in some file systems; 0 in the others.
-    pub minor: u32,
-}
-
 /// A mapping from names to numbers. Its values never change once it has a row.
 #[derive(Debug)]
 pub struct NameHash {
@@ -146,8 +138,7 @@ impl NameHash {
     /// If there are not as many values as names.
     pub fn hash_batch_at(&self, cap: Level, names: &[&[u8]], seed: &Seed, values: &mut [NameValue]) {
         assert_eq!(names.len(), values.len(), "a value for each name");
-        let value = |[hash, minor]: [u32; 2]| NameValue { hash: (hash & !1).into(), minor };
-        let done = self.in_lanes(cap, names, seed, values, value);
+        let done = self.in_lanes(cap, names, seed, values);
         for (name, value) in names.iter().zip(values).skip(done) {
             *value = self.hash(name, seed);
         }
@@ -158,28 +149,26 @@ impl NameHash {
     /// # Panics
     /// If there are not as many keys as names.
     pub fn index_keys(&self, names: &[&[u8]], seed: &Seed, keys: &mut [u32]) {
+        /// Whose values stay in the nearest cache.
+        const TOGETHER: usize = 128;
         assert_eq!(names.len(), keys.len(), "a key for each name");
-        let done = self.in_lanes(Level::best(), names, seed, keys, |[hash, _]| ext4::kernel_key(hash));
-        for (name, key) in names.iter().zip(keys).skip(done) {
-            *key = self.index_key(name, seed);
+        let mut values = [NameValue::default(); TOGETHER];
+        for (names, keys) in names.chunks(TOGETHER).zip(keys.chunks_mut(TOGETHER)) {
+            let values = &mut values[..names.len()];
+            self.hash_batch(names, seed, values);
+            for (key, value) in keys.iter_mut().zip(values) {
+                *key = self.key_of(value.hash);
+            }
         }
     }
 
-    /// Hashes names side by side; returns how many from the first on it did. Each value is made of hash and
-    /// minor hash, the lowest bit of the hash still set.
-    fn in_lanes<T>(
-        &self,
-        cap: Level,
-        names: &[&[u8]],
-        seed: &Seed,
-        values: &mut [T],
-        make: impl Fn([u32; 2]) -> T,
-    ) -> usize {
+    /// Hashes names side by side; returns how many from the first on it did.
+    fn in_lanes(&self, cap: Level, names: &[&[u8]], seed: &Seed, values: &mut [NameValue]) -> usize {
         // Of fewer the vectors would be mostly empty.
         const WORTH: usize = 4;
         let Some(function) = self.lanes.filter(|_| names.len() >= WORTH) else { return 0 };
         let Some(kernel) = NameKernel::best(function, self.characters == Signed, cap) else { return 0 };
-        kernel.hash_batch(ext4::state(seed), names, values, make)
+        kernel.hash_batch(ext4::state(seed), names, values)
     }
 
     /// The key of a name in an index of ext4's form: the 32 most significant bits of the hash without

@@ -2,28 +2,59 @@
 //!
 //! They are those of libext2fs's and the kernel's `dirhash`, but for the last step that all share.
 
+use crate::names::NameValue;
 use crate::vector::Vector;
+
+/// As many names as there are lanes.
+pub(crate) struct Names<'a, V> {
+    /// The first.
+    first: *const &'a [u8],
+    lengths: V,
+    /// The length, if all have the same.
+    even: Option<usize>,
+}
+
+/// Where names end, in bytes from the first that is read.
+pub(crate) enum Ends<V> {
+    /// Not in what is read.
+    Beyond,
+    /// All in the same place.
+    Even(usize),
+    /// Each in its own place, before the first byte if it is not above 0.
+    Each(V),
+}
 
 /// What names need beside a [`Vector`]: bytes up to an end, and lanes that have ended.
 pub(crate) trait NameVector: Vector<Word = u32> {
     /// Which lanes.
     type Mask: Copy;
 
-    /// Reads `WORDS` little-endian words, 4 or 8, at `offset` bytes into each name and transposes them:
-    /// word `i` of each lane comes first in place `i`. What lies past the end of a name is anything.
-    /// `is_whole` says that no name ends before.
+    /// Reads the lengths of `LANES` names.
     ///
     /// # Safety
     ///
-    /// `pointers` and `lengths` must be valid for reads of `LANES` names, each pointer for reads of its
-    /// length; `is_whole` must be right.
+    /// `names` must be valid for reads of `LANES` slices, which are laid out as address and length.
+    unsafe fn lengths(token: Self::Token, names: *const &[u8]) -> Self;
+
+    /// Reads `WORDS` little-endian words, 4 or 8, at `offset` bytes into each name and transposes them:
+    /// word `i` of each lane comes first in place `i`. What lies past the end of a name is anything.
+    ///
+    /// # Safety
+    ///
+    /// `names` must be valid for reads of `LANES` slices, and `ends` must be right.
     unsafe fn load_names<const WORDS: usize>(
         token: Self::Token,
-        pointers: *const *const u8,
-        lengths: *const u32,
+        names: *const &[u8],
         offset: usize,
-        is_whole: bool,
+        ends: Ends<Self>,
     ) -> [Self; WORDS];
+
+    /// Stores a value for each lane.
+    ///
+    /// # Safety
+    ///
+    /// `values` must be valid for writes of `LANES` values.
+    unsafe fn store_values(token: Self::Token, hash: Self, minor: Self, values: *mut NameValue);
 
     fn sub(self, other: Self) -> Self;
     fn multiply(self, other: Self) -> Self;
@@ -43,6 +74,9 @@ pub(crate) trait NameVector: Vector<Word = u32> {
     /// The lanes whose word, with a sign, is greater.
     fn greater(self, other: Self) -> Self::Mask;
 
+    /// The lanes whose words are the same.
+    fn equal(self, other: Self) -> Self::Mask;
+
     fn any(mask: Self::Mask) -> bool;
     fn all(mask: Self::Mask) -> bool;
 
@@ -53,16 +87,7 @@ pub(crate) trait NameVector: Vector<Word = u32> {
 /// A hash of names.
 pub(crate) trait HashNames<V: NameVector> {
     /// Hashes a name in each lane; returns the hash and the minor hash.
-    ///
-    /// # Safety
-    ///
-    /// As for [`NameVector::load_names`].
-    unsafe fn hash(
-        token: V::Token,
-        initial: &[u32; 4],
-        pointers: *const *const u8,
-        lengths: *const u32,
-    ) -> [V; 2];
+    fn hash(token: V::Token, initial: &[u32; 4], names: Names<'_, V>) -> [V; 2];
 }
 
 /// The body of every kernel.
@@ -74,21 +99,51 @@ pub(crate) trait HashNames<V: NameVector> {
 pub(crate) unsafe fn run_names<V: NameVector, H: HashNames<V>>(
     token: V::Token,
     initial: &[u32; 4],
-    pointers: *const *const u8,
-    lengths: *const u32,
-    words: [*mut u32; 2],
-    groups: usize,
+    names: &[&[u8]],
+    values: &mut [NameValue],
 ) {
-    let mut group = 0;
-    while group < groups {
-        let first = group * V::LANES;
-        // SAFETY: the caller promises a name and two words for each lane of each group.
+    // The lowest bit is not part of a hash.
+    let kept = V::splat(token, !1);
+    let mut first = 0;
+    while first < names.len() {
+        // SAFETY: the caller promises as many values as names, and enough for each lane of each group.
         unsafe {
-            let [hash, minor] = H::hash(token, initial, pointers.add(first), lengths.add(first));
-            hash.store(words[0].add(first));
-            minor.store(words[1].add(first));
+            let group = Names::new(token, names.as_ptr().add(first));
+            let [hash, minor] = H::hash(token, initial, group);
+            V::store_values(token, hash & kept, minor, values.as_mut_ptr().add(first));
         }
-        group += 1;
+        first += V::LANES;
+    }
+}
+
+impl<'a, V: NameVector> Names<'a, V> {
+    /// # Safety
+    ///
+    /// `first` must be valid for reads of a slice for each lane, for as long as this lives, and slices must
+    /// be laid out as address and length. No name may be longer than [`crate::NameKernel::MAX_LEN`].
+    #[inline(always)]
+    unsafe fn new(token: V::Token, first: *const &'a [u8]) -> Names<'a, V> {
+        // SAFETY: the caller promises the names and how they are laid out.
+        let (lengths, name) = unsafe { (V::lengths(token, first), *first) };
+        let is_even = V::all(lengths.equal(V::splat(token, name.len() as u32)));
+        Names { first, lengths, even: if is_even { Some(name.len()) } else { None } }
+    }
+
+    /// The words at `offset` bytes into each name, of which `rest` bytes are left.
+    #[inline(always)]
+    fn load<const WORDS: usize>(&self, token: V::Token, offset: usize, rest: V) -> ([V; WORDS], bool) {
+        let is_whole = V::all(rest.greater(V::splat(token, 4 * WORDS as u32 - 1)));
+        // SAFETY: `new` was promised the names, and these are where they end.
+        let words = unsafe {
+            if is_whole {
+                V::load_names::<WORDS>(token, self.first, offset, Ends::Beyond)
+            } else if let Some(length) = self.even {
+                V::load_names::<WORDS>(token, self.first, offset, Ends::Even(length - offset))
+            } else {
+                V::load_names::<WORDS>(token, self.first, offset, Ends::Each(rest))
+            }
+        };
+        (words, is_whole)
     }
 }
 
@@ -96,12 +151,7 @@ pub(crate) struct HalfMd4<const SIGNED: bool>;
 
 impl<V: NameVector, const SIGNED: bool> HashNames<V> for HalfMd4<SIGNED> {
     #[inline(always)]
-    unsafe fn hash(
-        token: V::Token,
-        initial: &[u32; 4],
-        pointers: *const *const u8,
-        lengths: *const u32,
-    ) -> [V; 2] {
+    fn hash(token: V::Token, initial: &[u32; 4], names: Names<'_, V>) -> [V; 2] {
         let mut state = [
             V::splat(token, initial[0]),
             V::splat(token, initial[1]),
@@ -109,14 +159,11 @@ impl<V: NameVector, const SIGNED: bool> HashNames<V> for HalfMd4<SIGNED> {
             V::splat(token, initial[3]),
         ];
         let zero = V::zero(token);
-        // SAFETY: the caller promises the lengths, aligned.
-        let mut rest = unsafe { V::load(token, lengths) };
+        let mut rest = names.lengths;
         let mut offset = 0;
         let mut unfinished = rest.greater(zero);
         while V::any(unfinished) {
-            let is_whole = V::all(rest.greater(V::splat(token, 31)));
-            // SAFETY: the caller promises the names.
-            let raw = unsafe { V::load_names::<8>(token, pointers, lengths, offset, is_whole) };
+            let (raw, is_whole) = names.load::<8>(token, offset, rest);
             let sums = half_md4(token, &state, &pack::<V, 8, SIGNED>(token, raw, rest, is_whole));
             let mut i = 0;
             while i < 4 {
@@ -175,22 +222,14 @@ pub(crate) struct Tea<const SIGNED: bool>;
 
 impl<V: NameVector, const SIGNED: bool> HashNames<V> for Tea<SIGNED> {
     #[inline(always)]
-    unsafe fn hash(
-        token: V::Token,
-        initial: &[u32; 4],
-        pointers: *const *const u8,
-        lengths: *const u32,
-    ) -> [V; 2] {
+    fn hash(token: V::Token, initial: &[u32; 4], names: Names<'_, V>) -> [V; 2] {
         let mut state = [V::splat(token, initial[0]), V::splat(token, initial[1])];
         let zero = V::zero(token);
-        // SAFETY: the caller promises the lengths, aligned.
-        let mut rest = unsafe { V::load(token, lengths) };
+        let mut rest = names.lengths;
         let mut offset = 0;
         let mut unfinished = rest.greater(zero);
         while V::any(unfinished) {
-            let is_whole = V::all(rest.greater(V::splat(token, 15)));
-            // SAFETY: the caller promises the names.
-            let raw = unsafe { V::load_names::<4>(token, pointers, lengths, offset, is_whole) };
+            let (raw, is_whole) = names.load::<4>(token, offset, rest);
             let [x, y] = tea(token, state, &pack::<V, 4, SIGNED>(token, raw, rest, is_whole));
             state = [
                 V::select(unfinished, state[0] + x, state[0]),
@@ -258,39 +297,80 @@ pub(crate) struct Legacy<const SIGNED: bool>;
 
 impl<V: NameVector, const SIGNED: bool> HashNames<V> for Legacy<SIGNED> {
     #[inline(always)]
-    unsafe fn hash(token: V::Token, _: &[u32; 4], pointers: *const *const u8, lengths: *const u32) -> [V; 2] {
-        let multiplier = V::splat(token, 7_152_373);
-        let low = V::splat(token, 0x7fff_ffff);
-        let one = V::splat(token, 1);
+    fn hash(token: V::Token, _: &[u32; 4], names: Names<'_, V>) -> [V; 2] {
+        let mut last =
+            LastTwo { previous: V::splat(token, 0x37ab_e8f9), current: V::splat(token, 0x12a3_fe2d) };
+        match names.even {
+            Some(length) => last.add_even::<SIGNED>(token, &names, length),
+            None => last.add_uneven::<SIGNED>(token, &names),
+        }
+        [last.current.shift_left_by(V::splat(token, 1)), V::zero(token)]
+    }
+}
+
+/// The legacy hash so far, and before the last character.
+#[derive(Clone, Copy)]
+struct LastTwo<V> {
+    previous: V,
+    current: V,
+}
+
+impl<V: NameVector> LastTwo<V> {
+    /// Adds names of one length: no lane waits for another.
+    #[inline(always)]
+    fn add_even<const SIGNED: bool>(&mut self, token: V::Token, names: &Names<'_, V>, length: usize) {
+        let mut offset = 0;
+        while length - offset >= 16 {
+            // SAFETY: `names` are names, and that long.
+            let words = unsafe { V::load_names::<4>(token, names.first, offset, Ends::Beyond) };
+            self.add_bytes::<SIGNED>(token, &words, 16);
+            offset += 16;
+        }
+        let rest = length - offset;
+        if rest > 0 {
+            // SAFETY: as above.
+            let words = unsafe { V::load_names::<4>(token, names.first, offset, Ends::Even(rest)) };
+            self.add_bytes::<SIGNED>(token, &words, rest);
+        }
+    }
+
+    /// Adds the first bytes of the words of each lane.
+    #[inline(always)]
+    fn add_bytes<const SIGNED: bool>(&mut self, token: V::Token, words: &[V; 4], count: usize) {
+        let mut word = 0;
+        while word < 4 {
+            let mut byte = 0;
+            while byte < 4 {
+                if 4 * word + byte == count {
+                    return;
+                }
+                *self = self.next::<SIGNED>(token, words[word], byte as u32);
+                byte += 1;
+            }
+            word += 1;
+        }
+    }
+
+    /// Adds names of several lengths.
+    #[inline(always)]
+    fn add_uneven<const SIGNED: bool>(&mut self, token: V::Token, names: &Names<'_, V>) {
         let zero = V::zero(token);
-        let top = V::splat(token, 24);
-        let mut previous = V::splat(token, 0x37ab_e8f9);
-        let mut current = V::splat(token, 0x12a3_fe2d);
-        // SAFETY: the caller promises the lengths, aligned.
-        let mut rest = unsafe { V::load(token, lengths) };
+        let mut rest = names.lengths;
         let mut offset = 0;
         while V::any(rest.greater(zero)) {
-            let is_whole = V::all(rest.greater(V::splat(token, 15)));
-            // SAFETY: the caller promises the names.
-            let words = unsafe { V::load_names::<4>(token, pointers, lengths, offset, is_whole) };
+            let (words, _) = names.load::<4>(token, offset, rest);
             let mut word = 0;
             while word < 4 && V::any(rest.greater(zero)) {
                 let is_whole = V::all(rest.greater(V::splat(token, 3)));
                 let mut byte = 0;
                 while byte < 4 {
-                    // The character at the top of the word, whose sign then fills it.
-                    let raised = words[word].shift_left_by(V::splat(token, 24 - 8 * byte));
-                    let character =
-                        if SIGNED { raised.shift_sign_by(top) } else { raised.shift_right_by(top) };
-                    let sum = previous + (current ^ character.multiply(multiplier));
-                    let next = (sum & low) + sum.shift_right(31);
+                    let next = self.next::<SIGNED>(token, words[word], byte);
                     if is_whole {
-                        previous = current;
-                        current = next;
+                        *self = next;
                     } else {
                         let unfinished = rest.greater(V::splat(token, byte));
-                        previous = V::select(unfinished, current, previous);
-                        current = V::select(unfinished, next, current);
+                        self.previous = V::select(unfinished, next.previous, self.previous);
+                        self.current = V::select(unfinished, next.current, self.current);
                     }
                     byte += 1;
                 }
@@ -299,6 +379,17 @@ impl<V: NameVector, const SIGNED: bool> HashNames<V> for Legacy<SIGNED> {
             }
             offset += 16;
         }
-        [current.shift_left_by(one), zero]
+    }
+
+    /// After this byte of a word of each lane.
+    #[inline(always)]
+    fn next<const SIGNED: bool>(self, token: V::Token, word: V, byte: u32) -> LastTwo<V> {
+        let top = V::splat(token, 24);
+        // The character at the top of the word, whose sign then fills it.
+        let raised = word.shift_left_by(V::splat(token, 24 - 8 * byte));
+        let character = if SIGNED { raised.shift_sign_by(top) } else { raised.shift_right_by(top) };
+        let sum = self.previous + (self.current ^ character.multiply(V::splat(token, 7_152_373)));
+        let reduced = (sum & V::splat(token, 0x7fff_ffff)) + sum.shift_right(31);
+        LastTwo { previous: self.current, current: reduced }
     }
 }

@@ -4,7 +4,8 @@ use core::arch::x86_64::*;
 
 use super::super::Avx2;
 use super::U32x8;
-use crate::algorithms::names::{HalfMd4, Legacy, NameVector, Tea, run_names};
+use crate::algorithms::names::{Ends, HalfMd4, Legacy, NameVector, Tea, run_names};
+use crate::names::NameValue;
 use crate::vector::Vector;
 
 macro_rules! kernels {
@@ -16,15 +17,13 @@ macro_rules! kernels {
             #[target_feature(enable = "avx2")]
             pub(crate) unsafe fn $function(
                 initial: &[u32; 4],
-                pointers: *const *const u8,
-                lengths: *const u32,
-                words: [*mut u32; 2],
-                groups: usize,
+                names: &[&[u8]],
+                values: &mut [NameValue],
             ) {
                 // SAFETY: the caller's promises are the same.
                 unsafe {
                     let token = Avx2::assume();
-                    run_names::<U32x8, $hash>(token, initial, pointers, lengths, words, groups)
+                    run_names::<U32x8, $hash>(token, initial, names, values)
                 }
             }
         )*
@@ -109,12 +108,30 @@ impl NameVector for U32x8 {
     type Mask = __m256i;
 
     #[inline(always)]
+    unsafe fn lengths(_: Avx2, names: *const &[u8]) -> Self {
+        // SAFETY: the caller promises 8 names, of 16 bytes each: four vectors, where the lower half of a
+        // length is in the third and seventh word.
+        unsafe {
+            let from = names.cast::<__m256i>();
+            let [a, b] = [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))];
+            let [c, d] = [_mm256_loadu_si256(from.add(2)), _mm256_loadu_si256(from.add(3))];
+            // Lengths 0 2, 4 6 and 1 3, 5 7, in 64 bits each; then 0 2 4 6 and 1 3 5 7.
+            let low = _mm256_unpackhi_epi64(a, b);
+            let high = _mm256_unpackhi_epi64(c, d);
+            let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(
+                _mm256_castsi256_ps(low),
+                _mm256_castsi256_ps(high),
+            ));
+            U32x8(_mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn load_names<const WORDS: usize>(
         token: Avx2,
-        pointers: *const *const u8,
-        lengths: *const u32,
+        names: *const &[u8],
         offset: usize,
-        is_whole: bool,
+        ends: Ends<Self>,
     ) -> [Self; WORDS] {
         const { assert!(WORDS == 4 || WORDS == 8) };
         let mut words = [Self::zero(token); WORDS];
@@ -126,11 +143,15 @@ impl NameVector for U32x8 {
                 // SAFETY: the caller promises the names.
                 rows[row] = unsafe {
                     let at = offset + 4 * first;
-                    // Longer than all that is asked for, where it is known to be.
-                    let length =
-                        |lane: usize| if is_whole { usize::MAX } else { *lengths.add(lane) as usize };
-                    let low = sixteen(token, *pointers.add(row), length(row), at);
-                    let high = sixteen(token, *pointers.add(row + 4), length(row + 4), at);
+                    let [one, other] = [*names.add(row), *names.add(row + 4)];
+                    let length = |name: &[u8]| match ends {
+                        // Longer than all that is asked for, where it is known to be.
+                        Ends::Beyond => usize::MAX,
+                        Ends::Even(rest) => offset + rest,
+                        Ends::Each(_) => name.len(),
+                    };
+                    let low = sixteen(token, one.as_ptr(), length(one), at);
+                    let high = sixteen(token, other.as_ptr(), length(other), at);
                     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
                 };
                 row += 1;
@@ -144,6 +165,27 @@ impl NameVector for U32x8 {
             first += 4;
         }
         words
+    }
+
+    #[inline(always)]
+    unsafe fn store_values(token: Avx2, hash: Self, minor: Self, values: *mut NameValue) {
+        const { assert!(size_of::<NameValue>() == 16) };
+        // SAFETY: the caller promises 8 values: four vectors of two, in each half a hash, 0, a minor hash, 0.
+        unsafe {
+            let zero = Self::zero(token).0;
+            let to = values.cast::<__m256i>();
+            // Of names 0 1 and 4 5; then of 2 3 and 6 7.
+            let hashes = [_mm256_unpacklo_epi32(hash.0, zero), _mm256_unpackhi_epi32(hash.0, zero)];
+            let minors = [_mm256_unpacklo_epi32(minor.0, zero), _mm256_unpackhi_epi32(minor.0, zero)];
+            let mut i = 0;
+            while i < 2 {
+                let even = _mm256_unpacklo_epi64(hashes[i], minors[i]);
+                let odd = _mm256_unpackhi_epi64(hashes[i], minors[i]);
+                _mm256_storeu_si256(to.add(i), _mm256_permute2x128_si256::<0x20>(even, odd));
+                _mm256_storeu_si256(to.add(i + 2), _mm256_permute2x128_si256::<0x31>(even, odd));
+                i += 1;
+            }
+        }
     }
 
     #[inline(always)]
@@ -179,6 +221,11 @@ impl NameVector for U32x8 {
     #[inline(always)]
     fn greater(self, other: Self) -> __m256i {
         avx2!(_mm256_cmpgt_epi32(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> __m256i {
+        avx2!(_mm256_cmpeq_epi32(self.0, other.0))
     }
 
     #[inline(always)]

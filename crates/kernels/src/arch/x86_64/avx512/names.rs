@@ -4,7 +4,8 @@ use core::arch::x86_64::*;
 
 use super::super::Avx512;
 use super::U32x16;
-use crate::algorithms::names::{HalfMd4, Legacy, NameVector, Tea, run_names};
+use crate::algorithms::names::{Ends, HalfMd4, Legacy, NameVector, Tea, run_names};
+use crate::names::NameValue;
 use crate::vector::Vector;
 
 macro_rules! kernels {
@@ -16,15 +17,13 @@ macro_rules! kernels {
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
             pub(crate) unsafe fn $function(
                 initial: &[u32; 4],
-                pointers: *const *const u8,
-                lengths: *const u32,
-                words: [*mut u32; 2],
-                groups: usize,
+                names: &[&[u8]],
+                values: &mut [NameValue],
             ) {
                 // SAFETY: the caller's promises are the same.
                 unsafe {
                     let token = Avx512::assume();
-                    run_names::<U32x16, $hash>(token, initial, pointers, lengths, words, groups)
+                    run_names::<U32x16, $hash>(token, initial, names, values)
                 }
             }
         )*
@@ -66,75 +65,89 @@ fn transpose(_: Avx512, rows: [__m512i; 4]) -> [__m512i; 4] {
     })
 }
 
-/// For each lane a bit for each of the next `most` bytes, at most 32, that its name has.
-#[repr(align(64))]
-struct Masks([u32; 16]);
+/// How names are read whose ends are known.
+///
+/// # Safety
+///
+/// What follows `from` must be valid for reads up to where this name ends, or further than is read.
+trait Read {
+    unsafe fn sixteen(&self, lane: usize, from: *const u8) -> __m128i;
+    unsafe fn thirty_two(&self, lane: usize, from: *const u8) -> __m256i;
+}
 
-impl Masks {
-    /// # Safety
-    ///
-    /// The lengths must be valid for reads of one for each lane, aligned.
+/// No name ends in what is read.
+struct Whole;
+
+impl Read for Whole {
     #[inline(always)]
-    unsafe fn new(_: Avx512, lengths: *const u32, offset: usize, most: i32) -> Masks {
-        let mut masks = Masks([0; 16]);
-        // SAFETY: the caller promises the lengths; the masks are aligned.
-        unsafe {
-            let rest = _mm512_sub_epi32(_mm512_load_si512(lengths.cast()), _mm512_set1_epi32(offset as i32));
-            let rest = _mm512_max_epi32(rest, _mm512_setzero_si512());
-            let bits =
-                _mm512_sub_epi32(_mm512_set1_epi32(most), _mm512_min_epi32(rest, _mm512_set1_epi32(most)));
+    unsafe fn sixteen(&self, _: usize, from: *const u8) -> __m128i {
+        // SAFETY: the caller promises the bytes; a token was at hand.
+        unsafe { _mm_loadu_si128(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn thirty_two(&self, _: usize, from: *const u8) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+}
+
+/// All names end in the same place: a bit for each byte that they have.
+struct Even(u32);
+
+impl Even {
+    #[inline(always)]
+    fn new(rest: usize) -> Even {
+        Even(if rest < 32 { (1 << rest) - 1 } else { u32::MAX })
+    }
+}
+
+impl Read for Even {
+    #[inline(always)]
+    unsafe fn sixteen(&self, _: usize, from: *const u8) -> __m128i {
+        // SAFETY: the caller promises the bytes that are not masked; a token was at hand.
+        unsafe { _mm_maskz_loadu_epi8(self.0 as __mmask16, from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn thirty_two(&self, _: usize, from: *const u8) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_maskz_loadu_epi8(self.0, from.cast()) }
+    }
+}
+
+/// The same for each lane.
+#[repr(align(64))]
+struct Each([u32; 16]);
+
+impl Each {
+    /// `rest` is how many bytes follow in each lane, none where it is negative.
+    #[inline(always)]
+    fn new(_: Avx512, rest: U32x16) -> Each {
+        let mut masks = Each([0; 16]);
+        avx512!({
+            let most = _mm512_set1_epi32(32);
+            let rest = _mm512_max_epi32(rest.0, _mm512_setzero_si512());
+            let missing = _mm512_sub_epi32(most, _mm512_min_epi32(rest, most));
             // Ones from the lowest bit on; a shift by 32 leaves none.
-            let ones = _mm512_set1_epi32((u32::MAX >> (32 - most)) as i32);
-            _mm512_store_si512(masks.0.as_mut_ptr().cast(), _mm512_srlv_epi32(ones, bits));
-        }
+            let bits = _mm512_srlv_epi32(_mm512_set1_epi32(-1), missing);
+            _mm512_store_si512(masks.0.as_mut_ptr().cast(), bits);
+        });
         masks
     }
 }
 
-/// The 16 bytes of the name in this lane from `offset` on, zeros where `masks` has none.
-///
-/// # Safety
-///
-/// The pointers must be valid for reads of one for this lane; that name must have the bytes that the masks
-/// say or, without masks, all.
-#[inline(always)]
-unsafe fn sixteen(
-    _: Avx512,
-    pointers: *const *const u8,
-    lane: usize,
-    offset: usize,
-    masks: Option<&Masks>,
-) -> __m128i {
-    // SAFETY: the caller promises both; what is masked is not read.
-    unsafe {
-        let start = (*pointers.add(lane)).wrapping_add(offset);
-        match masks {
-            Some(masks) => _mm_maskz_loadu_epi8(masks.0[lane] as __mmask16, start.cast()),
-            None => _mm_loadu_si128(start.cast()),
-        }
+impl Read for Each {
+    #[inline(always)]
+    unsafe fn sixteen(&self, lane: usize, from: *const u8) -> __m128i {
+        // SAFETY: the caller promises the bytes that are not masked; a token was at hand.
+        unsafe { _mm_maskz_loadu_epi8(self.0[lane] as __mmask16, from.cast()) }
     }
-}
 
-/// The next 32 bytes.
-///
-/// # Safety
-///
-/// As above.
-#[inline(always)]
-unsafe fn thirty_two(
-    _: Avx512,
-    pointers: *const *const u8,
-    lane: usize,
-    offset: usize,
-    masks: Option<&Masks>,
-) -> __m256i {
-    // SAFETY: as above.
-    unsafe {
-        let start = (*pointers.add(lane)).wrapping_add(offset);
-        match masks {
-            Some(masks) => _mm256_maskz_loadu_epi8(masks.0[lane], start.cast()),
-            None => _mm256_loadu_si256(start.cast()),
-        }
+    #[inline(always)]
+    unsafe fn thirty_two(&self, lane: usize, from: *const u8) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_maskz_loadu_epi8(self.0[lane], from.cast()) }
     }
 }
 
@@ -142,23 +155,18 @@ unsafe fn thirty_two(
 ///
 /// # Safety
 ///
-/// As above, for each lane.
+/// `names` must be valid for reads of 16 slices, each of which is read as it may be.
 #[inline(always)]
-unsafe fn load_four(
-    token: Avx512,
-    pointers: *const *const u8,
-    offset: usize,
-    masks: Option<&Masks>,
-) -> [__m512i; 4] {
+unsafe fn load_four(token: Avx512, names: *const &[u8], offset: usize, read: impl Read) -> [__m512i; 4] {
     let mut rows = [U32x16::zero(token).0; 4];
     let mut row = 0;
     while row < 4 {
         // SAFETY: the caller promises the names.
         rows[row] = unsafe {
-            let a = sixteen(token, pointers, row, offset, masks);
-            let b = sixteen(token, pointers, row + 4, offset, masks);
-            let c = sixteen(token, pointers, row + 8, offset, masks);
-            let d = sixteen(token, pointers, row + 12, offset, masks);
+            let a = read.sixteen(row, (*names.add(row)).as_ptr().wrapping_add(offset));
+            let b = read.sixteen(row + 4, (*names.add(row + 4)).as_ptr().wrapping_add(offset));
+            let c = read.sixteen(row + 8, (*names.add(row + 8)).as_ptr().wrapping_add(offset));
+            let d = read.sixteen(row + 12, (*names.add(row + 12)).as_ptr().wrapping_add(offset));
             let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
             let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(c), d);
             _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
@@ -172,14 +180,9 @@ unsafe fn load_four(
 ///
 /// # Safety
 ///
-/// As above, for each lane.
+/// As above.
 #[inline(always)]
-unsafe fn load_eight(
-    token: Avx512,
-    pointers: *const *const u8,
-    offset: usize,
-    masks: Option<&Masks>,
-) -> [__m512i; 8] {
+unsafe fn load_eight(token: Avx512, names: *const &[u8], offset: usize, read: impl Read) -> [__m512i; 8] {
     let mut rows = [U32x16::zero(token).0; 8];
     let mut row = 0;
     while row < 8 {
@@ -187,8 +190,8 @@ unsafe fn load_eight(
         let lane = if row < 4 { row } else { row + 4 };
         // SAFETY: the caller promises the names.
         rows[row] = unsafe {
-            let low = thirty_two(token, pointers, lane, offset, masks);
-            let high = thirty_two(token, pointers, lane + 4, offset, masks);
+            let low = read.thirty_two(lane, (*names.add(lane)).as_ptr().wrapping_add(offset));
+            let high = read.thirty_two(lane + 4, (*names.add(lane + 4)).as_ptr().wrapping_add(offset));
             _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
         };
         row += 1;
@@ -205,45 +208,91 @@ unsafe fn load_eight(
     words
 }
 
+/// As many words of each name, transposed.
+///
+/// # Safety
+///
+/// As above.
+#[inline(always)]
+unsafe fn load_words<const WORDS: usize>(
+    token: Avx512,
+    names: *const &[u8],
+    offset: usize,
+    read: impl Read,
+) -> [U32x16; WORDS] {
+    const { assert!(WORDS == 4 || WORDS == 8) };
+    let mut words = [U32x16::zero(token); WORDS];
+    let mut i = 0;
+    // SAFETY: the caller promises the names.
+    unsafe {
+        if WORDS == 4 {
+            let columns = load_four(token, names, offset, read);
+            while i < WORDS {
+                words[i] = U32x16(columns[i]);
+                i += 1;
+            }
+        } else {
+            let columns = load_eight(token, names, offset, read);
+            while i < WORDS {
+                words[i] = U32x16(columns[i]);
+                i += 1;
+            }
+        }
+    }
+    words
+}
+
 impl NameVector for U32x16 {
     type Mask = __mmask16;
 
     #[inline(always)]
+    unsafe fn lengths(_: Avx512, names: *const &[u8]) -> Self {
+        // SAFETY: the caller promises 16 names, of 16 bytes each: four vectors, where the lower half of a
+        // length is in every fourth word from the third on.
+        unsafe {
+            let places = _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 2, 6, 10, 14, 18, 22, 26, 30);
+            let from = names.cast::<__m512i>();
+            let [a, b] = [_mm512_loadu_si512(from), _mm512_loadu_si512(from.add(1))];
+            let [c, d] = [_mm512_loadu_si512(from.add(2)), _mm512_loadu_si512(from.add(3))];
+            let low = _mm512_permutex2var_epi32(a, places, b);
+            let high = _mm512_permutex2var_epi32(c, places, d);
+            U32x16(_mm512_mask_blend_epi32(0xff00, low, high))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn load_names<const WORDS: usize>(
         token: Avx512,
-        pointers: *const *const u8,
-        lengths: *const u32,
+        names: *const &[u8],
         offset: usize,
-        is_whole: bool,
+        ends: Ends<Self>,
     ) -> [Self; WORDS] {
-        const { assert!(WORDS == 4 || WORDS == 8) };
-        let mut words = [Self::zero(token); WORDS];
-        // SAFETY: the caller promises the names, whole ones where it says so.
+        // SAFETY: the caller promises the names, and where they end.
         unsafe {
-            let masks =
-                if is_whole { None } else { Some(Masks::new(token, lengths, offset, WORDS as i32 * 4)) };
-            let mut i = 0;
-            if WORDS == 4 {
-                let columns = match &masks {
-                    None => load_four(token, pointers, offset, None),
-                    masks => load_four(token, pointers, offset, masks.as_ref()),
-                };
-                while i < WORDS {
-                    words[i] = U32x16(columns[i]);
-                    i += 1;
-                }
-            } else {
-                let columns = match &masks {
-                    None => load_eight(token, pointers, offset, None),
-                    masks => load_eight(token, pointers, offset, masks.as_ref()),
-                };
-                while i < WORDS {
-                    words[i] = U32x16(columns[i]);
-                    i += 1;
-                }
+            match ends {
+                Ends::Beyond => load_words(token, names, offset, Whole),
+                Ends::Even(rest) => load_words(token, names, offset, Even::new(rest)),
+                Ends::Each(rest) => load_words(token, names, offset, Each::new(token, rest)),
             }
         }
-        words
+    }
+
+    #[inline(always)]
+    unsafe fn store_values(_: Avx512, hash: Self, minor: Self, values: *mut NameValue) {
+        const { assert!(size_of::<NameValue>() == 16) };
+        // SAFETY: the caller promises 16 values: four vectors, a hash in every fourth word from the first on,
+        // a minor hash from the third on, and zeros between.
+        unsafe {
+            let to = values.cast::<__m512i>();
+            let places = _mm512_setr_epi32(0, 0, 16, 0, 1, 0, 17, 0, 2, 0, 18, 0, 3, 0, 19, 0);
+            let mut i = 0;
+            while i < 4 {
+                let places = _mm512_add_epi32(places, _mm512_set1_epi32(4 * i as i32));
+                let four = _mm512_maskz_permutex2var_epi32(0x5555, hash.0, places, minor.0);
+                _mm512_storeu_si512(to.add(i), four);
+                i += 1;
+            }
+        }
     }
 
     #[inline(always)]
@@ -279,6 +328,11 @@ impl NameVector for U32x16 {
     #[inline(always)]
     fn greater(self, other: Self) -> __mmask16 {
         avx512!(_mm512_cmpgt_epi32_mask(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> __mmask16 {
+        avx512!(_mm512_cmpeq_epi32_mask(self.0, other.0))
     }
 
     #[inline(always)]
