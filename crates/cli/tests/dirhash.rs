@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 use common::verisum;
 use rustix::process::{Pid, Signal, kill_process};
+use verisum_testkit::{FsKind, Mount};
 
 const SEED: &str = "11223344-5566-7788-99aa-bbccddeeff00";
 
@@ -74,7 +78,7 @@ fn images_are_inspected() {
     for number in 0..300 {
         std::fs::write(tree.join("d").join(format!("a name {number}")), "").unwrap();
     }
-    let made = std::process::Command::new(mke2fs)
+    let made = Command::new(mke2fs)
         .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
         .args([&tree, &image])
         .arg("16M")
@@ -87,20 +91,13 @@ fn images_are_inspected() {
     dirhash(&["inspect", "--all", "--json", path]).clean();
     // e2fsck makes the index; 1 says that it changed something.
     if let Some(e2fsck) = verisum_testkit::require_tool("e2fsck") {
-        let done = std::process::Command::new(e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
+        let done = Command::new(e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
         assert!(done.status.code().is_some_and(|code| code <= 1));
         let out = dirhash(&["inspect", path, "/d"]).clean();
         assert!(out.contains("half_md4"), "{out}");
         // Another seed: every hash is wrong.
         let seed = "ssv hash_seed 11223344-5566-7788-99aa-bbccddeeff11";
-        assert!(
-            std::process::Command::new(debugfs)
-                .args(["-w", "-R", seed])
-                .arg(&image)
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new(debugfs).args(["-w", "-R", seed]).arg(&image).status().unwrap().success());
         let ended = dirhash(&["inspect", path]);
         assert_eq!(ended.code, Some(1));
         assert!(ended.out().contains("the leaf"), "{}", ended.out());
@@ -109,6 +106,52 @@ fn images_are_inspected() {
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
     let ended = dirhash(&["live", "/proc"]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+}
+
+/// Without any right but to list it, and without the seed, which only root can read.
+#[test]
+fn a_mounted_directory_shows_its_hashes_to_everybody() {
+    let tools = ["setpriv", "debugfs"].map(verisum_testkit::require_tool);
+    let [Some(setpriv), Some(debugfs)] = tools else { return };
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 64 << 20) else { return };
+    let (target, directory) = (mount.path().join("target"), mount.path().join("d"));
+    std::fs::write(&target, "").unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    for number in 0..2000 {
+        std::fs::hard_link(&target, directory.join(format!("name{number}"))).unwrap();
+    }
+    let folder = mount.path().parent().unwrap().to_path_buf();
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    // A copy that everybody may run, made by another process: a program cannot be started while a file of
+    // it is open for writing, and other tests start children that would inherit one from here.
+    let program = folder.join("verisum");
+    assert!(Command::new("cp").arg(common::VERISUM).arg(&program).status().unwrap().success());
+    let live = |options: &[&str]| {
+        let mut nobody = Command::new(&setpriv);
+        nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+        common::Ended::of(nobody.args(["dirhash", "live"]).args(options).arg(&directory).output().unwrap())
+    };
+    let report: serde_json::Value = serde_json::from_str(&live(&["--list", "--json"]).clean()).unwrap();
+    let ended = live(&["--leaves"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("/d: read the index: Permission denied\n"), "{}", ended.stderr);
+    // {"tables": [..., {"title": "Names", "rows": [{"hash": "0x…", "minor": "0x…", "name": …}, …]}]}
+    let names = report["tables"].as_array().unwrap().last().unwrap()["rows"].as_array().unwrap();
+    let field = |row: &serde_json::Value, column: &str| row[column].as_str().unwrap().to_owned();
+    let mut shown: Vec<String> = names
+        .iter()
+        .map(|row| format!("{}-{}", field(row, "hash"), field(row, "minor").strip_prefix("0x").unwrap()))
+        .collect();
+    mount.edit_image(|image| {
+        let out = Command::new(&debugfs).args(["-R", "htree_dump /d"]).arg(image).output().unwrap().stdout;
+        let out = String::from_utf8(out).unwrap();
+        // A record is an inode, hash and minor hash as 0x00000000-00000000, a length, and a name.
+        let is_record = |word: &&str| word.len() == 19 && word.starts_with("0x") && &word[10..11] == "-";
+        let mut dumped: Vec<&str> = out.split_whitespace().filter(is_record).collect();
+        shown.sort();
+        dumped.sort();
+        assert_eq!((shown.len(), shown), (2000, dumped.into_iter().map(str::to_owned).collect()));
+    });
 }
 
 #[test]
@@ -145,7 +188,7 @@ fn a_bakeoff_on_mounted_file_systems_agrees_with_the_model_and_leaves_nothing() 
     }
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
-        let out = std::process::Command::new(common::VERISUM)
+        let out = Command::new(common::VERISUM)
             .arg("dirhash")
             .args(arguments)
             .env("TMPDIR", folder.path())
@@ -173,7 +216,7 @@ fn a_signal_ends_a_bakeoff_on_mounted_file_systems_and_leaves_nothing() {
     }
     for signal in [Signal::INT, Signal::TERM] {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = std::process::Command::new("env")
+        let mut child = Command::new("env")
             // Whoever runs the tests may ignore signals.
             .args(["--default-signal", common::VERISUM])
             .args(["dirhash", "bakeoff", "--real", "--alg", "legacy", "--rounds", "1000"])

@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         let index = index.ok_or_else(|| Failure::File {
             name: arguments.directory.clone(),
             operation: "read the index",
-            error: std::io::ErrorKind::PermissionDenied.into(),
+            error: rustix::io::Errno::ACCESS.into(),
         })?;
         let mut table =
             Table::new("Leaves", &[("block", ""), ("from hash", ""), ("names", ""), ("fill", "%")]);
