@@ -266,7 +266,7 @@ fn directories(labels: &[String], found: &[Found]) -> Table {
             ("a name", "bytes"),
             ("created again", "blocks"),
             ("model of that", "blocks"),
-            ("model", ""),
+            ("verdict", ""),
         ],
     );
     let count = |number: Option<u64>| number.map_or(Cell::Missing, Cell::Count);
