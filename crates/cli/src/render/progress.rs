@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn the_line_of_files_has_the_whole_once_it_is_known() {
         let progress = verisum_tree::Progress::default();
-        assert_eq!(line_of_files(&progress, None, SECOND, 80), "0 files  0 B  0 B/s  0:01");
+        assert_eq!(line_of_files(&progress, None, SECOND, 80), "0 files  0 bytes  0 bytes/s  0:01");
         let known = line_of_files(&progress, Some((3, 1 << 30)), SECOND, 80);
         assert!(known.starts_with("0 of 3 files    0% ["), "{known}");
-        assert!(known.ends_with("0 B of 1 GiB  0 B/s  -:-- left"), "{known}");
+        assert!(known.ends_with("0 bytes of 1 GiB  0 bytes/s  -:-- left"), "{known}");
     }
 
     #[test]
