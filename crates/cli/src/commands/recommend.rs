@@ -195,7 +195,9 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey) -> Report {
     let mut report = Report::new(format!("Recommended for {}", input.purpose.name()));
     match &decision {
         Some(decision) => report.lines = recommend::sentences(input, decision),
-        None => report.lines.push("no answer: no candidate was measured".to_string()),
+        None => report
+            .lines
+            .push("no answer: no candidate was measured on all sizes of files that are there".to_string()),
     }
     // That few rounds resolve little is not said: the rule needs medians.
     report.lines.extend(session.results.doubts.iter().map(|doubt| format!("noisy: {doubt}")));
