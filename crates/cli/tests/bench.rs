@@ -125,6 +125,20 @@ fn a_wrong_program_is_caught_and_a_missing_one_is_named() {
 }
 
 #[test]
+fn our_own_program_is_not_taken_for_a_wrong_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = data_file(folder.path(), "back\\slash", 5000);
+    let old = folder.path().join("results.html");
+    fs::write(&old, "older").unwrap();
+    let digests = ["-a", "sha256", "-a", "xxh3-64"];
+    let arguments = ["digests", "--only", "programs", "--program", "verisum", "--runs", "1", "--export-html"];
+    let paths = [old.to_str().unwrap(), file.to_str().unwrap()];
+    let out = bench(arguments.iter().chain(&paths[..1]).chain(&digests).chain(&paths[1..]).copied()).clean();
+    assert!(!out.contains("WRONG"), "{out}");
+    assert!(fs::read_to_string(&old).unwrap().starts_with("<!doctype html>"));
+}
+
+#[test]
 fn a_full_disk_loses_nothing_that_is_printed() {
     let ended = bench([
         "digests",

@@ -1,5 +1,6 @@
 //! Showing a report, and writing it to files.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -7,6 +8,7 @@ use verisum_lab::export::Report;
 
 use crate::failure::Failure;
 use crate::render::Output;
+use crate::replace::Replacement;
 
 /// In which forms.
 #[derive(Args, Debug)]
@@ -64,11 +66,15 @@ impl ReportOptions {
     }
 }
 
+/// Writes a file at once or not at all: what was saved before survives a full disk.
 fn write(path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, text()).map_err(|error| Failure::File {
-        name: path.to_path_buf(),
-        operation: "write",
-        error,
-    })
+    let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
+    // Devices and pipes are written to, not replaced.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return std::fs::write(path, text()).map_err(failed);
+    }
+    let replacement = Replacement::new(path)?;
+    replacement.file().write_all(text().as_bytes()).map_err(failed)?;
+    replacement.place()
 }

@@ -338,7 +338,11 @@ fn programs(
 }
 
 fn our_program(about: About, ours: &Path, digest: &str, file: &Path) -> Process {
-    let parse: measure::Parse = |text| Some(text.split_whitespace().next()?.to_string());
+    // Before a difficult name stands a backslash, and before this digest its name, as xxhsum has it.
+    let parse: measure::Parse = |text| {
+        let word = text.split_whitespace().next()?.trim_start_matches('\\');
+        Some(word.strip_prefix("XXH3_").unwrap_or(word).to_string())
+    };
     let check = about.expected.is_some();
     let arguments = ["sum".into(), "-a".into(), digest.into(), "--".into(), file.as_os_str().to_owned()];
     let process = Process::new(about, ours, arguments);
