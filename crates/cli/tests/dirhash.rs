@@ -42,6 +42,45 @@ fn the_bakeoff_prints_the_threads_line_and_the_golden_sizes() {
 }
 
 #[test]
+fn exports_say_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (json, csv, html) = (path("json"), path("csv"), path("html"));
+    let files = ["--export-json", &json, "--export-csv", &csv, "--export-html", &html];
+    let asked = ["bakeoff", "-n", "3000", "--seed", SEED, "--policy", "coalesce", "--checksums"];
+    let out = dirhash(&[&asked[..], &files].concat()).clean();
+    assert!(out.contains('▌') && out.contains("the model: user "), "{out}");
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&read(&json)).unwrap();
+    let said = &value["parameters"];
+    assert_eq!((said["seed"].as_str(), said["policy"].as_str()), (Some(SEED), Some("coalesce")));
+    assert_eq!((said["checksums"].as_str(), said["count"].as_str()), (Some("yes"), Some("3000")));
+    assert!(said["verisum"].is_string());
+    assert!(read(&csv).contains("policy,coalesce\r\n"));
+    assert!(read(&html).contains("policy coalesce") && read(&html).contains("<svg"));
+    for file in [&json, &csv, &html] {
+        assert!(!read(file).contains('▌'), "{file}");
+    }
+    // The index is full: when it became so, and when it could not be yet.
+    let out = dirhash(&[
+        "bakeoff",
+        "-n",
+        "200000",
+        "--block-size",
+        "1k",
+        "--names",
+        "%060d",
+        "--alg",
+        "tea",
+        "--points",
+        "0",
+    ]);
+    assert!(out.clean().contains("the index was full after"));
+    dirhash(&["hash", "foo0", "--export-json", &json]).clean();
+    assert!(read(&json).contains("0x5ea80d76"));
+}
+
+#[test]
 fn steady_names_cost_quality_and_attack_run() {
     let out = dirhash(&["steady", "--seed", SEED, "-n", "2000", "--cycles", "3000", "--growth"]).clean();
     assert!(out.contains("half_md4"), "{out}");
@@ -162,6 +201,8 @@ fn bad_usage_is_one_line() {
         (&["bakeoff", "--names", "foo"], "--names: foo: a pattern needs one counter"),
         (&["bakeoff", "--block-size", "5k"], "--block-size: 5k: the block size must be a power of two"),
         (&["bakeoff", "--count", "0"], "--count: 0: must be 1 or more"),
+        (&["steady", "--range", "20000"], "--range: 20000: needs --traffic program"),
+        (&["bakeoff", "--export-json", "-"], "must be a file; --json prints to standard output"),
         (&["steady", "--traffic", "program", "--range", "5"], "--range: 5: must be at least the number"),
     ] {
         let ended = dirhash(arguments);

@@ -166,41 +166,56 @@ fn e2fsck_leaves_as_many_blocks_as_was_said() {
     let (Some(e2fsck), Some(mke2fs)) = (require_tool("e2fsck"), require_tool("mke2fs")) else { return };
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");
-    let counts = [1, 60, 100, 400, 3000];
-    for count in counts {
-        std::fs::create_dir_all(tree.join(format!("d{count}"))).unwrap();
+    // Names of one length for each, by which leaves end at other places; and of many lengths.
+    let mut directories: Vec<(String, u64)> = Vec::new();
+    let mut fill = |directory: &str, count: u64, name: &dyn Fn(u64) -> String| {
+        std::fs::create_dir_all(tree.join(directory)).unwrap();
         for number in 0..count {
-            let name = format!("d{count}/{}{number}", "long".repeat(number % 30));
-            std::fs::write(tree.join(name), "").unwrap();
+            std::fs::write(tree.join(directory).join(name(number)), "").unwrap();
         }
+        directories.push((directory.to_string(), count));
+    };
+    for count in [1, 60, 100, 400, 3000] {
+        fill(&format!("d{count}"), count, &|number| {
+            format!("{}{number}", "long".repeat(number as usize % 30))
+        });
     }
-    for features in ["metadata_csum", "^metadata_csum"] {
-        for block_size in ["1024", "4096"] {
-            let image = folder.path().join(format!("{block_size}{features}"));
-            let made = Command::new(&mke2fs)
-                .args(["-q", "-F", "-t", "ext4", "-b", block_size, "-N", "6000", "-O", features, "-d"])
-                .args([&tree, &image])
-                .arg("64M")
-                .output()
-                .unwrap();
-            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-            let reports = |image: &Path| {
-                let ext4 = Ext4::open(image).unwrap();
-                counts.map(|count| {
-                    let inode = ext4.find(format!("/d{count}").as_bytes()).unwrap();
-                    let report = check(&ext4, &ext4.directory(inode).unwrap().unwrap()).unwrap();
-                    assert_eq!((report.findings.as_slice(), report.names), (&[][..], count as u64));
-                    (report.blocks, report.blocks_if_rebuilt, report.indexed)
-                })
+    for length in (4..100).step_by(4) {
+        fill(&format!("w{length}"), 260, &|number| format!("{number:0length$}"));
+    }
+    for (features, block_size) in [
+        ("metadata_csum", "1024"),
+        ("metadata_csum", "4096"),
+        ("^metadata_csum", "1024"),
+        ("^metadata_csum", "4096"),
+        // The first group's descriptors then lie elsewhere than the first data block says.
+        ("bigalloc", "1024"),
+    ] {
+        let image = folder.path().join(format!("{block_size}{features}"));
+        let made = Command::new(&mke2fs)
+            .args(["-q", "-F", "-t", "ext4", "-b", block_size, "-N", "12000", "-O", features, "-d"])
+            .args([&tree, &image])
+            .arg("256M")
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let reports = |image: &Path| -> Vec<DirectoryReport> {
+            let ext4 = Ext4::open(image).unwrap();
+            let report = |(name, count): &(String, u64)| {
+                let inode = ext4.find(format!("/{name}").as_bytes()).unwrap();
+                let report = check(&ext4, &ext4.directory(inode).unwrap().unwrap()).unwrap();
+                assert_eq!((report.findings.as_slice(), report.names), (&[][..], *count));
+                report
             };
-            let before = reports(&image);
-            let done = Command::new(&e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
-            assert!(done.status.code().is_some_and(|code| code <= 1), "{done:?}");
-            let after = reports(&image);
-            for (before, after) in before.iter().zip(after) {
-                assert_eq!(before.1, after.0, "{features} {block_size} {before:?}");
-                assert_eq!(after.1, after.0, "once more changes nothing");
-            }
+            // e2fsck leaves that one as it is.
+            directories.iter().chain([&("lost+found".to_string(), 0)]).map(report).collect()
+        };
+        let before = reports(&image);
+        let done = Command::new(&e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
+        assert!(done.status.code().is_some_and(|code| code <= 1), "{done:?}");
+        for (before, after) in before.iter().zip(reports(&image)) {
+            assert_eq!(before.blocks_if_rebuilt, after.blocks, "{features} {block_size} {before:?}");
+            assert_eq!(after.blocks_if_rebuilt, after.blocks, "once more changes nothing");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use verisum_lab::export::Report;
 
@@ -17,21 +18,36 @@ pub(crate) struct ReportOptions {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    files: ExportOptions,
+}
+
+/// The files alone, for verbs that print in a form of their own.
+#[derive(Args, Debug)]
+pub(crate) struct ExportOptions {
     /// Also write the tables to a file, as JSON
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
     export_json: Option<PathBuf>,
 
     /// Also write the tables to a file, as CSV
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
     export_csv: Option<PathBuf>,
 
     /// Also write the tables to a file, as Markdown
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
     export_markdown: Option<PathBuf>,
 
     /// Also write the tables to a file, as one HTML page that needs nothing else
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
     export_html: Option<PathBuf>,
+}
+
+/// A name of a file. Standard output has the report already: `-` would mix two forms.
+fn file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("must be a file; --json prints to standard output"),
+        false => Ok(path),
+    })
 }
 
 impl ReportOptions {
@@ -44,15 +60,9 @@ impl ReportOptions {
         self.export(report)
     }
 
-    /// Writes the files only. Each is tried; the first failure is returned.
+    /// Writes the files only, as [`ExportOptions::export`].
     pub(crate) fn export(&self, report: &Report) -> Result<(), Failure> {
-        let written = [
-            write(self.export_json.as_deref(), || format!("{:#}\n", report.to_json())),
-            write(self.export_csv.as_deref(), || report.to_csv()),
-            write(self.export_markdown.as_deref(), || report.to_markdown()),
-            write(self.export_html.as_deref(), || report.to_html()),
-        ];
-        written.into_iter().collect()
+        self.files.export(report)
     }
 
     /// Whether one JSON value is printed instead of tables.
@@ -62,7 +72,20 @@ impl ReportOptions {
 
     /// Where JSON is written to, for those who write it while they measure.
     pub(crate) fn export_json(&self) -> Option<&Path> {
-        self.export_json.as_deref()
+        self.files.export_json.as_deref()
+    }
+}
+
+impl ExportOptions {
+    /// Writes the files. Each is tried; the first failure is returned.
+    pub(crate) fn export(&self, report: &Report) -> Result<(), Failure> {
+        let written = [
+            write(self.export_json.as_deref(), || format!("{:#}\n", report.to_json())),
+            write(self.export_csv.as_deref(), || report.to_csv()),
+            write(self.export_markdown.as_deref(), || report.to_markdown()),
+            write(self.export_html.as_deref(), || report.to_html()),
+        ];
+        written.into_iter().collect()
     }
 }
 

@@ -1,9 +1,8 @@
 //! The bakeoff of June 2002: so many creates, and how full the leaves then are.
 
-use std::time::{Duration, Instant};
-
 use super::htree::{Events, Fill, Geometry, IndexFull, IndexLimit, Policy, SplitRule};
 use super::names::Names;
+use super::workload::{Clock, Spent};
 use super::{Directory, Hashing};
 
 /// What is asked.
@@ -53,8 +52,8 @@ pub struct Answer {
     pub curve: Vec<Point>,
     /// Until when such names fit.
     pub limit: IndexLimit,
-    /// How long the model took; says nothing of a file system.
-    pub model_time: Duration,
+    /// What the model took; says nothing of a file system.
+    pub spent: Spent,
 }
 
 impl Answer {
@@ -85,7 +84,7 @@ impl Answer {
 /// # Panics
 /// If there are fewer given names than asked for.
 pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
-    let started = Instant::now();
+    let clock = Clock::start();
     let mut directory = Directory::with(hashing, question.geometry, question.policy, question.split_rule);
     let mut curve = Vec::new();
     let mut bytes = 0u64;
@@ -121,7 +120,7 @@ pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
         events: directory.tree.events(),
         curve,
         limit: IndexLimit::of(question.geometry, record, std::f64::consts::LN_2),
-        model_time: started.elapsed(),
+        spent: clock.spent(),
     }
 }
 

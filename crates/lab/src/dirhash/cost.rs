@@ -5,18 +5,18 @@ use std::time::Instant;
 
 use super::Hashing;
 use super::names::mix;
-use crate::stats::{Interval, Verdict, interval, paired};
+use crate::stats::{Interval, Pair, beside_first, interval};
 
 /// Lengths that show each hash's steps.
 pub const LENGTHS: [usize; 10] = [1, 4, 8, 16, 17, 32, 33, 64, 128, 255];
 
 /// What one hash costs for names of one length.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Cost {
     /// Nanoseconds a name.
     pub time: Interval,
-    /// Beside the first hash.
-    pub verdict: Verdict,
+    /// Beside the first hash; the number of all comparisons is taken into account.
+    pub beside_first: Option<Pair>,
 }
 
 /// Names hashed for one sample: enough to be timed, few enough to stay in cache.
@@ -25,7 +25,7 @@ const NAMES: usize = 64;
 /// Measures the hashes in turns, so that whatever else the machine does meets all of them.
 /// A row for each hash, a column for each length.
 pub fn measure(hashes: &[Hashing], lengths: &[usize], samples: usize) -> Vec<Vec<Cost>> {
-    let mut rows = vec![Vec::new(); hashes.len()];
+    let mut all = Vec::new();
     for &length in lengths {
         let names: Vec<Vec<u8>> = (0..NAMES as u64)
             .map(|name| (0..length as u64).map(|i| b'a' + (mix(name * 256 + i) % 26) as u8).collect())
@@ -48,10 +48,12 @@ pub fn measure(hashes: &[Hashing], lengths: &[usize], samples: usize) -> Vec<Vec
                 }
             }
         }
-        for (index, row) in rows.iter_mut().enumerate() {
-            let (_, verdict) = paired(&times[index], &times[0]);
-            row.push(Cost { time: interval(&times[index]), verdict });
-        }
+        all.push(times);
     }
-    rows
+    let pairs = beside_first(&all);
+    let cost = |hash: usize, length: usize| Cost {
+        time: interval(&all[length][hash]),
+        beside_first: hash.checked_sub(1).map(|place| pairs[length][place].clone()),
+    };
+    (0..hashes.len()).map(|hash| (0..lengths.len()).map(|length| cost(hash, length)).collect()).collect()
 }

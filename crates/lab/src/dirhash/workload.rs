@@ -89,8 +89,7 @@ pub fn perform(
     let folder = rustix::fs::open(directory, flags, Mode::empty()).map_err(failed("open"))?;
     let mut buffer = Vec::new();
     let (mut count, mut full) = (0, false);
-    let (user, system) = processor_times();
-    let (started, processor) = (Instant::now(), processor_time());
+    let clock = Clock::start();
     for number in numbers {
         if stop.load(Ordering::Relaxed) {
             return Err(WorkloadError::Stopped);
@@ -114,12 +113,34 @@ pub fn perform(
         }
         count += 1;
     }
-    let (real, processor) = (started.elapsed(), processor_time().saturating_sub(processor));
-    let (user_after, system_after) = processor_times();
-    let (user, system) = (user_after.saturating_sub(user), system_after.saturating_sub(system));
-    let spent = Spent { real, user, system, processor };
+    let spent = clock.spent();
     rustix::fs::syncfs(&folder).map_err(failed("sync"))?;
     Ok(Done { spent, names: count, full })
+}
+
+/// Runs from its start.
+pub(super) struct Clock {
+    times: (Duration, Duration),
+    started: Instant,
+    processor: Duration,
+}
+
+impl Clock {
+    pub(super) fn start() -> Clock {
+        Clock { times: processor_times(), started: Instant::now(), processor: processor_time() }
+    }
+
+    /// What it took since then.
+    pub(super) fn spent(&self) -> Spent {
+        let (real, processor) = (self.started.elapsed(), processor_time().saturating_sub(self.processor));
+        let (user, system) = processor_times();
+        Spent {
+            real,
+            user: user.saturating_sub(self.times.0),
+            system: system.saturating_sub(self.times.1),
+            processor,
+        }
+    }
 }
 
 /// What this process has used of processors so far.

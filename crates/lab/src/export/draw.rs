@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::chart::{Bar, Chart, Line, Marker, Shape};
 use super::html::escaped;
+use crate::stats::Interval;
 
 /// How charts look.
 pub(super) const STYLE: &str = "
@@ -56,9 +57,20 @@ pub(super) fn chart(chart: &Chart, titled: bool) -> String {
     };
     let scale = if chart.logarithmic { ", equal steps are equal factors" } else { "" };
     let title = if titled { format!("{}: ", escaped(&chart.title)) } else { String::new() };
-    let caption =
-        format!("<figcaption>{title}{}{scale}; with 95% intervals</figcaption>", escaped(&chart.unit));
+    let intervals = if is_exact(chart) { "" } else { "; with 95% intervals" };
+    let caption = format!("<figcaption>{title}{}{scale}{intervals}</figcaption>", escaped(&chart.unit));
     format!("<figure role=\"group\" aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
+}
+
+/// Whether nothing in it was measured with an error.
+fn is_exact(chart: &Chart) -> bool {
+    let exact = |value: &Interval| value.low == value.high;
+    match &chart.shape {
+        Shape::Bars(bars) => bars.iter().all(|bar| exact(&bar.value)),
+        Shape::Lines { lines, .. } => {
+            lines.iter().flat_map(|line| &line.points).all(|(_, value)| exact(value))
+        }
+    }
 }
 
 fn bars(chart: &Chart, bars: &[Bar]) -> String {
@@ -292,7 +304,6 @@ fn plain(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Interval;
 
     fn value(median: f64) -> Interval {
         Interval { low: median * 0.9, median, high: median * 1.1 }

@@ -48,9 +48,12 @@ pub(super) fn page(report: &Report) -> String {
         let class = if warns { "warn" } else { "said" };
         let _ = writeln!(html, "<p class=\"{class}\">{}</p>", escaped(line));
     }
+    if let Some(said) = report.parameters_line() {
+        let _ = writeln!(html, "<p class=\"said\">{}</p>", escaped(&said));
+    }
     // A table stands below the chart of the same rows.
     let mut charts: Vec<_> = report.charts.iter().collect();
-    for table in &report.tables {
+    for table in report.tables.iter().map(Table::exported) {
         let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&table.title));
         charts.retain(|chart| {
             let here = chart.title == table.title;
@@ -59,7 +62,7 @@ pub(super) fn page(report: &Report) -> String {
             }
             !here
         });
-        write_table(&mut html, table);
+        write_table(&mut html, &table);
         html.push_str("</section>\n");
     }
     // Those without a table of their own.

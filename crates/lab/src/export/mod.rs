@@ -63,7 +63,7 @@ impl Cell {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What it holds, in a word or two.
+    /// What it holds, in a word or two. Without one it is a drawing in characters: for terminals alone.
     pub name: &'static str,
     /// In what; empty for words and plain counts.
     pub unit: &'static str,
@@ -97,6 +97,21 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Without the columns that only a terminal is shown.
+    fn exported(&self) -> Table {
+        let named = |column: &usize| !self.columns[*column].name.is_empty();
+        let kept: Vec<usize> = (0..self.columns.len()).filter(named).collect();
+        Table {
+            title: self.title.clone(),
+            columns: kept.iter().map(|&column| self.columns[column].clone()).collect(),
+            rows: self
+                .rows
+                .iter()
+                .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
+                .collect(),
+        }
+    }
+
     fn headings(&self) -> Vec<String> {
         self.columns
             .iter()
@@ -117,6 +132,9 @@ impl Table {
 pub struct Report {
     /// What was done.
     pub title: String,
+    /// What was measured, and with what: the options that matter. For programs and files alone; whoever
+    /// reads a terminal has just typed them.
+    pub parameters: Vec<(&'static str, String)>,
     /// Lines to read first, as the experiment's original printed them or as a warning.
     pub lines: Vec<String>,
     /// The tables.
@@ -175,6 +193,7 @@ impl Report {
         let tables: Vec<Value> = self
             .tables
             .iter()
+            .map(Table::exported)
             .map(|table| {
                 let rows: Vec<Value> = table
                     .rows
@@ -193,17 +212,30 @@ impl Report {
                 json!({ "title": table.title, "units": units, "rows": rows })
             })
             .collect();
-        json!({ "title": self.title, "lines": self.lines, "tables": tables })
+        let mut value = json!({ "title": self.title, "lines": self.lines, "tables": tables });
+        if !self.parameters.is_empty() {
+            let parameters = self.parameters.iter().map(|(name, said)| (name.to_string(), json!(said)));
+            value["parameters"] = Value::Object(parameters.collect());
+        }
+        value
     }
 
-    /// RFC 4180, tables one after the other with an empty line between.
+    /// RFC 4180, tables one after the other with an empty line between; what was measured is the last.
     pub fn to_csv(&self) -> String {
         let field = |text: &str| match text.contains([',', '"', '\n', '\r']) {
             true => format!("\"{}\"", text.replace('"', "\"\"")),
             false => text.to_string(),
         };
         let mut csv = String::new();
-        for (index, table) in self.tables.iter().enumerate() {
+        let mut tables: Vec<Table> = self.tables.iter().map(Table::exported).collect();
+        if !self.parameters.is_empty() {
+            let mut parameters = Table::new("", &[("parameter", ""), ("value", "")]);
+            for (name, said) in &self.parameters {
+                parameters.row([Cell::text(*name), Cell::text(said)]);
+            }
+            tables.push(parameters);
+        }
+        for (index, table) in tables.iter().enumerate() {
             if index > 0 {
                 csv.push_str("\r\n");
             }
@@ -230,7 +262,10 @@ impl Report {
         for line in &self.lines {
             let _ = write!(markdown, "\n{}\n", field(line.clone()));
         }
-        for table in &self.tables {
+        if let Some(said) = self.parameters_line() {
+            let _ = write!(markdown, "\n{}\n", field(said));
+        }
+        for table in self.tables.iter().map(Table::exported) {
             let _ = write!(markdown, "\n## {}\n\n", table.title);
             let _ = writeln!(markdown, "| {} |", table.headings().join(" | "));
             let rules: Vec<&str> =
@@ -242,6 +277,12 @@ impl Report {
             }
         }
         markdown
+    }
+
+    /// What was measured, for those who read.
+    fn parameters_line(&self) -> Option<String> {
+        let said: Vec<String> = self.parameters.iter().map(|(name, said)| format!("{name} {said}")).collect();
+        (!said.is_empty()).then(|| format!("Measured with: {}", said.join("; ")))
     }
 
     /// One page, complete in itself.
@@ -280,5 +321,22 @@ mod tests {
         assert_eq!(json["tables"][0]["rows"][0]["time"], 1.25);
         assert_eq!(json["tables"][0]["rows"][1]["time"], Value::Null);
         assert_eq!(json["tables"][0]["units"]["time"], "ns");
+    }
+
+    #[test]
+    fn what_was_measured_is_in_every_file_and_drawings_are_in_none() {
+        let mut table = Table::new("Fill", &[("names", ""), ("", "")]);
+        table.row([Cell::Count(9), Cell::text("▌▌")]);
+        let mut report = Report::new("T");
+        report.tables.push(table);
+        report.parameters = vec![("seed", "12-34".to_string()), ("policy", "coalesce".to_string())];
+        assert_eq!(report.to_text(), "Fill\nnames    \n    9  ▌▌\n".replace("    \n", "\n"));
+        let json = report.to_json();
+        assert_eq!(json["parameters"], json!({ "seed": "12-34", "policy": "coalesce" }));
+        assert_eq!(report.to_csv(), "names\r\n9\r\n\r\nparameter,value\r\nseed,12-34\r\npolicy,coalesce\r\n");
+        for text in [report.to_markdown(), report.to_html()] {
+            assert!(text.contains("seed 12-34; policy coalesce") && !text.contains('▌'), "{text}");
+        }
+        assert!(!json.to_string().contains('▌'));
     }
 }

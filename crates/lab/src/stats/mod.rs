@@ -7,7 +7,7 @@ mod rank;
 mod ranking;
 
 pub use rank::{mann_whitney, signed_rank};
-pub use ranking::{Pair, Ranking, SMALLEST_EFFECT, fewest_rounds, rank};
+pub use ranking::{Pair, Ranking, SMALLEST_EFFECT, beside_first, fewest_rounds, fewest_rounds_of, rank};
 
 use serde::{Deserialize, Serialize};
 
@@ -47,9 +47,6 @@ impl Verdict {
 
 /// How often samples are drawn again.
 const RESAMPLES: usize = 1000;
-
-/// Fewer samples than these resolve nothing.
-const FEWEST: usize = 5;
 
 /// The value in the middle; NaN of nothing.
 pub fn median(values: &[f64]) -> f64 {
@@ -137,23 +134,6 @@ impl Draw {
     }
 }
 
-/// Compares times that were taken in turns: the ratio of each pair, first to second, and what it says.
-///
-/// # Panics
-/// If there are not as many of the one as of the other.
-pub fn paired(first: &[f64], second: &[f64]) -> (Interval, Verdict) {
-    assert_eq!(first.len(), second.len(), "pairs");
-    let ratios: Vec<f64> = first.iter().zip(second).map(|(a, b)| a / b).collect();
-    let interval = interval(&ratios);
-    let verdict = match interval {
-        _ if ratios.len() < FEWEST => Verdict::NotResolved,
-        Interval { high, .. } if high < 1.0 => Verdict::Faster,
-        Interval { low, .. } if low > 1.0 => Verdict::Slower,
-        _ => Verdict::NotResolved,
-    };
-    (interval, verdict)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,18 +186,5 @@ mod tests {
         let ratio = ratio(&twice, &times);
         assert!(ratio.low > 1.8 && (ratio.median - 2.0).abs() < 1e-9 && ratio.high < 2.2, "{ratio:?}");
         assert!(interval(&[4.0]).low == 4.0);
-    }
-
-    #[test]
-    fn what_overlaps_is_not_resolved() {
-        let noisy: Vec<f64> = (0..40).map(|i| 100.0 + f64::from(i * 7919 % 41)).collect();
-        let shifted: Vec<f64> = noisy.iter().rev().map(|time| time * 1.001).collect();
-        assert_eq!(paired(&noisy, &shifted).1, Verdict::NotResolved);
-        let slower: Vec<f64> = noisy.iter().map(|time| time * 2.0).collect();
-        assert_eq!(paired(&noisy, &slower).1, Verdict::Faster);
-        assert_eq!(paired(&slower, &noisy).1, Verdict::Slower);
-        assert_eq!(paired(&noisy[..3], &slower[..3]).1, Verdict::NotResolved, "too few");
-        let interval = interval(&noisy);
-        assert!(interval.low <= interval.median && interval.median <= interval.high);
     }
 }

@@ -90,30 +90,71 @@ pub fn rank(samples: &[(&[u32], &[f64])]) -> Ranking {
             if ratios.is_empty() {
                 continue;
             }
-            let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-            let p = signed_rank(&logarithms);
-            let ratio = interval(&ratios);
-            pairs.push(Pair { first, second, rounds: ratios.len(), ratio, p, verdict: Verdict::NotResolved });
+            pairs.push(pair(first, second, &ratios));
         }
     }
     adjust(&mut pairs);
-    for pair in &mut pairs {
-        let large = (pair.ratio.median - 1.0).abs() >= SMALLEST_EFFECT;
-        pair.verdict = match pair.ratio {
-            _ if pair.p > ERROR || !large => Verdict::NotResolved,
-            Interval { high, .. } if high < 1.0 => Verdict::Faster,
-            Interval { low, .. } if low > 1.0 => Verdict::Slower,
-            _ => Verdict::NotResolved,
-        };
-    }
+    pairs.iter_mut().for_each(judge);
     Ranking { pairs }
+}
+
+/// Compares each subject with the first one of its group, in rounds that all of a group have in common.
+/// What the groups are together tells how many comparisons there are: give all that are shown in one
+/// table. Of each group a [`Pair`] for each subject but the first, whose ratio is subject to first.
+pub fn beside_first(groups: &[Vec<Vec<f64>>]) -> Vec<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for group in groups {
+        for (place, times) in group.iter().enumerate().skip(1) {
+            let both = times.iter().zip(&group[0]).filter(|(time, first)| **time > 0.0 && **first > 0.0);
+            let ratios: Vec<f64> = both.map(|(time, first)| time / first).collect();
+            pairs.push(match ratios.is_empty() {
+                true => Pair { ratio: NOTHING, p: 1.0, ..pair(place, 0, &[1.0]) },
+                false => pair(place, 0, &ratios),
+            });
+        }
+    }
+    adjust(&mut pairs);
+    pairs.iter_mut().for_each(judge);
+    let mut pairs = pairs.into_iter();
+    groups.iter().map(|group| pairs.by_ref().take(group.len().saturating_sub(1)).collect()).collect()
+}
+
+/// The ratio of times of which none is above zero.
+const NOTHING: Interval = Interval { low: f64::NAN, median: f64::NAN, high: f64::NAN };
+
+fn pair(first: usize, second: usize, ratios: &[f64]) -> Pair {
+    let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    Pair {
+        first,
+        second,
+        rounds: ratios.len(),
+        ratio: interval(ratios),
+        p: signed_rank(&logarithms),
+        verdict: Verdict::NotResolved,
+    }
+}
+
+/// Says what may be said, the probability being that of all comparisons.
+fn judge(pair: &mut Pair) {
+    let large = (pair.ratio.median - 1.0).abs() >= SMALLEST_EFFECT;
+    pair.verdict = match pair.ratio {
+        _ if pair.p > ERROR || !large => Verdict::NotResolved,
+        Interval { high, .. } if high < 1.0 => Verdict::Faster,
+        Interval { low, .. } if low > 1.0 => Verdict::Slower,
+        _ => Verdict::NotResolved,
+    };
 }
 
 /// The fewest rounds in which any difference among so many subjects can be resolved.
 pub fn fewest_rounds(subjects: usize) -> usize {
-    let pairs = (subjects * subjects.saturating_sub(1) / 2).max(1);
+    fewest_rounds_of(subjects * subjects.saturating_sub(1) / 2)
+}
+
+/// The fewest rounds in which any of so many comparisons can be resolved.
+pub fn fewest_rounds_of(comparisons: usize) -> usize {
     // All rounds say the same with a probability of 2 in 2^n.
-    (1..).find(|&rounds| 2f64.powi(1 - rounds) * pairs as f64 <= ERROR).map_or(0, |rounds| rounds as usize)
+    let chance = |rounds: i32| 2f64.powi(1 - rounds) * comparisons.max(1) as f64;
+    (1..).find(|&rounds| chance(rounds) <= ERROR).map_or(0, |rounds| rounds as usize)
 }
 
 /// The ratio of each round in which both were measured.
@@ -220,6 +261,26 @@ mod tests {
             assert_eq!(resolved(fewest - 1), 0);
             assert!(resolved(fewest) > 0);
         }
+    }
+
+    #[test]
+    fn what_stands_beside_a_first_one_is_judged_over_all_groups() {
+        let times = |factor: f64, rounds: u32| -> Vec<f64> {
+            (0..rounds).map(|round| factor * (1.0 + f64::from(round) / 100.0)).collect()
+        };
+        let groups = |count: usize, rounds| vec![vec![times(1.0, rounds), times(2.0, rounds)]; count];
+        // Six rounds that all say the same: enough for one comparison, not for two.
+        assert_eq!((fewest_rounds_of(1), fewest_rounds_of(2), fewest_rounds_of(8)), (6, 7, 9));
+        assert_eq!(beside_first(&groups(1, 6))[0][0].verdict, Verdict::Slower);
+        assert_eq!(beside_first(&groups(1, 5))[0][0].verdict, Verdict::NotResolved);
+        let two = beside_first(&groups(2, 6));
+        assert_eq!((two.len(), two[1].len(), two[1][0].verdict), (2, 1, Verdict::NotResolved));
+        assert_eq!((two[0][0].first, two[0][0].second, two[0][0].ratio.median), (1, 0, 2.0));
+        // What differs by less than a hundredth, however often.
+        let small = beside_first(&[vec![times(1.0, 50), times(1.007, 50), times(0.9, 50)]]);
+        assert_eq!((small[0][0].verdict, small[0][1].verdict), (Verdict::NotResolved, Verdict::Faster));
+        let nothing = beside_first(&[vec![vec![0.0; 9], vec![1.0; 9]]]);
+        assert!(nothing[0][0].verdict == Verdict::NotResolved && nothing[0][0].ratio.median.is_nan());
     }
 
     #[test]

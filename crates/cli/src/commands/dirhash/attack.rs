@@ -49,8 +49,8 @@ pub(crate) struct AttackArgs {
     #[arg(long, conflicts_with = "list")]
     real: bool,
 
-    /// How often, in turns with ordinary names; below five, no times are told apart
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// How often, in turns with ordinary names; few rounds resolve nothing, which is then said
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
     #[command(flatten)]
@@ -74,6 +74,16 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
     let geometry = arguments.tree.geometry()?;
     if arguments.real {
         attack_real::require(&hashings, geometry)?;
+    }
+    let mut parameters = options::parameters("attack", &hashings);
+    parameters.extend(arguments.tree.parameters(false)?);
+    parameters.extend([
+        ("count", count.to_string()),
+        ("like", names::quoted(&arguments.like)),
+        ("tries", arguments.tries.to_string()),
+    ]);
+    if arguments.real {
+        parameters.push(("rounds", arguments.rounds.to_string()));
     }
     let mut attacks = Vec::new();
     let mut made = Table::new(
@@ -148,9 +158,12 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
     }
     if !arguments.list {
         let mut report = Report::new("Names that all have one hash");
+        report.parameters = parameters;
         report.tables = vec![made, done];
         if arguments.real {
-            report.tables.push(attack_real::run(&attacks, geometry, arguments.rounds)?);
+            let (table, line) = attack_real::run(&attacks, geometry, arguments.rounds)?;
+            report.tables.push(table);
+            report.lines.extend(line);
         }
         arguments.report.show(&report, output)?;
     }

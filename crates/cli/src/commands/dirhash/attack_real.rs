@@ -7,9 +7,10 @@ use verisum_lab::dirhash::names::Names;
 use verisum_lab::dirhash::workload::Act;
 use verisum_lab::dirhash::{Hashing, attack};
 use verisum_lab::export::{Cell, Table};
-use verisum_lab::stats;
+use verisum_lab::stats::{self, Pair};
 
 use super::bakeoff_real::{kind, length, perform};
+use super::options;
 use super::volume::{self, Kind, Stop, Volume};
 use crate::failure::Failure;
 
@@ -50,14 +51,23 @@ struct Seen {
 }
 
 /// Creates and looks up, in turns; ordinary names of the same lengths are what all is compared with.
-pub(super) fn run(attacks: &[Attack], geometry: Geometry, rounds: u32) -> Result<Table, Failure> {
+pub(super) fn run(
+    attacks: &[Attack],
+    geometry: Geometry,
+    rounds: u32,
+) -> Result<(Table, Option<String>), Failure> {
     let stop = Stop::new()?;
     let result = table(attacks, geometry, rounds, &stop);
     stop.obey();
     result
 }
 
-fn table(attacks: &[Attack], geometry: Geometry, rounds: u32, stop: &Stop) -> Result<Table, Failure> {
+fn table(
+    attacks: &[Attack],
+    geometry: Geometry,
+    rounds: u32,
+    stop: &Stop,
+) -> Result<(Table, Option<String>), Failure> {
     let mut table = Table::new(
         format!(
             "On mounted ext4: medians of {rounds} rounds in turns, against ordinary names, processor time"
@@ -69,15 +79,20 @@ fn table(attacks: &[Attack], geometry: Geometry, rounds: u32, stop: &Stop) -> Re
             ("created", ""),
             ("blocks", ""),
             ("model", "blocks"),
-            ("model", "leaves a lookup"),
+            ("model reads", "leaves a lookup"),
             ("create", "µs"),
-            ("ratio", ""),
+            ("create ratio", ""),
+            ("create from", ""),
+            ("create to", ""),
             ("creates are", ""),
             ("lookup", "µs"),
-            ("ratio", ""),
+            ("lookup ratio", ""),
+            ("lookup from", ""),
+            ("lookup to", ""),
             ("lookups are", ""),
         ],
     );
+    let mut all = Vec::new();
     for attack in attacks {
         let cases = cases(attack);
         let mut seen: Vec<Seen> = cases.iter().map(|_| Seen::default()).collect();
@@ -87,12 +102,27 @@ fn table(attacks: &[Attack], geometry: Geometry, rounds: u32, stop: &Stop) -> Re
                 one(&cases[place], geometry, stop, &mut seen[place])?;
             }
         }
+        all.push((cases, seen));
+    }
+    let groups: Vec<Vec<Vec<f64>>> = all
+        .iter()
+        .flat_map(|(_, seen)| {
+            [
+                seen.iter().map(|it| it.create.clone()).collect(),
+                seen.iter().map(|it| it.lookup.clone()).collect(),
+            ]
+        })
+        .collect();
+    let pairs = stats::beside_first(&groups);
+    for ((cases, seen), pairs) in all.iter().zip(pairs.chunks_exact(2)) {
         for (place, (case, it)) in cases.iter().zip(&seen).enumerate() {
             let Names::List(names) = &case.names else { continue };
             let model = attack::damage(case.hashing, names, geometry);
-            let (create, by_create) = stats::paired(&it.create, &seen[0].create);
-            let (lookup, by_lookup) = stats::paired(&it.lookup, &seen[0].lookup);
-            let other = |cell: Cell| if place > 0 { cell } else { Cell::Missing };
+            let beside = |act: usize| place.checked_sub(1).map(|place| &pairs[act][place]);
+            let ratio = |act, of: fn(&Pair) -> f64| {
+                beside(act).map_or(Cell::Missing, |pair| Cell::Number(of(pair), 2))
+            };
+            let verdict = |act| beside(act).map_or(Cell::Missing, |pair| Cell::text(pair.verdict.name()));
             table.row([
                 Cell::text(case.hashing.hash.id),
                 Cell::text(if place % 2 == 0 { "ordinary" } else { "colliding" }),
@@ -102,15 +132,20 @@ fn table(attacks: &[Attack], geometry: Geometry, rounds: u32, stop: &Stop) -> Re
                 Cell::Count(model.blocks),
                 Cell::Number(model.leaves_read, 2),
                 Cell::Number(stats::median(&it.create), 2),
-                other(Cell::Number(create.median, 2)),
-                other(Cell::text(by_create.name())),
+                ratio(0, |pair| pair.ratio.median),
+                ratio(0, |pair| pair.ratio.low),
+                ratio(0, |pair| pair.ratio.high),
+                verdict(0),
                 Cell::Number(stats::median(&it.lookup), 2),
-                other(Cell::Number(lookup.median, 2)),
-                other(Cell::text(by_lookup.name())),
+                ratio(1, |pair| pair.ratio.median),
+                ratio(1, |pair| pair.ratio.low),
+                ratio(1, |pair| pair.ratio.high),
+                verdict(1),
             ]);
         }
     }
-    Ok(table)
+    let comparisons = pairs.iter().map(Vec::len).sum();
+    Ok((table, options::too_few(rounds as usize, comparisons)))
 }
 
 /// Ordinary and colliding names with the attacked seed, then with another one; the legacy hash is tried

@@ -1,9 +1,11 @@
 //! `verisum dirhash bakeoff`: so many creates with each hash.
 
 use clap::Args;
+use verisum_lab::dirhash::Hashing;
 use verisum_lab::dirhash::bakeoff::{self, Answer, Question};
 use verisum_lab::dirhash::htree::Geometry;
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_lab::export::{Cell, Chart, Line, Report, Table};
+use verisum_lab::stats::Interval;
 
 use super::bakeoff_real;
 use super::options::{self, HashOptions, THREAD, TreeOptions};
@@ -38,8 +40,8 @@ pub(crate) struct BakeoffArgs {
     #[arg(long, conflicts_with_all = ["policy", "split"])]
     real: bool,
 
-    /// How often, with all file systems in turns; below five, no times are told apart
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// How often, with all file systems in turns; few rounds resolve nothing, which is then said
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
     /// How many directories get so many names each, one after the other
@@ -64,7 +66,8 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
             geometry,
             rounds: arguments.rounds,
         };
-        let report = bakeoff_real::run(&question, &hashings)?;
+        let mut report = bakeoff_real::run(&question, &hashings)?;
+        report.parameters = parameters(arguments, &hashings)?;
         arguments.report.show(&report, output)?;
         return Ok(Exit::Clean);
     }
@@ -80,15 +83,25 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
     let answers: Vec<(&str, Answer)> =
         hashings.iter().map(|hashing| (hashing.hash.id, bakeoff::run(&question, *hashing))).collect();
     let mut report = Report::new(format!("Bakeoff: {} creates of {}", arguments.count, arguments.names));
+    report.parameters = parameters(arguments, &hashings)?;
     for (id, answer) in &answers {
-        report.lines.push(format!("{id}: {}", answer.thread_line(geometry)));
+        let spent = answer.spent;
+        report.lines.push(format!(
+            "{id}: {}; the model: user {:.2} s, system {:.2} s, real {:.2} s",
+            answer.thread_line(geometry),
+            spent.user.as_secs_f64(),
+            spent.system.as_secs_f64(),
+            spent.real.as_secs_f64()
+        ));
         if answer.full {
             report.lines.push(format!("{id}: the index was full after {} names", answer.names));
         }
     }
     report.tables.push(directories(&answers, geometry));
     if arguments.points > 0 {
-        report.tables.push(curve(&answers, arguments.points));
+        let (table, chart) = curve(&answers, arguments.points);
+        report.tables.push(table);
+        report.charts.push(chart);
     }
     arguments.report.show(&report, output)?;
     Ok(Exit::Clean)
@@ -112,6 +125,7 @@ pub(super) fn directories(answers: &[(&str, Answer)], geometry: Geometry) -> Tab
             ("colliding", "names"),
             ("most of one hash", ""),
             ("index full at", "names"),
+            ("not before", "names"),
             ("model", "s"),
         ],
     );
@@ -129,33 +143,53 @@ pub(super) fn directories(answers: &[(&str, Answer)], geometry: Geometry) -> Tab
             Cell::Count(answer.events.writes),
             Cell::Count(answer.fill.colliding),
             Cell::Count(answer.fill.most_of_one_hash),
-            Cell::Count(answer.limit.expected_names as u64),
-            Cell::Number(answer.model_time.as_secs_f64(), 2),
+            if answer.full { Cell::Count(answer.names) } else { Cell::Missing },
+            Cell::Count(answer.limit.least_names as u64),
+            Cell::Number(answer.spent.real.as_secs_f64(), 2),
         ]);
     }
     table
 }
 
 /// Fill over names: uniform hashes split in step, so one number misleads.
-fn curve(answers: &[(&str, Answer)], points: u32) -> Table {
-    let mut table = Table::new(
-        "Fill over names",
-        &[("hash", ""), ("names", ""), ("blocks", ""), ("fill", "%"), ("", "")],
-    );
+fn curve(answers: &[(&str, Answer)], points: u32) -> (Table, Chart) {
+    const TITLE: &str = "Fill over names";
+    let mut lines = Vec::new();
+    let mut table =
+        Table::new(TITLE, &[("hash", ""), ("names", ""), ("blocks", ""), ("fill", "%"), ("", "")]);
     for (id, answer) in answers {
         let step = answer.curve.len().div_ceil(points as usize).max(1);
+        let mut line = Line { name: id.to_string(), points: Vec::new() };
         let last = answer.curve.len().saturating_sub(1) % step;
         for point in answer.curve.iter().skip(last).step_by(step) {
+            let fill = point.fill * 100.0;
+            line.points.push((point.names as f64, Interval { low: fill, median: fill, high: fill }));
             // A mark for each per cent above 50.
-            let bar = "▌".repeat((point.fill * 100.0 - 50.0).max(0.0) as usize);
+            let bar = "▌".repeat((fill - 50.0).max(0.0) as usize);
             table.row([
                 Cell::text(*id),
                 Cell::Count(point.names),
                 Cell::Count(point.blocks),
-                Cell::Number(point.fill * 100.0, 1),
+                Cell::Number(fill, 1),
                 Cell::Text(bar),
             ]);
         }
+        lines.push(line);
     }
-    table
+    (table, Chart::lines(TITLE, "fill in %", "names", lines).logarithmic_axis())
+}
+
+/// What an export says was measured.
+fn parameters(arguments: &BakeoffArgs, hashings: &[Hashing]) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut parameters = options::parameters("bakeoff", hashings);
+    parameters.extend(arguments.tree.parameters(!arguments.real)?);
+    parameters.extend([("names", arguments.names.clone()), ("count", arguments.count.to_string())]);
+    if arguments.real {
+        parameters.extend([
+            ("real", "yes".to_string()),
+            ("rounds", arguments.rounds.to_string()),
+            ("directories", arguments.directories.to_string()),
+        ]);
+    }
+    Ok(parameters)
 }

@@ -10,8 +10,9 @@ use verisum_lab::dirhash::names::Names;
 use verisum_lab::dirhash::workload::{self, Act, Done, Spent, WorkloadError};
 use verisum_lab::dirhash::{Directory, Hashing};
 use verisum_lab::export::{Cell, Report, Table};
-use verisum_lab::stats::{self, Verdict};
+use verisum_lab::stats::{self, Pair};
 
+use super::options;
 use super::volume::{self, Kind, Stop, Volume};
 use crate::failure::Failure;
 
@@ -95,6 +96,7 @@ pub(super) fn run(question: &Question<'_>, hashings: &[Hashing]) -> Result<Repor
         "The files lie in the page cache: no disk was measured. Real times include what else ran here."
             .to_string(),
     );
+    report.lines.extend(options::too_few(question.rounds as usize, (kinds.len() - 1) * JUDGED.len()));
     report.lines.extend(load());
     let labels: Vec<String> = kinds
         .iter()
@@ -292,53 +294,58 @@ fn directories(labels: &[String], found: &[Found]) -> Table {
     table
 }
 
+/// Of the processor's time, which is what verdicts are given by; that of remounting is other programs'.
+const JUDGED: [usize; 4] = [0, 2, 3, 4];
+
+fn seconds(rounds: &[[Spent; 5]], phase: usize, which: fn(&Spent) -> Duration) -> Vec<f64> {
+    rounds.iter().map(|round| which(&round[phase]).as_secs_f64()).collect()
+}
+
 fn timings(labels: &[String], times: &Times) -> Table {
     let mut table = Table::new(
-        format!("Times: the median of the rounds, and against {} by rounds", labels[0]),
+        format!("Times: the median of the rounds, and processor times against {} by rounds", labels[0]),
         &[
             ("phase", ""),
             ("file system", ""),
             ("user", "s"),
             ("system", "s"),
-            ("processor", "s"),
             ("real", "s"),
             ("real from", "s"),
-            ("to", "s"),
-            ("real ratio", ""),
-            ("by real time", ""),
+            ("real to", "s"),
+            ("processor", "s"),
+            ("ratio", ""),
+            ("ratio from", ""),
+            ("ratio to", ""),
             ("by processor time", ""),
         ],
     );
-    let seconds = |rounds: &[[Spent; 5]], phase: usize, which: fn(&Spent) -> Duration| -> Vec<f64> {
-        rounds.iter().map(|round| which(&round[phase]).as_secs_f64()).collect()
+    let group = |phase: &usize| -> Vec<Vec<f64>> {
+        times.iter().map(|rounds| seconds(rounds, *phase, |spent| spent.processor)).collect()
     };
+    let pairs = stats::beside_first(&JUDGED.iter().map(group).collect::<Vec<_>>());
     for (phase, name) in PHASES.iter().enumerate() {
         for (place, (label, rounds)) in labels.iter().zip(times).enumerate() {
-            let real = seconds(rounds, phase, |spent| spent.real);
-            let processor = seconds(rounds, phase, |spent| spent.processor);
-            let interval = stats::interval(&real);
-            let (ratio, by_real) = stats::paired(&real, &seconds(&times[0], phase, |spent| spent.real));
-            let (_, by_processor) =
-                stats::paired(&processor, &seconds(&times[0], phase, |spent| spent.processor));
-            // Remounting is the work of other programs.
-            let own = phase != 1;
-            let of_own = |value: f64| if own { Cell::Number(value, 2) } else { Cell::Missing };
-            let verdict = |verdict: Verdict, told: bool| match place > 0 && told {
-                true => Cell::text(verdict.name()),
-                false => Cell::Missing,
+            let real = stats::interval(&seconds(rounds, phase, |spent| spent.real));
+            let judged = JUDGED.iter().position(|&judged| judged == phase);
+            let of_own = |which: fn(&Spent) -> Duration, digits| match judged {
+                Some(_) => Cell::Number(stats::median(&seconds(rounds, phase, which)), digits),
+                None => Cell::Missing,
             };
+            let pair = judged.and_then(|group| Some(&pairs[group][place.checked_sub(1)?]));
+            let ratio = |of: fn(&Pair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
             table.row([
                 Cell::text(*name),
                 Cell::text(label),
-                of_own(stats::median(&seconds(rounds, phase, |spent| spent.user))),
-                of_own(stats::median(&seconds(rounds, phase, |spent| spent.system))),
-                if own { Cell::Number(stats::median(&processor), 3) } else { Cell::Missing },
-                Cell::Number(interval.median, 3),
-                Cell::Number(interval.low, 3),
-                Cell::Number(interval.high, 3),
-                if place > 0 { Cell::Number(ratio.median, 2) } else { Cell::Missing },
-                verdict(by_real, true),
-                verdict(by_processor, own),
+                of_own(|spent| spent.user, 2),
+                of_own(|spent| spent.system, 2),
+                Cell::Number(real.median, 3),
+                Cell::Number(real.low, 3),
+                Cell::Number(real.high, 3),
+                of_own(|spent| spent.processor, 3),
+                ratio(|pair| pair.ratio.median),
+                ratio(|pair| pair.ratio.low),
+                ratio(|pair| pair.ratio.high),
+                pair.map_or(Cell::Missing, |pair| Cell::text(pair.verdict.name())),
             ]);
         }
     }

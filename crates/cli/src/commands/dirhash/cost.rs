@@ -3,8 +3,9 @@
 use clap::Args;
 use verisum_lab::dirhash::cost::{self, LENGTHS};
 use verisum_lab::export::{Cell, Report, Table};
+use verisum_lab::stats::Pair;
 
-use super::options::HashOptions;
+use super::options::{self, HashOptions};
 use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ pub(crate) struct CostArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     length: Vec<u8>,
 
-    /// Measurements of each; fewer than 5 resolve nothing
+    /// Measurements of each; the more hashes and lengths are compared, the more it takes to resolve anything
     #[arg(long, value_name = "N", default_value_t = 31, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     samples: u16,
 
@@ -45,23 +46,34 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
             ("time", "ns"),
             ("from", "ns"),
             ("to", "ns"),
+            ("ratio", ""),
+            ("ratio from", ""),
+            ("ratio to", ""),
             ("beside the first", ""),
         ],
     );
-    for (hashing, row) in hashings.iter().zip(rows) {
+    for (hashing, row) in hashings.iter().zip(&rows) {
         for (length, cost) in lengths.iter().zip(row) {
-            let verdict = if hashing.hash.id == first { "-" } else { cost.verdict.name() };
+            let pair = cost.beside_first.as_ref();
+            let ratio = |of: fn(&Pair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
             table.row([
                 Cell::text(hashing.hash.id),
                 Cell::Count(*length as u64),
                 Cell::Number(cost.time.median, 1),
                 Cell::Number(cost.time.low, 1),
                 Cell::Number(cost.time.high, 1),
-                Cell::text(verdict),
+                ratio(|pair| pair.ratio.median),
+                ratio(|pair| pair.ratio.low),
+                ratio(|pair| pair.ratio.high),
+                Cell::text(pair.map_or("-", |pair| pair.verdict.name())),
             ]);
         }
     }
     let mut report = Report::new("What hashing a name costs");
+    report.parameters = options::parameters("cost", &hashings);
+    report.parameters.push(("samples", arguments.samples.to_string()));
+    let comparisons = (hashings.len() - 1) * lengths.len();
+    report.lines.extend(options::too_few(arguments.samples.into(), comparisons));
     report.tables.push(table);
     arguments.report.show(&report, output)?;
     Ok(Exit::Clean)

@@ -5,8 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 use serde::Serialize;
+use verisum_lab::export::{Cell, Report, Table};
 
-use super::options::HashOptions;
+use super::options::{self, HashOptions};
+use crate::commands::report::ExportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{Output, names};
@@ -20,6 +22,9 @@ pub(crate) struct HashArgs {
     /// Print a line of JSON for each name
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    files: ExportOptions,
 
     /// The names; nothing is looked up
     #[arg(value_name = "NAME", required = true)]
@@ -37,11 +42,18 @@ struct Line<'a> {
 /// Prints the hashes.
 pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Failure> {
     let hashings = arguments.hashes.hashings(&["half_md4"])?;
+    let mut table = Table::new("Hashes", &[("hash", ""), ("name", ""), ("value", ""), ("minor", "")]);
     for hashing in &hashings {
         for name in &arguments.names {
             let value = hashing.hash.hash(name.as_bytes(), &hashing.seed);
             let minor = hashing.hash.has_minor.then_some(value.minor);
             let shown = names::quoted(name);
+            table.row([
+                Cell::text(hashing.hash.id),
+                Cell::text(&shown),
+                Cell::Text(format!("0x{:x}", value.hash)),
+                minor.map_or(Cell::Missing, |minor| Cell::Text(format!("0x{minor:x}"))),
+            ]);
             if arguments.json {
                 output.json(&Line {
                     hash: hashing.hash.id,
@@ -57,5 +69,9 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
             output.line(&format!("{of}Hash of {shown} is 0x{:x}{minor}", value.hash))?;
         }
     }
+    let mut report = Report::new("Hashes of names");
+    report.parameters = options::parameters("hash", &hashings);
+    report.tables.push(table);
+    arguments.files.export(&report)?;
     Ok(Exit::Clean)
 }

@@ -10,6 +10,7 @@ use clap::{Args, ValueHint};
 use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Opaque, ReadError, check};
 use verisum_lab::export::{Cell, Report, Table};
 
+use super::options;
 use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,6 +35,9 @@ pub(crate) struct InspectArgs {
     report: ReportOptions,
 }
 
+/// So many inodes that cannot be read are shown.
+const MOST_UNREAD: usize = 1000;
+
 /// Reads and checks; damage found is a mismatch.
 pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, Failure> {
     let failed = |error: ReadError| {
@@ -47,6 +51,7 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
     let mut reports = Vec::new();
     let mut exit = Exit::Clean;
     let mut unread = Vec::new();
+    let mut unreadable = 0;
     match &arguments.path {
         Some(path) => {
             let inode = image.find(path.as_bytes()).map_err(failed)?;
@@ -66,7 +71,8 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
                     Ok(report) => reports.push(DirectoryReport { leaf_uses: Vec::new(), ..report }),
                     Err(error) => {
                         exit = exit.max(Exit::Unchecked);
-                        if unread.len() < 1000 {
+                        unreadable += 1;
+                        if unread.len() < MOST_UNREAD {
                             unread.push((inode, error.to_string()));
                         }
                     }
@@ -94,6 +100,10 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         image.block_size(),
         reports.len()
     ));
+    report.parameters = options::parameters("inspect", &[]);
+    report.parameters.push(("image", names::quoted(arguments.image.as_os_str())));
+    report.parameters.push(("seed", image.seed().to_string()));
+    report.parameters.push(("block size", image.block_size().to_string()));
     report.tables.push(table(&reports, image.block_size(), &path_of));
     let mut damage = Table::new("Damage", &[("directory", ""), ("inode", ""), ("block", ""), ("what", "")]);
     for directory in &reports {
@@ -115,6 +125,17 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
             path_of(directory.inode),
             directory.unfolded
         ));
+    }
+    for directory in reports.iter().filter(|directory| directory.more_findings > 0) {
+        report.lines.push(format!(
+            "{}: the first {} of {} damages are shown",
+            path_of(directory.inode),
+            directory.findings.len(),
+            damages(directory)
+        ));
+    }
+    if unreadable > MOST_UNREAD {
+        report.lines.push(format!("the first {MOST_UNREAD} of {unreadable} unreadable inodes are shown"));
     }
     if !damage.rows.is_empty() {
         report.tables.push(damage);
@@ -147,6 +168,11 @@ fn paths(reports: &[DirectoryReport]) -> HashMap<u32, Vec<u8>> {
         }
     }
     paths
+}
+
+/// All that is wrong, also what is not shown.
+fn damages(report: &DirectoryReport) -> u64 {
+    report.findings.len() as u64 + report.more_findings
 }
 
 fn table(reports: &[DirectoryReport], block_size: u32, path_of: &dyn Fn(u32) -> String) -> Table {
@@ -182,7 +208,7 @@ fn table(reports: &[DirectoryReport], block_size: u32, path_of: &dyn Fn(u32) -> 
             Cell::Number(report.live_bytes as f64 * 100.0 / leaves, 1),
             Cell::Count(report.pieces),
             Cell::Count(report.blocks_if_rebuilt),
-            Cell::Count(report.findings.len() as u64),
+            Cell::Count(damages(report)),
         ]);
     }
     table

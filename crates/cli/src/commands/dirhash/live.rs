@@ -10,6 +10,7 @@ use verisum_lab::dirhash::htree::Geometry;
 use verisum_lab::dirhash::live::{self, LiveError};
 use verisum_lab::export::{Cell, Report, Table};
 
+use super::options;
 use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -92,6 +93,8 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         Cell::Count(most as u64),
     ]);
     let mut report = Report::new(names::quoted(arguments.directory.as_os_str()));
+    report.parameters = options::parameters("live", &[]);
+    report.parameters.push(("directory", report.title.clone()));
     report.tables.push(table);
     if arguments.leaves {
         let index = index.ok_or_else(|| Failure::File {

@@ -99,6 +99,9 @@ pub(crate) fn run(arguments: &NamesArgs, output: &mut Output) -> Result<Exit, Fa
         }
     }
     let mut report = Report::new("Hashes on names as people have them");
+    report.parameters = options::parameters("names", &hashings);
+    report.parameters.extend(arguments.tree.parameters(true)?);
+    report.parameters.push(("count", count.to_string()));
     report.tables.push(table);
     arguments.report.show(&report, output)?;
     Ok(Exit::Clean)

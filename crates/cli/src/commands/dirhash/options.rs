@@ -5,6 +5,7 @@ use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
 use verisum_lab::dirhash::Hashing;
 use verisum_lab::dirhash::htree::{Geometry, Policy, SplitRule};
 use verisum_lab::dirhash::names::Names;
+use verisum_lab::stats;
 
 use crate::failure::Failure;
 use crate::sizes;
@@ -50,6 +51,18 @@ impl HashOptions {
             must: "must be 32 hexadecimal digits, with hyphens or without".to_string(),
         })
     }
+}
+
+/// What an export says of a measurement, whatever the verb: this version, the hashes and their seed.
+pub(crate) fn parameters(verb: &str, hashings: &[Hashing]) -> Vec<(&'static str, String)> {
+    let hashes: Vec<&str> = hashings.iter().map(|hashing| hashing.hash.id).collect();
+    let mut parameters =
+        vec![("verisum", env!("CARGO_PKG_VERSION").to_string()), ("command", format!("dirhash {verb}"))];
+    if let Some(first) = hashings.first() {
+        parameters.push(("hashes", hashes.join(", ")));
+        parameters.push(("seed", first.seed.to_string()));
+    }
+    parameters
 }
 
 fn find(name: &str) -> Result<&'static NameHash, Failure> {
@@ -113,6 +126,25 @@ impl TreeOptions {
         Geometry::new(bytes, self.checksums, self.large_dir).map_err(|error| wrong(error.to_string()))
     }
 
+    /// What an export says of it; `modelled` if what is done about leaves matters.
+    pub(crate) fn parameters(&self, modelled: bool) -> Result<Vec<(&'static str, String)>, Failure> {
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_string();
+        let mut parameters = vec![
+            ("block size", self.geometry()?.block_size().to_string()),
+            ("checksums", yes(self.checksums)),
+            ("large_dir", yes(self.large_dir)),
+        ];
+        if modelled {
+            parameters.push(("policy", self.policy().name().to_string()));
+            let split = match self.split {
+                SplitName::Size => "size",
+                SplitName::Count => "count",
+            };
+            parameters.push(("split", split.to_string()));
+        }
+        Ok(parameters)
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         match self.policy {
             PolicyName::Never => Policy::Never,
@@ -137,6 +169,16 @@ pub(crate) fn names(text: &str) -> Result<Names, Failure> {
         option: "--names",
         value: text.to_string(),
         must: format!("{error}; or maildir, hex, utf8 or camera"),
+    })
+}
+
+/// Says when rounds are too few for any verdict of a table, whatever was measured.
+pub(crate) fn too_few(rounds: usize, comparisons: usize) -> Option<String> {
+    let fewest = stats::fewest_rounds_of(comparisons);
+    (comparisons > 0 && rounds < fewest).then(|| {
+        format!(
+            "{rounds} rounds resolve nothing: {comparisons} comparisons in one table need {fewest} or more"
+        )
     })
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use verisum_lab::dirhash::quality::{self, SUSPICIOUS, Subject};
 use verisum_lab::export::{Cell, Report, Table};
 
-use super::options::{HashOptions, THREAD};
+use super::options::{self, HashOptions, THREAD};
 use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -33,8 +33,8 @@ pub(crate) struct QualityArgs {
 
 /// Tests the hashes, and a bad one that must fail.
 pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let mut subjects: Vec<Subject> =
-        arguments.hashes.hashings(&THREAD)?.iter().map(|hashing| Subject::Hash(hashing.hash)).collect();
+    let hashings = arguments.hashes.hashings(&THREAD)?;
+    let mut subjects: Vec<Subject> = hashings.iter().map(|hashing| Subject::Hash(hashing.hash)).collect();
     subjects.push(Subject::BadControl);
     let seed = arguments.hashes.seed()?;
     let mut verdicts = Table::new(
@@ -75,6 +75,8 @@ pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, 
         }
     }
     let mut report = Report::new("How well hashes spread names");
+    report.parameters = options::parameters("quality", &hashings);
+    report.parameters.push(("count", arguments.count.to_string()));
     report.tables = vec![verdicts, details];
     arguments.report.show(&report, output)?;
     Ok(Exit::Clean)

@@ -63,6 +63,13 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
     let hashings = arguments.hashes.hashings(&THREAD)?;
     let names = options::names(&arguments.names)?;
     let count = options::at_least_one("--count", arguments.count)?;
+    if let (Some(range), TrafficName::Fifo | TrafficName::Random) = (arguments.range, arguments.traffic) {
+        return Err(Failure::Value {
+            option: "--range",
+            value: range.to_string(),
+            must: "needs --traffic program or program-as-written".to_string(),
+        });
+    }
     let range = arguments.range.unwrap_or(count.saturating_mul(2).min(u32::MAX - 1));
     if range < count || range == u32::MAX {
         return Err(Failure::Value {
@@ -143,6 +150,17 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
         question.policy.name()
     ));
     report.lines.push(report.title.clone());
+    report.parameters = options::parameters("steady", &hashings);
+    report.parameters.extend(arguments.tree.parameters(true)?);
+    report.parameters.extend([
+        ("names", arguments.names.clone()),
+        ("count", count.to_string()),
+        ("cycles", arguments.cycles.to_string()),
+        ("traffic", traffic.name().to_string()),
+    ]);
+    if matches!(traffic, Traffic::Program { .. }) {
+        report.parameters.push(("range", range.to_string()));
+    }
     report.tables.push(table);
     if arguments.growth {
         report.tables.push(growth);

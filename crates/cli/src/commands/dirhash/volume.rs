@@ -106,18 +106,20 @@ impl Stop {
 /// Says what is missing before anything is made.
 pub(super) fn require(kinds: &[Kind]) -> Result<(), Failure> {
     let missing = |name: &str, why: &str| Err(Failure::Program { name: name.to_string(), why: why.into() });
-    for (program, package) in kinds.iter().flat_map(|kind| kind.programs()).chain(&[
-        ("mount", "mount"),
-        ("umount", "mount"),
-        ("losetup", "mount"),
-    ]) {
-        if find_program(program).is_none() {
-            return missing(
-                program,
-                &format!("not found; install the package {package}, or choose other hashes with --alg"),
-            );
+    let needed = |programs: &[(&str, &str)], otherwise: &str| match programs
+        .iter()
+        .find(|(program, _)| find_program(program).is_none())
+    {
+        Some((program, package)) => {
+            missing(program, &format!("not found; install the package {package}{otherwise}"))
         }
+        None => Ok(()),
+    };
+    for kind in kinds {
+        needed(kind.programs(), ", or choose other hashes with --alg")?;
     }
+    // Without these no file system can be mounted, whatever its hash.
+    needed(&[("mount", "mount"), ("umount", "mount"), ("losetup", "mount")], "")?;
     if !rustix::process::geteuid().is_root() {
         return missing("--real", "only root can mount file systems; without --real a model answers");
     }
@@ -198,7 +200,20 @@ impl Volume {
     pub(super) fn mount(&mut self) -> Result<(), Failure> {
         let mut arguments = os(["-t", self.kind.name(), "-o", self.kind.mount_options()]);
         arguments.push(self.image().into());
-        run("mount", arguments, &self.path())?;
+        run("mount", arguments, &self.path()).map_err(|failure| match self.kind {
+            // Only newer kernels mount blocks longer than their pages.
+            Kind::Ext4 { geometry, .. } if geometry.block_size() as usize > rustix::param::page_size() => {
+                Failure::Value {
+                    option: "--block-size",
+                    value: geometry.block_size().to_string(),
+                    must: format!(
+                        "this kernel cannot mount such blocks, its pages have {} bytes; without --real a model answers",
+                        rustix::param::page_size()
+                    ),
+                }
+            }
+            _ => failure,
+        })?;
         self.mounted = true;
         Ok(())
     }

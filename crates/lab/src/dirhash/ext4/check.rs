@@ -33,6 +33,8 @@ pub struct DirectoryReport {
     pub pieces: u64,
     /// What is wrong; the first thousand.
     pub findings: Vec<Finding>,
+    /// How much more is wrong.
+    pub more_findings: u64,
     /// Blocks that `e2fsck -fD` would leave.
     pub blocks_if_rebuilt: u64,
     /// Its leaves in the order of the index.
@@ -76,7 +78,7 @@ pub(super) struct DiskRecord<'a> {
 const DIRECTORY: u8 = 2;
 
 const MOST_FINDINGS: usize = 1000;
-/// What `e2fsck -D` leaves free in each leaf, in per cent.
+/// What `e2fsck -D` leaves free in each leaf, in per cent of what records may fill.
 const REBUILD_SLACK: u32 = 20;
 
 /// The records of a block, up to the first that makes no sense.
@@ -125,6 +127,7 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
         live_bytes: 0,
         pieces: directory.extents.len() as u64,
         findings: Vec::new(),
+        more_findings: 0,
         blocks_if_rebuilt: blocks,
         leaf_uses: Vec::new(),
         subdirectories: Vec::new(),
@@ -148,7 +151,7 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
             }
         }
     }
-    if blocks > 1 && image.indexes {
+    if blocks > 1 && image.indexes && Some(directory.inode) != image.lost_and_found() {
         report.blocks_if_rebuilt = rebuilt(image, &mut sizes).unwrap_or(blocks);
     }
     Ok(report)
@@ -159,7 +162,7 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
 fn rebuilt(image: &Ext4, sizes: &mut [(u32, u32)]) -> Option<u64> {
     let geometry = Geometry::new(image.block_size, image.checksums, image.large_dir).ok()?;
     sizes.sort_by_key(|&(key, _)| key);
-    let slack = image.block_size * REBUILD_SLACK / 100;
+    let slack = geometry.leaf_space() * REBUILD_SLACK / 100;
     let (mut leaves, mut left) = (0u64, 0);
     for &mut (_, size) in sizes {
         if size > left {
@@ -181,8 +184,9 @@ fn rebuilt(image: &Ext4, sizes: &mut [(u32, u32)]) -> Option<u64> {
 }
 
 fn say(report: &mut DirectoryReport, block: u32, what: String) {
-    if report.findings.len() < MOST_FINDINGS {
-        report.findings.push(Finding { block, what });
+    match report.findings.len() < MOST_FINDINGS {
+        true => report.findings.push(Finding { block, what }),
+        false => report.more_findings += 1,
     }
 }
 

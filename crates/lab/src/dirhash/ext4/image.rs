@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::metadata::crc32c;
 use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
@@ -36,7 +37,6 @@ pub struct Ext4 {
     inodes: u32,
     inodes_per_group: u32,
     descriptor_size: u16,
-    first_data_block: u32,
     groups: u32,
     blocks: u64,
     pub(super) seed: Seed,
@@ -48,6 +48,7 @@ pub struct Ext4 {
     pub(super) indexes: bool,
     pub(super) large_dir: bool,
     default_hash: u8,
+    lost_and_found: OnceLock<Option<u32>>,
 }
 
 /// A directory's inode.
@@ -156,7 +157,6 @@ impl Ext4 {
             inodes: u32_at(&sb, 0),
             inodes_per_group: u32_at(&sb, 40),
             descriptor_size,
-            first_data_block: u32_at(&sb, 20),
             groups: u32::try_from(blocks.div_ceil(u64::from(blocks_per_group.max(1)))).unwrap_or(u32::MAX),
             blocks,
             seed: Seed(sb[236..252].try_into().expect("16 bytes")),
@@ -169,6 +169,7 @@ impl Ext4 {
             indexes: u32_at(&sb, 92) & 0x20 != 0,
             large_dir: incompatible & 0x4000 != 0,
             default_hash: sb[252],
+            lost_and_found: OnceLock::new(),
             file,
         };
         let sound = (128..=ext4.block_size).contains(&u32::from(inode_size))
@@ -177,7 +178,7 @@ impl Ext4 {
             && blocks_per_group > 0
             // A bitmap of one block has a bit for each.
             && (1..=8 * ext4.block_size).contains(&ext4.inodes_per_group)
-            && ext4.first_data_block <= 1;
+            && u32_at(&sb, 20) <= 1;
         match sound {
             true => Ok(ext4),
             false => Err(damaged("the sizes of groups and inodes")),
@@ -225,7 +226,9 @@ impl Ext4 {
             return Err(ReadError::Damaged(format!("there is no inode {inode}")));
         }
         let (group, index) = ((inode - 1) / self.inodes_per_group, (inode - 1) % self.inodes_per_group);
-        let table = u64::from(self.first_data_block + 1) * u64::from(self.block_size);
+        // The superblock lies in block 1 of 1 KiB and in block 0 of others. The first data block does not
+        // tell where: with clusters of several such blocks it is 0.
+        let table = u64::from(self.block_size).max(2048);
         let at = table + u64::from(group) * u64::from(self.descriptor_size);
         let descriptor = self.read(at, self.descriptor_size.into(), "read a group descriptor")?;
         let high = if self.descriptor_size >= 64 { u64::from(u32_at(&descriptor, 40)) << 32 } else { 0 };
@@ -367,6 +370,11 @@ impl Ext4 {
             .filter(|extent| logical - extent.logical < extent.count)
             .ok_or_else(|| ReadError::Damaged(format!("block {logical} of the directory is missing")))?;
         self.physical(extent.physical + u64::from(logical - extent.logical))
+    }
+
+    /// The directory for what e2fsck finds, which keeps its blocks whatever happens.
+    pub(super) fn lost_and_found(&self) -> Option<u32> {
+        *self.lost_and_found.get_or_init(|| self.find(b"/lost+found").ok())
     }
 
     /// The inode of a directory by its path from the root.

@@ -42,9 +42,9 @@ impl Fill {
 pub struct IndexLimit {
     /// If every block of leaves and index were full.
     pub most_names: f64,
-    /// With a hash that spreads evenly: index blocks then split in step, and the root is too small for
-    /// the next doubling.
-    pub expected_names: f64,
+    /// With a hash that spreads evenly it is not full before: index blocks split in step, and the root is
+    /// too small for the next doubling. Since they do not split all at once, an eighth to a third more fit.
+    pub least_names: f64,
 }
 
 impl IndexLimit {
@@ -61,7 +61,7 @@ impl IndexLimit {
         let names_per_leaf = f64::from(geometry.leaf_space()) / record;
         IndexLimit {
             most_names: root * node.powi(levels - 1) * names_per_leaf.floor(),
-            expected_names: in_step * names_per_leaf * fill,
+            least_names: in_step * names_per_leaf * fill,
         }
     }
 }
