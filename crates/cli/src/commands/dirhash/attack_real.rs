@@ -115,7 +115,7 @@ fn table(
         .collect();
     let pairs = stats::beside_first(&groups);
     for ((cases, seen), pairs) in all.iter().zip(pairs.chunks_exact(2)) {
-        for (place, (case, it)) in cases.iter().zip(&seen).enumerate() {
+        for (place, (case, it)) in cases.iter().zip(seen).enumerate() {
             let Names::List(names) = &case.names else { continue };
             let model = attack::damage(case.hashing, names, geometry);
             let beside = |act: usize| place.checked_sub(1).map(|place| &pairs[act][place]);
