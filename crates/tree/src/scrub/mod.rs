@@ -226,6 +226,7 @@ pub fn scrub(
 ) -> Result<Summary, Error> {
     let clock = Instant::now();
     catalog.require_writable()?;
+    catalog.require_sound()?;
     let scope = guard::scope(catalog, directory, options)?;
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let algorithm = catalog.algorithm(options.digest.name())?;

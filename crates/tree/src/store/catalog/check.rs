@@ -75,6 +75,21 @@ impl Catalog {
         Ok(problems.into_iter().map(Problem).collect())
     }
 
+    /// Fails if the database's own structure is damaged, or an index does not lead to all that is in its
+    /// table: whoever trusted it would leave files out without a word. Reads all of it, but not the check
+    /// values of records, which are looked at where a record is used.
+    pub fn require_sound(&self) -> Result<()> {
+        let problems = self.rows("PRAGMA integrity_check(1)")?;
+        match problems.into_iter().find(|line| line != "ok") {
+            Some(problem) => {
+                let problem = problem.replace('\n', ", ");
+                Err(self
+                    .damaged(format!("{problem} (verisum catalog check says more; restore a backup of it)")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The files whose records are not as they were written.
     fn damaged_records(&self) -> Result<Vec<String>> {
         let sql = format!("SELECT root, directory, name FROM file WHERE NOT ({IS_INTACT}) LIMIT {MOST}");
@@ -99,5 +114,72 @@ impl Catalog {
             .prepare(sql)
             .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect());
         rows.map_err(self.failed("read"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use verisum_digest::Output;
+
+    use crate::store::catalog::{Catalog, Change, Identity, Position, Record, State};
+
+    const FILES: usize = 1000;
+
+    #[test]
+    fn an_index_that_leaves_files_out_is_never_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.algorithm("sha256").unwrap();
+        let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        catalog.begin().unwrap();
+        for number in 0..FILES {
+            let record = Record {
+                size: 1,
+                mtime: 1,
+                ctime: 2,
+                inode: 3,
+                algorithm: 1,
+                digest: Output::zeroed(32),
+                first_seen: 4,
+                changed: 5,
+                verified: 1_700_000_000_000,
+                state: State::Sound,
+            };
+            let name = format!("f{number}");
+            catalog.apply(root.id, root.directory, name.as_ref(), &Change::Add(record)).unwrap();
+        }
+        catalog.commit().unwrap();
+        catalog.require_sound().unwrap();
+        let pages: Vec<(usize, usize)> = catalog
+            .connection
+            .prepare("SELECT pgoffset, pgsize FROM dbstat WHERE name = 'file_by_age' AND pagetype = 'leaf'")
+            .unwrap()
+            .query_map([], |row| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert!(!pages.is_empty());
+        drop(catalog);
+        let good = std::fs::read(&path).unwrap();
+        let bad_path = folder.path().join("bad.db");
+        let mut refused = 0;
+        for (number, (start, length)) in pages.into_iter().enumerate() {
+            for at in (start + number % 61..start + length).step_by(61) {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << (at % 8);
+                std::fs::write(&bad_path, &bad).unwrap();
+                let Ok(catalog) = Catalog::open(&bad_path) else { continue };
+                if catalog.require_sound().is_err_and(|error| error.is_damage()) {
+                    refused += 1;
+                    continue;
+                }
+                let due = catalog.stalest(root.id, &Position::START, i64::MAX, 2 * FILES).unwrap();
+                assert_eq!(due.len(), FILES, "byte {at}");
+            }
+        }
+        assert!(refused > 50, "{refused}");
     }
 }
