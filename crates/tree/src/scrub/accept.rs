@@ -9,9 +9,9 @@ use verisum_digest::Digest;
 
 use super::writer::seen;
 use super::{Error, digest_failed};
-use crate::Entry;
 use crate::reread::{self, Bypass};
 use crate::store::catalog::{Catalog, Change, Position, Record, Root, Seen, State};
+use crate::{Entry, Kind};
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
@@ -143,18 +143,49 @@ impl Accepting<'_> {
     }
 }
 
-/// What is at a path now; `None` if nothing is.
+/// What file is at a path now; `None` if nothing is, or something else, such as a link or a directory.
 fn read(path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
-    let file = match Entry::named(path).and_then(|entry| entry.open()) {
+    let entry = match Entry::named(path) {
+        Ok(entry) if entry.kind() == Kind::File => entry,
+        Ok(_) => return Ok(None),
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) => return Err(super::error_text(&error)),
+    };
+    let file = match entry.open() {
         Ok(file) => file,
-        Err(crate::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(None);
-        }
+        Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(super::error_text(&error)),
     };
     match reread::whole(&file, digest, Bypass::No) {
         Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
         Ok(_) => Err("read: it changed while it was read".to_string()),
         Err(failed) => Err(format!("read: {failed}")),
+    }
+}
+
+/// Whether nothing has the name, or what should be a directory above it is none.
+fn is_gone(error: &crate::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error, crate::Error::Io { source, .. } if matches!(source.kind(), NotFound | NotADirectory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_any_more_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = Digest::find("sha256").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "content").unwrap();
+        std::fs::create_dir(path("directory")).unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), kind, mode, 0).unwrap();
+        assert!(read(&path("file"), &digest).unwrap().is_some());
+        for name in ["directory", "link", "fifo", "nothing", "file/below"] {
+            assert!(read(&path(name), &digest).unwrap().is_none(), "{name}");
+        }
     }
 }
