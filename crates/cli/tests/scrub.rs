@@ -188,6 +188,8 @@ fn a_directory_that_is_gone_leaves_its_files_missing() {
     expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
     let ended = tree.scrub(&["--archive"]);
     assert_eq!((ended.code, ended.out().contains("missing since earlier 1")), (Some(1), true));
+    let ended = tree.scrub(&["--archive", "--nagios"]);
+    assert!(ended.out().contains(", 1 missing, archive | "), "{}", ended.out());
     // Each run names it.
     expect(&tree.scrub(&["--archive", "--quiet"]), 1, &[("missing", &tree.path("below/deep"))]);
     tree.accept(&tree.root()).clean();
@@ -282,10 +284,41 @@ fn too_many_changes_are_not_taken_over() {
     // They wait, also in a run without an alarm.
     let ended = tree.scrub(&[]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let file = tree.folder.path().join("verisum.prom");
+    let ended = tree.scrub(&["--nagios", &format!("--prometheus={}", file.display())]);
+    let line = ended.out();
+    assert!(line.contains(", 4 changed files held until accepted | "), "{line}");
+    assert!(line.contains(" held=4 "), "{line}");
+    let figures = fs::read_to_string(&file).unwrap();
+    let alarm = figures.lines().find(|line| line.starts_with("verisum_scrub_alarm{")).unwrap();
+    assert!(alarm.ends_with(" 1"), "{alarm}");
     fs::write(tree.path("f0"), "content 0").unwrap();
     tree.accept(&tree.root()).clean();
     assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
     check(&tree.catalog());
+}
+
+#[test]
+fn of_many_held_files_some_are_named() {
+    let tree = Tree::new();
+    let more = |content: &str| {
+        for number in 0..15 {
+            fs::write(tree.path(&format!("m{number}")), content).unwrap();
+        }
+    };
+    more("before");
+    tree.scrub(&[]).clean();
+    more("encrypted");
+    tree.scrub(&["--alarm-changed", "20%"]);
+    let named = |options: &[&str]| {
+        let ended = tree.scrub(options);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        ended.out().lines().filter(|line| line.contains("modified ") && line.contains("/m")).count()
+    };
+    assert_eq!((named(&[]), named(&["--quiet"]), named(&["-v"])), (10, 10, 15));
+    let ended = tree.scrub(&["--for", "0s"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("--for: 0s: must be above 0"), "{}", ended.stderr);
 }
 
 #[test]

@@ -54,7 +54,11 @@ const FIGURES: [Figure; 13] = [
     ("verisum_scrub_unlisted", "Directories and files that could not be looked at.", |s| {
         Some(s.unlisted as f64)
     }),
-    ("verisum_scrub_alarm", "Whether too much changed at once.", |s| Some(f64::from(s.alarm.is_some()))),
+    (
+        "verisum_scrub_alarm",
+        "Whether too much changed at once, or changed files are held until accepted.",
+        |s| Some(f64::from(s.alarm.is_some() || s.held > 0)),
+    ),
     (
         "verisum_scrub_oldest_verification_timestamp_seconds",
         "When the stalest file was verified; 0 for never.",
@@ -195,7 +199,7 @@ pub(super) fn nagios_failure(message: &str) -> String {
 }
 
 /// The line for Nagios.
-pub(super) fn nagios(summaries: &Summaries, service: Service, now: i64) -> String {
+pub(super) fn nagios(summaries: &Summaries, service: Service, archive: bool, now: i64) -> String {
     let word = service.name();
     let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
     let sum = |of: &dyn Fn(&Summary) -> u64| all().map(of).sum::<u64>();
@@ -207,6 +211,14 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, now: i64) -> Strin
     let unchecked = class(Class::Unchecked) + sum(&|s| s.unlisted + s.given_up + s.not_tried) + failed as u64;
     let files = counted(sum(&|s| s.files), "file");
     let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");
+    let held = sum(&|s| s.held);
+    let gone = sum(&|s| s.count(Verdict::Missing) + s.still_missing);
+    if held > 0 {
+        let _ = write!(line, ", {} held until accepted", counted(held, "changed file"));
+    }
+    if archive && gone > 0 {
+        let _ = write!(line, ", {gone} missing, archive");
+    }
     for (root, summary) in summaries {
         let root = names::quoted(root.as_os_str()).replace('|', "_");
         match summary {
@@ -218,9 +230,8 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, now: i64) -> Strin
     }
     let _ = write!(
         line,
-        " | files={} bad={bad} unchecked={unchecked} missing={} new={} modified={} read={}B time={:.1}s",
+        " | files={} bad={bad} unchecked={unchecked} missing={gone} held={held} new={} modified={} read={}B time={:.1}s",
         sum(&|s| s.files),
-        sum(&|s| s.count(Verdict::Missing) + s.still_missing),
         sum(&|s| s.count(Verdict::New)),
         sum(&|s| s.count(Verdict::Modified)),
         sum(&|s| s.read_bytes),

@@ -15,6 +15,9 @@ use crate::render::{self, Output, names, progress};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 
+/// How many held files of a directory are named; there may be as many as files.
+const HELD_NAMED: u64 = 10;
+
 /// How much is printed, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
@@ -37,12 +40,14 @@ pub(super) struct Reporter<'a> {
     archive: bool,
     /// There is a line of progress to be erased first.
     is_drawn: bool,
+    /// Held files of this directory so far.
+    held: u64,
     result: Result<(), Failure>,
 }
 
 impl<'a> Reporter<'a> {
     pub(super) fn new(output: &'a mut Output, style: Style, archive: bool, is_drawn: bool) -> Reporter<'a> {
-        Reporter { output, style, archive, is_drawn, result: Ok(()) }
+        Reporter { output, style, archive, is_drawn, held: 0, result: Ok(()) }
     }
 
     /// Prints a file.
@@ -58,7 +63,13 @@ impl<'a> Reporter<'a> {
             Style::Verbose | Style::Json => true,
             Style::Nothing => false,
         };
-        if is_wanted && self.result.is_ok() {
+        let is_bad = report.verdict.class() >= Class::Unchecked;
+        self.held += u64::from(report.held && !is_bad);
+        let is_one_of_many = report.held
+            && !is_bad
+            && self.held > HELD_NAMED
+            && matches!(self.style, Style::Quiet | Style::Usual);
+        if is_wanted && !is_one_of_many && self.result.is_ok() {
             if self.is_drawn {
                 progress::erase();
             }
@@ -89,6 +100,7 @@ impl<'a> Reporter<'a> {
         if self.is_drawn && self.result.is_ok() {
             self.result = self.output.flush();
         }
+        self.held = 0;
         if self.style != Style::Nothing {
             for remark in remarks(summary) {
                 render::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
@@ -112,7 +124,7 @@ fn remarks(summary: &Summary) -> Vec<String> {
         ));
     } else if summary.held > 0 {
         let files = if summary.held == 1 { "changed file waits" } else { "changed files wait" };
-        remarks.push(format!("{} {files} for `verisum accept`", summary.held));
+        remarks.push(format!("{} {files} for `verisum accept` (all: `verisum accept -n DIR`)", summary.held));
     }
     if summary.given_up > 0 {
         let were = if summary.given_up == 1 { "was" } else { "were" };
@@ -303,6 +315,9 @@ fn summary_text(summary: &Summary) -> String {
         let _ = writeln!(text, "  {}", counts.join(", "));
     }
     let mut rest = Vec::new();
+    if summary.held > 0 {
+        rest.push(format!("held until accepted {}", summary.held));
+    }
     if summary.still_missing > 0 {
         rest.push(format!("missing since earlier {}", summary.still_missing));
     }

@@ -226,7 +226,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     }
     if arguments.nagios {
         let service = metrics::service(&summaries, worst);
-        output.line(&metrics::nagios(&summaries, service, values::now()))?;
+        output.line(&metrics::nagios(&summaries, service, arguments.archive, values::now()))?;
         return Ok(Exit::Nagios(service));
     }
     Ok(worst)

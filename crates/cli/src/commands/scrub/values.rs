@@ -19,11 +19,21 @@ pub(crate) fn duration(option: &'static str, text: &str) -> Result<Duration, Fai
     parse_duration(text).ok_or_else(|| Failure::Value {
         option,
         value: text.to_string(),
-        must: "must be a number and s, m, h, d, w or y, as in 90d".to_string(),
+        must: match parse_seconds(text) {
+            Some(0) if !text.is_empty() => "must be above 0".to_string(),
+            _ => "must be a number and s, m, h, d, w or y, as in 90d".to_string(),
+        },
     })
 }
 
 fn parse_duration(text: &str) -> Option<Duration> {
+    // Ten thousand years are enough to overflow nothing.
+    parse_seconds(text)
+        .filter(|seconds| (1..=10_000 * 365 * 86_400).contains(seconds))
+        .map(Duration::from_secs)
+}
+
+fn parse_seconds(text: &str) -> Option<u64> {
     let mut seconds: u64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -35,8 +45,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
         seconds = seconds.checked_add(number.checked_mul(*unit)?)?;
         rest = &rest[length..];
     }
-    // Ten thousand years are enough to overflow nothing.
-    (1..=10_000 * 365 * 86_400).contains(&seconds).then(|| Duration::from_secs(seconds))
+    Some(seconds)
 }
 
 /// So many of something, in the number that it takes.
