@@ -439,6 +439,88 @@ fn lists_are_adopted() {
         .failed(2, "verisum: --from takes one DIR, that of the names in the list");
 }
 
+/// Whoever may write into a tree says what its indexes name: nothing outside may get a tag.
+#[test]
+fn lists_name_nothing_outside_their_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::create_dir_all(root.join("dir/s")).unwrap();
+    fs::create_dir(root.join("victim")).unwrap();
+    let (victim, dir) = (root.join("victim/v"), root.join("dir"));
+    for file in [victim.clone(), dir.join("own"), dir.join("s/own")] {
+        write(&file, "abc");
+    }
+    std::os::unix::fs::symlink("../victim", dir.join("lnk")).unwrap();
+    std::os::unix::fs::symlink("../victim/v", dir.join("v")).unwrap();
+    let sha1 = "a9993e364706816aba3e25717850c26c9cd0d89d";
+    let bad = ["../victim/v", "./../victim/v", "s/../../victim/v", "lnk/v", "v", victim.to_str().unwrap()];
+    let list = root.join("list");
+    let good = format!("{sha1}  own\n{sha1}  ./s/own\n");
+    fs::write(&list, good + &bad.map(|name| format!("{sha1}  {name}\n")).concat()).unwrap();
+    let rows = "import sqlite3, sys\n\
+        db = sqlite3.connect(sys.argv[1])\n\
+        db.execute('CREATE TABLE bitrot (path, mtime, hash, timestamp)')\n\
+        rows = [(name, 1600000000, sys.argv[2], '') for name in sys.argv[3:]]\n\
+        db.executemany('INSERT INTO bitrot VALUES (?, ?, ?, ?)', rows)\n\
+        db.commit()";
+    let Some(python) = require_tool("python3") else { return };
+    let mut python = Command::new(python);
+    python.args(["-c", rows]).arg(dir.join(".bitrot.db")).args([sha1, "own", "./s/own"]).args(bad);
+    assert!(python.status().unwrap().success());
+    for how in [vec!["--indexes"], vec!["--from", list.to_str().unwrap()], vec!["--indexes", "--verify"]] {
+        let ended = verisum([vec!["adopt"], how, vec![dir.to_str().unwrap()]].concat());
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains("8 files: 2 adopted, 6 unverifiable"), "{}", ended.stderr);
+        let refused = ended.stderr.matches("the name leads out of its directory, or through a link").count();
+        assert_eq!(refused, 5, "{}", ended.stderr);
+        assert_eq!(attribute(&victim, "user.verisum"), None);
+        verisum(["untag", "-q", dir.to_str().unwrap()]).clean();
+    }
+}
+
+/// An index that cannot be read is told of by the exit code, and is not waited for.
+#[test]
+fn indexes_that_cannot_be_read_are_unchecked() {
+    let folder = tempfile::tempdir().unwrap();
+    let contents: [(&str, &[u8]); 6] = [
+        (".chkbit", b"garbage"),
+        (".chkbit", b""),
+        (".chkbit", b"{\"v\":2,\"idx\":{"),
+        (".chkbit", b"{\"v\":2,\"idx\":{\"\xff\":{}}}"),
+        (".bitrot.db", b"garbage, and more of it, that is no database"),
+        (".bitrot.db", b""),
+    ];
+    let check = |name: &str| {
+        let ended = verisum(["adopt", "--indexes", folder.path().to_str().unwrap()]);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains("1 file: 1 unverifiable"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("/{name}: ")), "{}", ended.stderr);
+    };
+    for (name, content) in contents {
+        fs::write(folder.path().join(name), content).unwrap();
+        check(name);
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    for name in [".chkbit", ".bitrot.db"] {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).unwrap();
+        check(name);
+        fs::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        check(name);
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        check(name);
+        fs::remove_file(&path).unwrap();
+        // Longer than any index, and mostly a hole.
+        if name == ".chkbit" {
+            File::create(&path).unwrap().set_len(1 << 40).unwrap();
+            check(name);
+            fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_file_of_several_plain_tags_is_read_once() {
     let folder = tree();

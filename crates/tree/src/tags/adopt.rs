@@ -1,7 +1,5 @@
 //! Taking over what other tools recorded.
 
-use std::path::PathBuf;
-
 use super::files::{Opened, each, next_entry, open};
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session};
@@ -31,10 +29,10 @@ pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report
     session.counts()
 }
 
-/// Does the same with what lists of other tools say of files: a path that the system can open, and what is
-/// recorded of it. Files that are not there are counted as missing.
+/// Does the same with what lists of other tools say of files. What of the lists cannot be read or found is
+/// counted as unreadable. A name that comes from a list should be looked up with [`Entry::beneath`].
 pub fn adopt_listed(
-    listed: &mut (dyn Iterator<Item = (PathBuf, Record)> + Send),
+    listed: &mut (dyn Iterator<Item = Result<(Entry, Record), Error>> + Send),
     options: &Options,
     adopting: AdoptOptions,
     report: Report,
@@ -42,10 +40,9 @@ pub fn adopt_listed(
     let session = Session::new(options, report);
     let mut next = || {
         loop {
-            let (path, record) = listed.next()?;
-            match Entry::named(&path) {
-                Ok(entry) if entry.kind() == Kind::File => return Some((entry, Some(record))),
-                Ok(_) => session.unwalkable(&Error::NotAFile { path }),
+            match listed.next()? {
+                Ok((entry, record)) if entry.kind() == Kind::File => return Some((entry, Some(record))),
+                Ok((entry, _)) => session.unwalkable(&Error::NotAFile { path: entry.path() }),
                 Err(error) => session.unwalkable(&error),
             }
         }

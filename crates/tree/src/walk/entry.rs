@@ -2,19 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::{Error, Kind, Operation, Stat};
 
 /// The longest path that a system call takes, its NUL included.
 const PATH_MAX: usize = 4096;
+
+/// How a directory is opened that is only gone through.
+const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// An open directory and the path that was walked to it, for messages and records.
 #[derive(Debug)]
@@ -27,6 +31,16 @@ pub struct Directory {
 impl Directory {
     pub(super) fn new(descriptor: OwnedFd, place: Arc<Place>) -> Directory {
         Directory { descriptor: Some(descriptor), place: Some(place) }
+    }
+
+    /// Opens a directory that a user named; links are followed. An empty path is the working directory.
+    pub fn named(path: &Path) -> Result<Arc<Directory>, Error> {
+        if path.as_os_str().is_empty() {
+            return Ok(Arc::new(Directory { descriptor: None, place: None }));
+        }
+        let descriptor = rustix::fs::open(path, STEP, Mode::empty());
+        let descriptor = descriptor.map_err(|errno| Error::io(path, Operation::Open, errno))?;
+        Ok(Arc::new(Directory::new(descriptor, Place::new(None, path.as_os_str()))))
     }
 
     /// The path that was walked to it; empty for the working directory.
@@ -149,6 +163,32 @@ impl Entry {
         Entry::of_path(path, true)
     }
 
+    /// The entry of a name that somebody else wrote down, below a directory. A name that leads out of it,
+    /// or may lead there through a link, is refused; if it is a link itself, it is the link.
+    pub fn beneath(directory: &Arc<Directory>, name: &Path) -> Result<Entry, Error> {
+        let failed = |source: io::Error| Error::io(&directory.path().join(name), Operation::Open, source);
+        let steps = steps_of(name).ok_or_else(|| failed(io::Error::other(LEADS_OUT)))?;
+        let [folders @ .., last] = steps.as_slice() else { return Err(failed(Errno::ISDIR.into())) };
+        let directory = match folders {
+            [] => directory.clone(),
+            _ => {
+                let descriptor = folder_beneath(directory, folders).map_err(|errno| {
+                    failed(match errno {
+                        Errno::LOOP | Errno::XDEV => io::Error::other(LEADS_OUT),
+                        errno => errno.into(),
+                    })
+                })?;
+                let place = Place::new(directory.place.clone(), joined(folders).as_os_str());
+                Arc::new(Directory::new(descriptor, place))
+            }
+        };
+        let (name, kind) = (last.into(), Kind::Special);
+        let mut entry = Entry { directory, name, kind, inode: 0, follow: false, held: None };
+        let stat = entry.stat()?;
+        (entry.kind, entry.inode) = (stat.kind, stat.inode);
+        Ok(entry)
+    }
+
     fn of_path(path: &Path, follow: bool) -> Result<Entry, Error> {
         let (directory, name) = within_limits(path).map_err(|e| Error::io(path, Operation::Stat, e))?;
         let directory = Arc::new(directory);
@@ -178,6 +218,16 @@ impl Entry {
     /// The directory that it is in.
     pub fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// The directory that it is in, to look up other names there, also if a user gave a path to it.
+    pub fn folder(&self) -> Result<Arc<Directory>, Error> {
+        let way = Path::new(&self.name).parent().filter(|way| !way.as_os_str().is_empty());
+        let Some(way) = way else { return Ok(self.directory.clone()) };
+        let descriptor = rustix::fs::openat(&self.directory, way, STEP, Mode::empty());
+        let descriptor = descriptor.map_err(|errno| self.failed(Operation::Open, errno))?;
+        let place = Place::new(self.directory.place.clone(), way.as_os_str());
+        Ok(Arc::new(Directory::new(descriptor, place)))
     }
 
     /// What it was when its directory was listed.
@@ -218,6 +268,20 @@ impl Entry {
         self.open_with(OFlags::NONBLOCK)
     }
 
+    /// Opens it for reading if it is a regular file and no link. A pipe is not waited for.
+    pub fn open_regular(&self) -> Result<File, Error> {
+        let file = self.open_with(OFlags::NONBLOCK | OFlags::NOFOLLOW);
+        let not_a_file = || Error::NotAFile { path: self.path() };
+        let file = File::from(file.map_err(|errno| match errno {
+            Errno::LOOP | Errno::NXIO => not_a_file(),
+            errno => self.failed(Operation::Open, errno),
+        })?);
+        match Stat::of(&file).map_err(|errno| self.failed(Operation::Stat, errno))?.kind {
+            Kind::File => Ok(file),
+            _ => Err(not_a_file()),
+        }
+    }
+
     pub(crate) fn open_with(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let link = if self.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | link | flags;
@@ -239,17 +303,91 @@ fn within_limits(path: &Path) -> Result<(Directory, OsString), Errno> {
         let slash = slash.filter(|at| *at > 0).ok_or(Errno::NAMETOOLONG)?;
         let (step, below) = (OsStr::from_bytes(&rest[..slash]), &rest[slash..]);
         let below = &below[below.iter().take_while(|byte| **byte == b'/').count()..];
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::openat(&directory, step, flags, Mode::empty())?;
+        let descriptor = rustix::fs::openat(&directory, step, STEP, Mode::empty())?;
         directory = Directory::new(descriptor, Place::new(directory.place.take(), step));
         rest = below;
     }
     Ok((directory, OsStr::from_bytes(rest).into()))
 }
 
+/// Why a name that somebody else wrote down is not opened.
+const LEADS_OUT: &str = "the name leads out of its directory, or through a link";
+
+/// The names that a name consists of; none if it is absolute or goes up.
+fn steps_of(name: &Path) -> Option<Vec<&OsStr>> {
+    let steps = name.components().filter(|component| *component != Component::CurDir);
+    steps
+        .map(|component| match component {
+            Component::Normal(step) => Some(step),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Opens a folder below a directory through no link at all.
+fn folder_beneath(directory: &Directory, steps: &[&OsStr]) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(directory, joined(steps), STEP, Mode::empty(), resolve) {
+        // Before Linux 5.6, in some sandboxes, and with more than a system call takes.
+        Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => step_by_step(directory.as_fd(), steps),
+        opened => opened,
+    }
+}
+
+/// The same, one name at a time. No name may be `..`.
+fn step_by_step(directory: BorrowedFd, steps: &[&OsStr]) -> Result<OwnedFd, Errno> {
+    let mut reached: Option<OwnedFd> = None;
+    for step in steps {
+        let from = reached.as_ref().map_or(directory, |reached| reached.as_fd());
+        let next = rustix::fs::openat(from, *step, STEP | OFlags::NOFOLLOW, Mode::empty());
+        reached = Some(next.map_err(|errno| {
+            let is_link = rustix::fs::statat(from, *step, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+            if is_link { Errno::LOOP } else { errno }
+        })?);
+    }
+    reached.ok_or(Errno::NOENT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_others_stay_below_their_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir_all(root.join("in/sub/deep")).unwrap();
+        std::fs::create_dir(root.join("out")).unwrap();
+        for name in ["in/v", "in/sub/v", "in/sub/deep/v", "out/v"] {
+            std::fs::write(root.join(name), name).unwrap();
+        }
+        std::os::unix::fs::symlink("../out", root.join("in/lnk")).unwrap();
+        std::os::unix::fs::symlink("sub", root.join("in/inner")).unwrap();
+        let inside = Directory::named(&root.join("in")).unwrap();
+        for name in ["v", "./v", "sub/v", "sub/./deep//v"] {
+            let entry = Entry::beneath(&inside, Path::new(name)).unwrap();
+            assert_eq!(entry.kind(), Kind::File, "{name}");
+            assert!(entry.open_regular().is_ok());
+            assert_eq!(std::fs::metadata(entry.path()).unwrap().len(), entry.stat().unwrap().size);
+        }
+        let absolute = root.join("out/v");
+        let bad = ["../out/v", "./../out/v", "sub/../../out/v", "lnk/v", "inner/v", "sub/../v"];
+        for name in bad.iter().map(Path::new).chain([absolute.as_path()]) {
+            let error = Entry::beneath(&inside, name).unwrap_err();
+            assert!(error.to_string().contains(LEADS_OUT), "{error}");
+        }
+        for name in ["", ".", "none", "none/v", "v/v"] {
+            assert!(Entry::beneath(&inside, Path::new(name)).is_err(), "{name}");
+        }
+        let steps = |names: &[&str]| {
+            let names: Vec<&OsStr> = names.iter().map(OsStr::new).collect();
+            step_by_step(inside.as_fd(), &names).map(drop)
+        };
+        assert_eq!(steps(&["sub", "deep"]), Ok(()));
+        assert_eq!(steps(&["lnk"]), Err(Errno::LOOP));
+        assert_eq!(steps(&["v"]), Err(Errno::NOTDIR));
+    }
 
     #[test]
     fn names_are_joined_as_find_does() {

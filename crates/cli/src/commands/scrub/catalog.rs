@@ -233,7 +233,8 @@ fn recorded(file: &Path, is_database: bool) -> Result<Vec<Recorded>, Failure> {
     let mut files = Vec::new();
     let skipped = match is_database {
         true => {
-            Bitrot::open(file).and_then(|index| index.each(&mut |one| files.push(one))).map_err(failed)?
+            let file = file.canonicalize().map_err(|error| failed(error.into()))?;
+            Bitrot::open(&file).and_then(|index| index.each(&mut |one| files.push(one))).map_err(failed)?
         }
         false => {
             let index = File::open(file).map_err(IndexError::from).and_then(Chkbit::read).map_err(failed)?;

@@ -2,107 +2,126 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use verisum_digest::Algorithm;
-use verisum_tree::store::manifest::{Bitrot, Chkbit, Line, Listed, Options, Reader, Recorded};
-use verisum_tree::{Record, RecordedTime, Walk};
+use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Line, Listed, Options, Reader, Recorded};
+use verisum_tree::{Directory, Entry, Error, Kind, Operation, Record, RecordedTime, Walk};
 
 use crate::failure::Failure;
 use crate::render::{self, names};
 use crate::verisum::PROGRAM;
 
-/// What is recorded of a path.
-pub(crate) type Item = (PathBuf, Record);
+/// A file and what is recorded of it, or what cannot be read or found.
+pub(crate) type Item = Result<(Entry, Record), Error>;
+
+type Items = Box<dyn Iterator<Item = Item> + Send>;
 
 /// What a database of SQLite begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Reads a list of any kind, whose names are below `base`.
-pub(crate) fn list(path: &Path, base: &Path) -> Result<Box<dyn Iterator<Item = Item> + Send>, Failure> {
+pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
     let failed = |error| Failure::File { name: path.into(), operation: "open", error };
     let mut file = File::open(path).map_err(failed)?;
-    let base = base.to_path_buf();
+    let base = Directory::named(base).map_err(Failure::Tree)?;
     let name = path.file_name().unwrap_or_default();
     let mut head = [0; 16];
     let is_database = file.read(&mut head).map_err(failed)? == head.len() && head == SQLITE;
-    if name == ".chkbit" || is_database {
-        return Ok(Box::new(index(path, is_database, &base)?.into_iter()));
+    if is_database {
+        let path = path.canonicalize().map_err(failed)?;
+        return database(&path, base).map_err(Failure::Tree);
     }
     let file = File::open(path).map_err(failed)?;
+    if name == ".chkbit" {
+        return chkbit(path, file, base).map_err(Failure::Tree);
+    }
     let options = Options { name: name.as_bytes().to_vec(), ..Options::default() };
-    let mut reader = Reader::new(file, &options).map_err(|error| unreadable(path, &error.to_string()))?;
+    let mut reader = Reader::new(file, &options)
+        .map_err(|error| Failure::Tree(unreadable(path, io::Error::other(error.to_string()))))?;
     let mut ended = false;
     let path = path.to_path_buf();
     let lines = std::iter::from_fn(move || {
         if ended {
             return None;
         }
-        let line = reader.line().unwrap_or_else(|error| {
-            render::say(PROGRAM, &unreadable(&path, &error.to_string()).message());
-            None
-        });
-        ended = line.is_none();
-        line
+        let line = reader.line();
+        ended = !matches!(line, Ok(Some(_)));
+        line.map_err(|error| unreadable(&path, io::Error::other(error.to_string()))).transpose()
     });
     Ok(Box::new(lines.filter_map(move |line| match line {
-        Line::File(listed) => item(&base, listed),
-        Line::Bad(_) => None,
+        Ok(Line::File(listed)) => item(&base, listed),
+        Ok(Line::Bad(_)) => None,
+        Err(error) => Some(Err(error)),
     })))
 }
 
-/// All indexes of chkbit and bitrot in a tree. What cannot be read is reported and passed over.
+/// All indexes of chkbit and bitrot in a tree.
 pub(crate) fn indexes(walk: Walk) -> impl Iterator<Item = Item> + Send {
-    walk.filter_map(Result::ok).flat_map(|entry| {
-        let is_database = entry.name() == ".bitrot.db";
-        if !is_database && entry.name() != ".chkbit" {
-            return Vec::new();
-        }
-        let path = entry.path();
-        index(&path, is_database, path.parent().unwrap_or(Path::new(""))).unwrap_or_else(|failure| {
-            render::say(PROGRAM, &failure.message());
-            Vec::new()
-        })
+    walk.flat_map(|entry| {
+        entry.and_then(|entry| index(&entry)).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
     })
 }
 
-fn index(path: &Path, is_database: bool, base: &Path) -> Result<Vec<Item>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| unreadable(path, &error.to_string());
-    let mut items = Vec::new();
-    let mut give = |recorded: Recorded| {
-        items.push((base.join(below(&recorded.name)), recorded.record));
-    };
-    let skipped = if is_database {
-        let database = Bitrot::open(path).map_err(|error| failed(&error))?;
-        database.each(&mut give).map_err(|error| failed(&error))?
-    } else {
-        let file = File::open(path);
-        let file = file.map_err(|error| Failure::File { name: path.into(), operation: "open", error })?;
-        let index = Chkbit::read(file).map_err(|error| failed(&error))?;
-        if !index.is_sound {
-            let name = names::quoted(path.as_os_str());
-            render::say(
-                PROGRAM,
-                &format!("{name}: warning: the index does not have the checksum that it claims"),
-            );
-        }
-        index.files.into_iter().for_each(&mut give);
-        index.skipped
-    };
-    if skipped > 0 {
-        let name = names::quoted(path.as_os_str());
-        render::say(
-            PROGRAM,
-            &format!("{name}: warning: {skipped} entries are of unknown digests or make no sense"),
-        );
+/// What an entry says of other files, if it is an index. Whoever may write into a tree may have made it.
+fn index(entry: &Entry) -> Result<Items, Error> {
+    let path = entry.path();
+    let name = path.file_name().unwrap_or_default();
+    let is_database = name == ".bitrot.db";
+    if !is_database && name != ".chkbit" {
+        return Ok(Box::new(std::iter::empty()));
     }
-    Ok(items)
+    if entry.kind() == Kind::Directory {
+        return Err(Error::NotAFile { path });
+    }
+    let file = entry.open_regular()?;
+    let base = entry.folder()?;
+    if is_database { database(&path, base) } else { chkbit(&path, file, base) }
+}
+
+fn chkbit(path: &Path, file: File, base: Arc<Directory>) -> Result<Items, Error> {
+    let index = Chkbit::read(file).map_err(|error| not_an_index(path, error))?;
+    if !index.is_sound {
+        warn(path, "the index does not have the checksum that it claims");
+    }
+    warn_of_skipped(path, index.skipped);
+    Ok(Box::new(index.files.into_iter().map(move |recorded| found(&base, recorded))))
+}
+
+fn database(path: &Path, base: Arc<Directory>) -> Result<Items, Error> {
+    let database = Bitrot::open(path).map_err(|error| not_an_index(path, error))?;
+    let path = path.to_path_buf();
+    let (mut next, mut skipped) = (Some(i64::MIN), 0);
+    let pages = std::iter::from_fn(move || {
+        let page = database.page(next.take()?).map_err(|error| not_an_index(&path, error));
+        if let Ok(page) = &page {
+            (next, skipped) = (page.next, skipped + page.skipped);
+        }
+        if next.is_none() {
+            warn_of_skipped(&path, skipped);
+        }
+        Some(page)
+    });
+    Ok(Box::new(pages.flat_map(move |page| {
+        let base = base.clone();
+        let items: Items = match page {
+            Ok(page) => Box::new(page.files.into_iter().map(move |recorded| found(&base, recorded))),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        };
+        items
+    })))
+}
+
+fn found(base: &Arc<Directory>, recorded: Recorded) -> Item {
+    let name = Path::new(OsStr::from_bytes(&recorded.name));
+    Ok((Entry::beneath(base, without_dots(name))?, recorded.record))
 }
 
 /// The strongest digest that a line of a manifest has for a file.
-fn item(base: &Path, listed: Listed) -> Option<Item> {
+fn item(base: &Arc<Directory>, listed: Listed) -> Option<Item> {
     let known = listed.claims.iter().filter_map(|claim| {
         let algorithm = Algorithm::find(&claim.algorithm)?;
         (algorithm.bits > 0 && claim.digest.as_bytes().len() == algorithm.digest_len())
@@ -114,18 +133,32 @@ fn item(base: &Path, listed: Listed) -> Option<Item> {
         .modified
         .map(|time| RecordedTime { time, tolerance: if time.nanoseconds == 0 { 1_000_000_000 } else { 0 } });
     let record = Record { algorithm, digest, size: listed.size, modified, verified: None };
-    Some((base.join(below(&listed.name)), record))
+    let recorded = Recorded { name: listed.name, record };
+    Some(found(base, recorded))
 }
 
 /// A name without the `./` that some tools put before it.
-fn below(name: &[u8]) -> &Path {
-    let mut name = name;
-    while let Some(rest) = name.strip_prefix(b"./") {
-        name = rest;
-    }
-    Path::new(OsStr::from_bytes(name))
+fn without_dots(name: &Path) -> &Path {
+    name.strip_prefix(".").unwrap_or(name)
 }
 
-fn unreadable(path: &Path, why: &str) -> Failure {
-    Failure::Program { name: path.to_string_lossy().into_owned(), why: format!("read: {why}") }
+fn warn_of_skipped(path: &Path, skipped: u64) {
+    if skipped > 0 {
+        warn(path, &format!("{skipped} entries are of unknown digests or make no sense"));
+    }
+}
+
+fn warn(path: &Path, what: &str) {
+    render::say(PROGRAM, &format!("{}: warning: {what}", names::quoted(path.as_os_str())));
+}
+
+fn not_an_index(path: &Path, error: IndexError) -> Error {
+    match error {
+        IndexError::Io(error) => unreadable(path, error),
+        error => unreadable(path, io::Error::other(error.to_string())),
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    Error::io(path, Operation::Read, error)
 }

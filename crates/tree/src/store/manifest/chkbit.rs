@@ -10,8 +10,9 @@ use verisum_digest::{Algorithm, Digest};
 use super::listed::hexadecimal;
 use crate::{Record, RecordedTime, Timestamp};
 
-/// The longest index that is read, in bytes. An entry takes about 120.
-const LONGEST: u64 = 1 << 30;
+/// The longest index that is read, in bytes. It is that of one directory, and an entry takes about 120. While
+/// it is read it takes at most some 15 times as much memory.
+const LONGEST: u64 = 16 << 20;
 
 /// What an index of chkbit says.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ mod tags;
 mod unvis;
 mod writer;
 
-pub use bitrot::Bitrot;
+pub use bitrot::{Bitrot, Page as BitrotPage};
 pub use chkbit::{Chkbit, IndexError, Recorded};
 pub use format::Format;
 pub use lines::MAX_LINE;
