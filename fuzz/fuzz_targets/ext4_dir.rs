@@ -12,7 +12,7 @@ use verisum_lab::dirhash::ext4::{Ext4, check};
 
 fuzz_target!(|data: &[u8]| {
     let mut image = vec![0u8; 128 * 1024];
-    image[1024] = 32;
+    image[1024] = 64;
     image[1024 + 4] = 128;
     image[1024 + 20] = 1;
     image[1024 + 32..1024 + 36].copy_from_slice(&64u32.to_le_bytes());

@@ -221,6 +221,51 @@ fn e2fsck_leaves_as_many_blocks_as_was_said() {
 }
 
 #[test]
+fn descriptors_in_their_own_groups_are_found_and_wrong_sizes_refused() {
+    let (Some(mke2fs), Some(debugfs)) = (require_tool("mke2fs"), require_tool("debugfs")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    for features in [
+        "meta_bg,^resize_inode,64bit",
+        "meta_bg,^resize_inode,^64bit",
+        "meta_bg,^resize_inode,^sparse_super",
+        "sparse_super2,meta_bg,^resize_inode",
+    ] {
+        let _ = std::fs::remove_file(&image);
+        let made = Command::new(&mke2fs)
+            .args(["-q", "-F", "-t", "ext4", "-b", "1024", "-O", features])
+            .args([image.as_os_str(), "512M".as_ref()])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let ext4 = Ext4::open(&image).unwrap();
+        // In groups of each meta group, an inode of the group's table as debugfs sees it becomes a directory.
+        let per_group = ext4.inodes() / 64;
+        for group in [1, 15, 16, 17, 31, 32, 40, 48, 63] {
+            let inode = group * per_group + 1;
+            let request = format!("imap <{inode}>");
+            let out = Command::new(&debugfs).args(["-R", &request]).arg(&image).output().unwrap().stdout;
+            let out = String::from_utf8(out).unwrap();
+            let (block, offset) = out.split_once("at block ").unwrap().1.split_once(", offset 0x").unwrap();
+            let at = block.parse::<u64>().unwrap() * 1024 + u64::from_str_radix(offset.trim(), 16).unwrap();
+            let file = OpenOptions::new().write(true).open(&image).unwrap();
+            file.write_all_at(&0x41edu16.to_le_bytes(), at).unwrap();
+            file.write_all_at(&[1], at + 26).unwrap();
+            assert!(ext4.directory(inode).unwrap().is_some(), "{features} group {group}");
+        }
+    }
+    // Inodes of a group, and blocks of one: with fewer groups directories would be out of sight.
+    for (at, value) in [(1064, 1), (1056, u32::MAX)] {
+        let mut before = [0; 4];
+        let file = OpenOptions::new().read(true).write(true).open(&image).unwrap();
+        file.read_exact_at(&mut before, at).unwrap();
+        file.write_all_at(&u32::to_le_bytes(value), at).unwrap();
+        assert!(Ext4::open(&image).unwrap_err().to_string().contains("superblock is damaged"));
+        file.write_all_at(&before, at).unwrap();
+    }
+}
+
+#[test]
 fn what_is_no_ext4_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");

@@ -345,6 +345,10 @@ fn leaf(
         report.live_bytes += u64::from(size);
         used.names += 1;
         used.live_bytes += size;
+        if record.inode > image.inodes() {
+            let name = String::from_utf8_lossy(record.name).escape_default().to_string();
+            say(report, number, format!("{name}: there is no inode {}", record.inode));
+        }
         if matches!(record.kind, 0 | DIRECTORY) {
             report.subdirectories.push((record.inode, record.name.to_vec()));
         }

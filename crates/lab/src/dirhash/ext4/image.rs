@@ -37,6 +37,11 @@ pub struct Ext4 {
     inodes: u32,
     inodes_per_group: u32,
     descriptor_size: u16,
+    first_data_block: u32,
+    blocks_per_group: u32,
+    /// The block of descriptors from which on each lies in its own groups, with the feature meta_bg.
+    first_meta_group: u32,
+    backups: Backups,
     groups: u32,
     blocks: u64,
     pub(super) seed: Seed,
@@ -49,6 +54,34 @@ pub struct Ext4 {
     pub(super) large_dir: bool,
     default_hash: u8,
     lost_and_found: OnceLock<Option<u32>>,
+}
+
+/// Which groups begin with a copy of the superblock.
+#[derive(Clone, Copy, Debug)]
+enum Backups {
+    All,
+    /// The first two, and the powers of 3, 5 and 7.
+    Sparse,
+    /// The first, and these.
+    Two([u32; 2]),
+}
+
+impl Backups {
+    fn has(self, group: u32) -> bool {
+        let power_of = |base: u32| {
+            let mut power = u64::from(base);
+            while power < u64::from(group) {
+                power *= u64::from(base);
+            }
+            power == u64::from(group)
+        };
+        group == 0
+            || match self {
+                Backups::All => true,
+                Backups::Sparse => group == 1 || [3, 5, 7].into_iter().any(power_of),
+                Backups::Two(groups) => groups.contains(&group),
+            }
+    }
 }
 
 /// A directory's inode.
@@ -148,15 +181,33 @@ impl Ext4 {
         let inode_size = if u32_at(&sb, 76) == 0 { 128 } else { u16_at(&sb, 88) };
         let descriptor_size = if wide { u16_at(&sb, 254) } else { 32 };
         let blocks = u64::from(u32_at(&sb, 4)) | if wide { u64::from(u32_at(&sb, 336)) << 32 } else { 0 };
+        let (blocks_per_group, first_data_block) = (u32_at(&sb, 32), u32_at(&sb, 20));
+        let bigalloc = u32_at(&sb, 100) & 0x200 != 0;
+        let cluster_shift = if bigalloc { u32_at(&sb, 28).wrapping_sub(shift).min(30) } else { 0 };
+        // A bitmap of one block has a bit for each.
+        if blocks_per_group == 0 || u64::from(blocks_per_group) > (8192 << shift) << cluster_shift {
+            return Err(damaged("the blocks of a group"));
+        }
+        let all_groups = blocks.saturating_sub(first_data_block.into()).div_ceil(blocks_per_group.into());
+        if all_groups.checked_mul(u32_at(&sb, 40).into()) != Some(u32_at(&sb, 0).into()) {
+            return Err(damaged("the groups do not have as many inodes as all together"));
+        }
         // What a truncated image lacks cannot be read, whatever the superblock says.
         let blocks = blocks.min(length >> (10 + shift));
-        let blocks_per_group = u32_at(&sb, 32);
         let ext4 = Ext4 {
             block_size: 1024 << shift,
             inode_size,
             inodes: u32_at(&sb, 0),
             inodes_per_group: u32_at(&sb, 40),
             descriptor_size,
+            first_data_block,
+            blocks_per_group,
+            first_meta_group: if incompatible & 0x10 != 0 { u32_at(&sb, 260) } else { u32::MAX },
+            backups: match (u32_at(&sb, 92) & 0x200 != 0, u32_at(&sb, 100) & 1 != 0) {
+                (true, _) => Backups::Two([u32_at(&sb, 588), u32_at(&sb, 592)]),
+                (false, true) => Backups::Sparse,
+                (false, false) => Backups::All,
+            },
             groups: u32::try_from(blocks.div_ceil(u64::from(blocks_per_group.max(1)))).unwrap_or(u32::MAX),
             blocks,
             seed: Seed(sb[236..252].try_into().expect("16 bytes")),
@@ -175,7 +226,7 @@ impl Ext4 {
         let sound = (128..=ext4.block_size).contains(&u32::from(inode_size))
             && inode_size.is_power_of_two()
             && (32..=1024).contains(&descriptor_size)
-            && blocks_per_group > 0
+            && descriptor_size.is_power_of_two()
             // A bitmap of one block has a bit for each.
             && (1..=8 * ext4.block_size).contains(&ext4.inodes_per_group)
             && u32_at(&sb, 20) <= 1;
@@ -217,6 +268,23 @@ impl Ext4 {
         Ok(bytes)
     }
 
+    /// Where the descriptor of a group begins.
+    fn descriptor_at(&self, group: u32) -> u64 {
+        let each = self.block_size / u32::from(self.descriptor_size);
+        let (number, place) = (group / each, group % each);
+        // The superblock lies in block 1 of 1 KiB and in block 0 of others. The first data block does not
+        // tell where: with clusters of several such blocks it is 0.
+        let block = if number < self.first_meta_group {
+            u64::from(self.block_size).max(2048) / u64::from(self.block_size) + u64::from(number)
+        } else {
+            let first = number * each;
+            u64::from(self.first_data_block)
+                + u64::from(first) * u64::from(self.blocks_per_group)
+                + u64::from(self.backups.has(first))
+        };
+        block * u64::from(self.block_size) + u64::from(place) * u64::from(self.descriptor_size)
+    }
+
     /// A directory's inode; `None` if the inode is something else, or free.
     ///
     /// # Errors
@@ -226,11 +294,8 @@ impl Ext4 {
             return Err(ReadError::Damaged(format!("there is no inode {inode}")));
         }
         let (group, index) = ((inode - 1) / self.inodes_per_group, (inode - 1) % self.inodes_per_group);
-        // The superblock lies in block 1 of 1 KiB and in block 0 of others. The first data block does not
-        // tell where: with clusters of several such blocks it is 0.
-        let table = u64::from(self.block_size).max(2048);
-        let at = table + u64::from(group) * u64::from(self.descriptor_size);
-        let descriptor = self.read(at, self.descriptor_size.into(), "read a group descriptor")?;
+        let descriptor =
+            self.read(self.descriptor_at(group), self.descriptor_size.into(), "read a group descriptor")?;
         let high = if self.descriptor_size >= 64 { u64::from(u32_at(&descriptor, 40)) << 32 } else { 0 };
         let block = u64::from(u32_at(&descriptor, 8)) | high;
         if block >= self.blocks {
