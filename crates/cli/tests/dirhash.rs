@@ -23,6 +23,9 @@ fn hashes_are_printed_as_debugfs_prints_them() {
     assert!(out.starts_with("Hash of foo0 is 0xf830f7c2 (minor 0xa56b0573)\nHash of a b is 0x"), "{out}");
     let out = dirhash(&["hash", "--alg", "xfs", "--alg", "btrfs", "hello"]).clean();
     assert_eq!(out, "xfs: Hash of hello is 0x8cbb3669\nbtrfs: Hash of hello is 0x5d9f2b1f\n");
+    let out = dirhash(&["hash", "--alg", "xfs", "$'x'", "x\n", "''", ""]).clean();
+    let names: Vec<&str> = out.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
+    assert_eq!(names, [r"$'$\'x\''", r"$'x\n'", r"$'\'\''", "''"]);
     let out = dirhash(&["hash", "--json", "foo0"]).clean();
     let expected = r#"{"hash":"half_md4","name":"foo0","value":"0x5ea80d76","minor":"0x665baf43"}"#;
     assert_eq!(out.trim_end(), expected);
@@ -104,6 +107,61 @@ fn steady_names_cost_quality_and_attack_run() {
     assert!(out.contains("bad-control"), "{out}");
     let out = dirhash(&["attack", "--alg", "btrfs", "--alg", "xfs", "-n", "300"]).clean();
     assert!(out.contains("linear equations"), "{out}");
+}
+
+#[test]
+fn colliding_names_are_listed_as_a_shell_takes_them() {
+    let hashes = ["legacy", "btrfs", "xfs", "gfs2", "zfs48", "bcachefs_crc64", "reiserfs_r5", "ubifs"];
+    for hash in hashes {
+        let of = ["--alg", hash, "--seed", SEED];
+        let list = dirhash(&[&["attack", "--list", "-n", "40", "--like", "größe"][..], &of].concat()).clean();
+        let wanted = dirhash(&[&["hash"][..], &of, &["größe"]].concat()).clean();
+        let wanted = wanted.rsplit(" is ").next().unwrap();
+        let script = format!("\"$0\" dirhash hash --alg {hash} --seed {SEED} {}", list.replace('\n', " "));
+        let output =
+            std::process::Command::new("bash").args(["-c", &script, common::VERISUM]).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert_eq!((list.lines().count(), out.lines().count()), (40, 40), "{hash}");
+        assert!(
+            out.split_inclusive('\n').all(|line| line.ends_with(&format!(" is {wanted}"))),
+            "{hash}: {out}"
+        );
+    }
+    let out = dirhash(&["attack", "--list", "--json", "--alg", "xfs", "-n", "2"]).clean();
+    assert!(out.lines().count() == 2 && out.starts_with(r#"{"hash":"xfs","name":""#), "{out}");
+}
+
+#[test]
+fn fewer_names_than_asked_for_are_said() {
+    let ended = dirhash(&["attack", "--alg", "half_md4", "-n", "2", "--tries", "1000"]);
+    let message = "verisum: half_md4: 0 of 2 names found in 1000 tries (--tries)\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), message));
+    assert!(ended.out().contains("search"), "the table is there: {}", ended.out());
+}
+
+#[test]
+fn lines_that_are_no_names_are_counted() {
+    let names = |input: &[u8]| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), input).unwrap();
+        let mut command = std::process::Command::new(common::VERISUM);
+        command
+            .args(["dirhash", "names", "--alg", "xfs", "-"])
+            .stdin(std::fs::File::open(file.path()).unwrap());
+        let output = command.output().unwrap();
+        let [out, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), out, stderr)
+    };
+    let long = "x".repeat(256);
+    let (code, out, stderr) = names(format!("a\nb/c\n/d\n\ne\0f\n{long}\na\ng").as_bytes());
+    let message =
+        "verisum: -: lines left out: 2 with /, 1 with NUL, 1 longer than 255 bytes, 1 empty, 1 repeated\n";
+    assert_eq!((code, stderr.as_str()), (Some(0), message), "{out}");
+    let (code, _, stderr) = names(b"a\nb\n");
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let (code, out, stderr) = names(b"");
+    assert_eq!((code, out.as_str()), (Some(3), ""));
+    assert!(stderr.ends_with("verisum: -: read: there are no names\n"), "{stderr}");
 }
 
 #[test]

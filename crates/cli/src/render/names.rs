@@ -40,11 +40,14 @@ fn push_escaped(line: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// A name for a message of one line: as it is if it can be printed, else as a shell takes it, `$'a\nb'`.
+/// A name for a message of one line: as it is if it can be printed, else as a shell takes it, `$'a\nb'`; also
+/// if it would be taken for that.
 pub(crate) fn quoted(name: &OsStr) -> String {
     match name.to_str() {
         Some("") => "''".to_string(),
-        Some(text) if !text.contains(is_unprintable) => text.to_string(),
+        Some(text) if !text.contains(is_unprintable) && !text.starts_with("$'") && text != "''" => {
+            text.to_string()
+        }
         _ => format!("$'{}'", escaped(name.as_bytes(), true)),
     }
 }

@@ -26,6 +26,25 @@ pub(crate) fn quoted(name: &OsStr) -> String {
     single(&pieces)
 }
 
+/// A name as one word of a shell that takes it for nothing else: as it is if it has no character that means
+/// something there, else in single quotes, and as `$'…'` if a byte of it cannot be printed.
+pub(crate) fn word(name: &[u8]) -> String {
+    let pieces = pieces(name);
+    if pieces.iter().any(|piece| matches!(piece, Piece::Escaped(_))) {
+        let escaped = pieces.iter().map(|piece| match piece {
+            Piece::Escaped(byte) => format!("\\{byte:03o}"),
+            Piece::Text(c @ ('\'' | '\\')) => format!("\\{c}"),
+            Piece::Text(c) => c.to_string(),
+        });
+        return format!("$'{}'", escaped.collect::<String>());
+    }
+    let text = text(&pieces);
+    match !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_@%+:,.-".contains(c)) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 /// A character, or a byte that must not be printed.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
@@ -119,6 +138,34 @@ fn single(pieces: &[Piece]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_what_a_shell_makes_the_name_of() {
+        let every: Vec<u8> = (1..=255).collect();
+        let names = [
+            &b"abc-1.2,x"[..],
+            b"",
+            b"a\\b;c|d#e",
+            b"$'x'",
+            b"'",
+            b"{a,b}*?~",
+            b" ",
+            b"a\n1\xff\\'",
+            "größe".as_bytes(),
+            &every,
+        ];
+        for name in names {
+            // `$'…'` is bash's, and no word of POSIX yet.
+            let script = format!("printf %s {}", word(name));
+            let Ok(output) = std::process::Command::new("bash").args(["-c", &script]).output() else {
+                return;
+            };
+            assert_eq!(output.stdout, name, "{script}");
+        }
+        assert_eq!(word(names[0]), "abc-1.2,x");
+        assert_eq!(word(names[2]), r"'a\b;c|d#e'");
+        assert_eq!(word(names[7]), r"$'a\0121\377\\\''");
+    }
 
     #[test]
     fn names_are_quoted_as_in_coreutils_9() {

@@ -1,8 +1,10 @@
 //! Names that all have one hash, and what they do to a directory.
 //!
-//! Of a linear hash (CRCs, XFS) they are computed, of r5 and ext4's legacy hash built, of the others
-//! found by trying, which with a secret seed nobody can.
+//! Of a linear hash (CRCs, XFS) they are computed, of r5 and ext4's legacy hash built: all bits of the hash
+//! are equal. Of the others they are found by trying, which with a secret seed nobody can, and only for the
+//! key in an index.
 
+mod exchange;
 mod fork;
 mod inversion;
 mod scan;
@@ -25,7 +27,7 @@ pub enum Method {
     /// ext4's legacy hash: pairs of strings between which it cannot tell, and behind them an ending that is
     /// found by inverting its last two steps.
     Inversion,
-    /// Pairs of letters of the same weight, in any order.
+    /// Pairs of letters of the same weight, in any order, and behind them an ending that is looked up.
     Exchange,
     /// Hash after hash until one fits: 2³¹ on average for ext4's.
     Search,
@@ -39,6 +41,15 @@ impl Method {
             Method::Inversion => "forks, inversion",
             Method::Exchange => "exchange",
             Method::Search => "search",
+        }
+    }
+
+    /// What of the hash is equal: all of it, or what an index of ext4's form has for a key, which is its first
+    /// 31 bits. ext4's own hashes have no more.
+    pub fn equal(self, hash: &NameHash) -> &'static str {
+        match self == Method::Search && hash.system != "ext4" {
+            true => "31 bits",
+            false => "hash",
         }
     }
 
@@ -67,7 +78,7 @@ pub struct Collisions {
     pub time: Duration,
 }
 
-/// Makes names that have the hash of `like` in an index. A search uses all processors, tells `watch` a few
+/// Makes names that have the hash of `like`, of which [`Method::equal`] says how much. A search uses all processors, tells `watch` a few
 /// times a second how many names it has hashed and found, and ends after `most_tried` hashes with what it
 /// has found by then. However many processors there are, the names are the same.
 pub fn collide(
@@ -83,15 +94,15 @@ pub fn collide(
     let Scan { mut names, tried } = match method {
         Method::Linear => exact(linear(hashing, like, count)),
         Method::Inversion => inversion::invert(hashing, like, count, watch),
-        Method::Exchange => exact(exchange(count)),
+        Method::Exchange => exact(exchange::exchange(like, count)),
         Method::Search => search::search(hashing, like, count, most_tried, watch),
     };
     // Whatever the construction promises, only what the hash itself confirms counts.
-    let wanted = match method {
-        Method::Exchange => names.first().map(|name| hashing.key(name)),
-        _ => Some(hashing.key(like)),
-    };
-    names.retain(|name| Some(hashing.key(name)) == wanted);
+    let value = |name: &[u8]| hashing.hash.hash(name, &hashing.seed).hash;
+    names.retain(|name| match method {
+        Method::Search => hashing.key(name) == hashing.key(like),
+        _ => value(name) == value(like),
+    });
     Collisions { method, names, tried, time: started.elapsed() }
 }
 
@@ -103,21 +114,22 @@ fn prefix(number: u64) -> [u8; PREFIX_LEN] {
     std::array::from_fn(|place| b'a' + (number >> (4 * place) & 15) as u8)
 }
 
-/// Letters whose five free bits are unknowns: enough of them for 64 bits of hash.
-const UNKNOWN_LETTERS: usize = 13;
+/// Letters whose five free bits are unknowns: more of them than any hash has bits, since some depend on
+/// others.
+const UNKNOWN_LETTERS: usize = 20;
 
 fn linear(hashing: Hashing, like: &[u8], count: usize) -> Vec<Vec<u8>> {
-    let key = |bits: u128, number: u64| {
+    let hashed = |bits: u128, number: u64| {
         let mut name = prefix(number).to_vec();
         name.extend((0..UNKNOWN_LETTERS).map(|place| b'@' | (bits >> (5 * place) & 31) as u8));
-        (hashing.key(&name), name)
+        (hashing.hash.hash(&name, &hashing.seed).hash, name)
     };
     // What each bit changes, the same for every prefix; then the equations in echelon form: the pivot bit
-    // of the key, what the combination changes, which bits it is of.
-    let (base, _) = key(0, 0);
-    let mut echelon: Vec<(u32, u128)> = Vec::new();
+    // of the hash, what the combination changes, which bits it is of.
+    let (base, _) = hashed(0, 0);
+    let mut echelon: Vec<(u64, u128)> = Vec::new();
     for bit in 0..5 * UNKNOWN_LETTERS {
-        let mut change = key(1 << bit, 0).0 ^ base;
+        let mut change = hashed(1 << bit, 0).0 ^ base;
         let mut bits = 1u128 << bit;
         for &(other, of) in &echelon {
             if change & top_bit(other) != 0 {
@@ -129,11 +141,11 @@ fn linear(hashing: Hashing, like: &[u8], count: usize) -> Vec<Vec<u8>> {
             echelon.push((change, bits));
         }
     }
-    let target = hashing.key(like);
+    let target = hashing.hash.hash(like, &hashing.seed).hash;
     (0..)
         .take(count * 2)
         .filter_map(|number| {
-            let mut difference = key(0, number).0 ^ target;
+            let mut difference = hashed(0, number).0 ^ target;
             let mut bits = 0;
             for &(change, of) in &echelon {
                 if difference & top_bit(change) != 0 {
@@ -141,24 +153,14 @@ fn linear(hashing: Hashing, like: &[u8], count: usize) -> Vec<Vec<u8>> {
                     bits ^= of;
                 }
             }
-            (difference == 0).then(|| key(bits, number).1)
+            (difference == 0).then(|| hashed(bits, number).1)
         })
         .take(count)
         .collect()
 }
 
-fn top_bit(word: u32) -> u32 {
+fn top_bit(word: u64) -> u64 {
     1 << word.ilog2()
-}
-
-/// `al` and `ba` weigh the same in r5: 11 · 16 for one letter more and 16 · 11 for eleven less.
-fn exchange(count: usize) -> Vec<Vec<u8>> {
-    let pairs = count.max(2).next_power_of_two().ilog2() as usize;
-    (0..count)
-        .map(|number| {
-            (0..pairs).flat_map(|pair| if number >> pair & 1 == 0 { *b"al" } else { *b"ba" }).collect()
-        })
-        .collect()
 }
 
 /// What names do to a modelled directory.
@@ -222,6 +224,7 @@ mod tests {
             "xfs",
             "gfs2",
             "zfs",
+            "zfs48",
             "bcachefs_crc32c",
             "bcachefs_crc64",
             "crc32c_seeded",
@@ -233,9 +236,9 @@ mod tests {
             let found = collide(hashing, b"hello", count, 0, &mut |_, _| ());
             assert_eq!(found.names.len(), count, "{id}");
             assert_eq!(found.names.iter().collect::<HashSet<_>>().len(), count, "{id}");
-            let key = hashing.key(&found.names[0]);
             for name in &found.names {
-                assert_eq!(hashing.key(name), key);
+                assert_eq!(hashing.hash.hash(name, &seed), hashing.hash.hash(b"hello", &seed), "{id}");
+                assert!(!name.starts_with(b"-"), "{name:?} looks like an option");
                 assert!(name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'/'), "{name:?}");
             }
         }

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use serde::Serialize;
 use verisum_lab::dirhash::Hashing;
 use verisum_lab::dirhash::attack::{self, Collisions, Method};
 use verisum_lab::export::{Cell, Report, Table};
@@ -16,7 +17,8 @@ use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::progress::ERASE;
-use crate::render::{Output, names};
+use crate::render::{self, Output, names, shell};
+use crate::verisum::PROGRAM;
 
 /// What `verisum dirhash attack` takes.
 #[derive(Args, Debug)]
@@ -40,8 +42,8 @@ pub(crate) struct AttackArgs {
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     tries: u64,
 
-    /// Print the names instead, each as a line that a shell takes
-    #[arg(long)]
+    /// Print the names instead, each as a line that a shell takes; with --json as a line of JSON
+    #[arg(long, conflicts_with_all = ["export_json", "export_csv", "export_markdown", "export_html"])]
     list: bool,
 
     /// Also create and look up the names on a real ext4 in a file, with the seed they were made for and
@@ -55,6 +57,13 @@ pub(crate) struct AttackArgs {
 
     #[command(flatten)]
     report: ReportOptions,
+}
+
+/// A name of `--list --json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    hash: &'a str,
+    name: &'a str,
 }
 
 /// What of a hash is in the key of an index.
@@ -91,6 +100,7 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         &[
             ("hash", ""),
             ("method", ""),
+            ("equal", ""),
             ("names", ""),
             ("time", "s"),
             ("tried", ""),
@@ -111,11 +121,22 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
             ("index full", ""),
         ],
     );
+    let mut exit = Exit::Clean;
     for hashing in hashings {
         let found = collide(hashing, arguments, count);
+        if found.names.len() < count {
+            exit = Exit::Unchecked;
+            render::say(PROGRAM, &shortage(hashing, &found, count));
+        }
         if arguments.list {
             for name in &found.names {
-                output.line(&names::quoted(&OsString::from_vec(name.clone())))?;
+                match arguments.report.json() {
+                    true => output.json(&Line {
+                        hash: hashing.hash.id,
+                        name: std::str::from_utf8(name).expect("they are of ASCII characters"),
+                    })?,
+                    false => output.line(&shell::word(name))?,
+                }
             }
             continue;
         }
@@ -125,10 +146,11 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
             Method::Inversion if !found.names.is_empty() => Some(time / found.names.len() as f64),
             _ => rate.map(|rate| 2f64.powi(KEY_BITS) / rate),
         };
-        let example = found.names.first().map(|name| names::quoted(&OsString::from_vec(name.clone())));
+        let example = found.names.first().map(|name| shell::word(name));
         made.row([
             Cell::text(hashing.hash.id),
             Cell::text(found.method.name()),
+            Cell::text(found.method.equal(hashing.hash)),
             Cell::Count(found.names.len() as u64),
             Cell::Number(time, 3),
             if found.tried > 0 { Cell::Count(found.tried) } else { Cell::Missing },
@@ -167,7 +189,18 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         }
         arguments.report.show(&report, output)?;
     }
-    Ok(Exit::Clean)
+    Ok(exit)
+}
+
+/// Why there are fewer names than were asked for.
+fn shortage(hashing: Hashing, found: &Collisions, count: usize) -> String {
+    let (hash, names) = (hashing.hash.id, found.names.len());
+    match found.method {
+        Method::Search => {
+            format!("{hash}: {names} of {count} names found in {} tries (--tries)", found.tried)
+        }
+        _ => format!("{hash}: {names} of {count} names can be made"),
+    }
 }
 
 /// Makes the names of one hash; a terminal is told how far a search is.

@@ -1,7 +1,5 @@
 //! `verisum dirhash live`: a mounted directory's hashes.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -14,12 +12,12 @@ use super::options;
 use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{Output, names};
+use crate::render::{Output, names, shell};
 
 /// What `verisum dirhash live` takes.
 #[derive(Args, Debug)]
 pub(crate) struct LiveArgs {
-    /// Show every name with its hash and minor hash
+    /// Show every name, quoted for a shell, with its hash and minor hash
     #[arg(long)]
     list: bool,
 
@@ -58,7 +56,8 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
     }
     let file_system = found.file_system();
     let seed = file_system.as_ref().map(Ext4::seed);
-    let hashes: Vec<&str> = found.hashes(seed).iter().map(|hash| hash.id).collect();
+    let unsigned = file_system.as_ref().map(Ext4::has_unsigned_characters);
+    let hashes: Vec<&str> = found.hashes(seed, unsigned).iter().map(|hash| hash.id).collect();
     let hash = match (hashes.is_empty(), seed) {
         (false, _) => hashes.join(" or "),
         (true, Some(_)) => "unknown".to_string(),
@@ -76,6 +75,7 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
             ("blocks", ""),
             ("block size", "bytes"),
             ("hash", ""),
+            ("indexed", ""),
             ("needed", "bytes"),
             ("fill", "%"),
             ("colliding", "names"),
@@ -87,6 +87,7 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         Cell::Count(blocks),
         Cell::Count(found.block_size),
         Cell::Text(hash),
+        Cell::text(if found.indexed { "yes" } else { "no" }),
         Cell::Count(live),
         Cell::Number(live as f64 * 100.0 / (leaves * found.block_size).max(1) as f64, 1),
         Cell::Count(colliding as u64),
@@ -121,7 +122,7 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
             list.row([
                 Cell::Text(format!("0x{:08x}", entry.hash)),
                 Cell::Text(format!("0x{:08x}", entry.minor)),
-                Cell::Text(names::quoted(&OsString::from_vec(entry.name))),
+                Cell::Text(shell::word(&entry.name)),
             ]);
         }
         report.tables.push(list);

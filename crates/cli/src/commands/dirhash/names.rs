@@ -15,6 +15,7 @@ use crate::commands::report::ReportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output};
+use crate::verisum::PROGRAM;
 
 /// What `verisum dirhash names` takes.
 #[derive(Args, Debug)]
@@ -113,16 +114,72 @@ fn read(listing: &PathBuf) -> Result<Vec<Vec<u8>>, Failure> {
     let mut names: Vec<Vec<u8>> = Vec::new();
     if listing.as_os_str() == "-" {
         let mut text = Vec::new();
-        std::io::stdin().lock().take(MOST_BYTES).read_to_end(&mut text).map_err(failed("read"))?;
-        names.extend(text.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
+        std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut text).map_err(failed("read"))?;
+        if text.len() as u64 > MOST_BYTES {
+            return Err(failed("read")(std::io::Error::other("the list is longer than 2 GiB")));
+        }
+        // What is behind the last end of a line is a line only if there is something.
+        let lines = text.strip_suffix(b"\n").unwrap_or(&text);
+        names.extend(lines.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
     } else {
         for entry in std::fs::read_dir(listing).map_err(failed("open"))? {
             names.push(entry.map_err(failed("read"))?.file_name().into_vec());
         }
     }
-    // What cannot be a name is no name: empty lines, paths.
-    names.retain(|name| (1..=255).contains(&name.len()) && !name.contains(&b'/') && !name.contains(&0));
+    let mut left_out = LeftOut::default();
     let mut seen = HashSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    Ok(names)
+    names.retain(|name| left_out.is_name(name) && (seen.insert(name.clone()) || left_out.repeated()));
+    let shown = render::names::quoted(listing.as_os_str());
+    if let Some(message) = left_out.message() {
+        render::say(PROGRAM, &format!("{shown}: {message}"));
+    }
+    match names.is_empty() {
+        true => Err(failed("read")(std::io::Error::other("there are no names"))),
+        false => Ok(names),
+    }
+}
+
+/// Lines that are no names, or none of their own, by the reason.
+#[derive(Default)]
+struct LeftOut {
+    empty: u64,
+    long: u64,
+    slash: u64,
+    nul: u64,
+    repeated: u64,
+}
+
+impl LeftOut {
+    fn is_name(&mut self, line: &[u8]) -> bool {
+        let reason = match line {
+            [] => &mut self.empty,
+            _ if line.contains(&b'/') => &mut self.slash,
+            _ if line.contains(&0) => &mut self.nul,
+            _ if line.len() > 255 => &mut self.long,
+            _ => return true,
+        };
+        *reason += 1;
+        false
+    }
+
+    fn repeated(&mut self) -> bool {
+        self.repeated += 1;
+        false
+    }
+
+    fn message(&self) -> Option<String> {
+        let reasons = [
+            (self.slash, "with /"),
+            (self.nul, "with NUL"),
+            (self.long, "longer than 255 bytes"),
+            (self.empty, "empty"),
+            (self.repeated, "repeated"),
+        ];
+        let reasons: Vec<String> = reasons
+            .into_iter()
+            .filter(|(lines, _)| *lines > 0)
+            .map(|(lines, reason)| format!("{lines} {reason}"))
+            .collect();
+        (!reasons.is_empty()).then(|| format!("lines left out: {}", reasons.join(", ")))
+    }
 }

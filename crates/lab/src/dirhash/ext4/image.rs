@@ -251,6 +251,11 @@ impl Ext4 {
         self.default_hash
     }
 
+    /// Whether names' characters are hashed as unsigned ones.
+    pub fn has_unsigned_characters(&self) -> bool {
+        self.unsigned
+    }
+
     /// The hash of new directories, with the sign that characters have here.
     pub fn new_hash(&self) -> Option<&'static NameHash> {
         let unsigned = if self.unsigned && self.default_hash < 3 { 3 } else { 0 };
