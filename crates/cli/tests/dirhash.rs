@@ -118,8 +118,7 @@ fn colliding_names_are_listed_as_a_shell_takes_them() {
         let wanted = dirhash(&[&["hash"][..], &of, &["größe"]].concat()).clean();
         let wanted = wanted.rsplit(" is ").next().unwrap();
         let script = format!("\"$0\" dirhash hash --alg {hash} --seed {SEED} {}", list.replace('\n', " "));
-        let output =
-            std::process::Command::new("bash").args(["-c", &script, common::VERISUM]).output().unwrap();
+        let output = Command::new("bash").args(["-c", &script, common::VERISUM]).output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         assert_eq!((list.lines().count(), out.lines().count()), (40, 40), "{hash}");
         assert!(
@@ -144,7 +143,7 @@ fn lines_that_are_no_names_are_counted() {
     let names = |input: &[u8]| {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), input).unwrap();
-        let mut command = std::process::Command::new(common::VERISUM);
+        let mut command = Command::new(common::VERISUM);
         command
             .args(["dirhash", "names", "--alg", "xfs", "-"])
             .stdin(std::fs::File::open(file.path()).unwrap());

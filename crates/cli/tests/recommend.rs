@@ -95,7 +95,7 @@ fn a_signal_keeps_what_was_measured() {
     );
     // It is saved while it is measured; the device comes first, then digests of small files.
     let measured = || {
-        let results: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).unwrap();
+        let results: Value = serde_json::from_slice(&fs::read(&path).ok()?).unwrap();
         let series = results["series"].as_array().unwrap();
         let digests = series.iter().filter(|one| one["control"] == false && one["wall"][0].is_number());
         Some((results["complete"].as_bool().unwrap(), digests.count()))
