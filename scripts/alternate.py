@@ -1,13 +1,14 @@
 """Runs whole commands in turn with their peers, and prints how they compare as a table in Markdown.
 
 Used by the scripts bench_*.py. A table shows the median wall time and the processor time of each command,
-its rate, the peak of its memory, and how many times as fast it is as the last command of the table: the
+its rate, the peak of its memory (with ≤ where it is hidden by this script's own), and how many times as fast it is as the last command of the table: the
 median of the rounds, and the least and the most. A command that is not installed is left out, and said to
 be.
 """
 
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -57,7 +58,8 @@ class Subject:
             sys.exit(f"{' '.join(self.argv)} failed")
         self.cpu.append(usage.ru_utime + usage.ru_stime)
         # Never less than this process has: the system counts the moment before the command is loaded.
-        self.memory.append(usage.ru_maxrss * 1024)
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.memory.append((usage.ru_maxrss * 1024, usage.ru_maxrss <= own))
 
     def row(self, peer):
         wall = statistics.median(self.wall)
@@ -67,7 +69,10 @@ class Subject:
             rate = f"{wall / self.files * 1e6:.2f}"
         ratio = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
         cpu = "" if None in self.cpu else f"{statistics.median(self.cpu) * 1e3:.1f}"
-        memory = "" if None in self.memory else f"{max(self.memory) / MIB:.1f}"
+        memory = ""
+        if None not in self.memory:
+            most, hidden = max(self.memory)
+            memory = f"{'≤ ' if hidden else ''}{most / MIB:.1f}"
         return (f"| {self.label} | {wall * 1e3:.1f} | {cpu} | {rate} | {memory} "
                 f"| {ratio if self is not peer else '1'} |")
 

@@ -49,6 +49,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// What a program that has ended says, in one line, if it did not succeed.
+    pub(crate) fn of_program(program: &str, ended: &std::process::Output) -> Result<(), Failure> {
+        if ended.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ");
+        Err(Failure::Program { name: program.to_string(), why: format!("{}: {said}", ended.status) })
+    }
+
     /// The place of this failure among the exit codes of `verisum`.
     pub(crate) fn exit(&self) -> Exit {
         match self {

@@ -94,14 +94,7 @@ impl Scratch {
         let ended = child.wait_with_output();
         self.remember(None);
         let ended = ended.map_err(|error| failed(crate::failure::cause(&error)))?;
-        match ended.status.success() {
-            true => Ok(()),
-            false => Err(failed(format!(
-                "{}: {}",
-                ended.status,
-                String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ")
-            ))),
-        }
+        Failure::of_program(&name, &ended)
     }
 
     fn remember(&self, child: Option<Pid>) {

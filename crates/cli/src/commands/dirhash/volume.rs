@@ -268,12 +268,5 @@ fn run(program: &str, arguments: impl IntoIterator<Item = OsString>, path: &Path
         .process_group(0)
         .output()
         .map_err(|error| failed(crate::failure::cause(&error)))?;
-    match ended.status.success() {
-        true => Ok(()),
-        false => Err(failed(format!(
-            "{}: {}",
-            ended.status,
-            String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ")
-        ))),
-    }
+    Failure::of_program(program, &ended)
 }

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use rusqlite::params;
 use verisum_digest::{Digest, Output};
 
-use super::record::{columns, record, stamp};
+use super::record::{columns, listed, stamp};
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State};
 use crate::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
 use crate::{Entry, Kind, Timestamp};
@@ -110,11 +110,7 @@ impl Catalog {
         let mut rows = statement.query(params![root.id]).map_err(self.failed("read"))?;
         let mut folder = (0, PathBuf::new());
         while let Some(row) = rows.next().map_err(self.failed("read"))? {
-            let (directory, name, record) = (|| {
-                let name: Vec<u8> = row.get(1)?;
-                Ok((row.get::<_, i64>(0)?, name, record(row, 2)?))
-            })()
-            .map_err(self.failed("read"))?;
+            let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
             if folder.0 != directory {
                 folder = (directory, root.path.join(self.path_in_root(directory)?));
             }

@@ -209,6 +209,11 @@ pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
     Ok(Known { size: unsigned(row, 1)?, mtime: row.get(2)?, ctime: row.get(3)?, state: state(row, 4)? })
 }
 
+/// The directory, the name and the record of a row that selects these, in this order.
+pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>, Record)> {
+    Ok((row.get(0)?, row.get(1)?, record(row, 2)?))
+}
+
 /// A record from the columns of [`columns`], which begin at `at`. One that is not as it was written is
 /// given as far as it can be read, and as [`State::DAMAGED`].
 pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<Record> {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{columns, digest_of, record};
+use super::record::{columns, digest_of, listed};
 use super::{Catalog, Change, Error, Finding, Identity, Record, Result, Root, State};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
@@ -102,11 +102,7 @@ impl Catalog {
         let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
         let mut folder = (0, PathBuf::new());
         while let Some(row) = rows.next().map_err(self.failed("read"))? {
-            let (directory, name, record) = (|| {
-                let name: Vec<u8> = row.get(1)?;
-                Ok((row.get::<_, i64>(0)?, name, record(row, 2)?))
-            })()
-            .map_err(self.failed("read"))?;
+            let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
             if folder.0 != directory {
                 folder = (directory, self.path_in_root(directory)?);
             }
