@@ -74,6 +74,14 @@ impl Mount {
     /// # Panics
     /// As [`skip`]; also if making it fails though root and the tools are there.
     pub fn new(kind: FsKind, size: u64) -> Option<Mount> {
+        Mount::formatted(kind, size, &[])
+    }
+
+    /// The same with more options for the program that makes the file system. tmpfs takes none.
+    ///
+    /// # Panics
+    /// As [`Mount::new`].
+    pub fn formatted(kind: FsKind, size: u64, options: &[&str]) -> Option<Mount> {
         require_root()?;
         require_tool("mount")?;
         let size = size.max(kind.smallest());
@@ -84,7 +92,7 @@ impl Mount {
             let format = require_tool(&format!("mkfs.{}", kind.name()))?;
             let image = std::fs::File::create(mount.image_path()).expect("a backing file");
             image.set_len(size).expect("a sparse backing file");
-            run(Command::new(format).args(kind.format_options()).arg(mount.image_path()))
+            run(Command::new(format).args(kind.format_options()).args(options).arg(mount.image_path()))
                 .unwrap_or_else(|error| panic!("{error}"));
         }
         match mount.mount() {

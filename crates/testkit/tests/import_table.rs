@@ -43,7 +43,11 @@ const TABLE: &[Row] = &[
         may_import: &["digest", "image"],
         unsafe_code: Unsafe::In(&["hasher.rs", "pool.rs"]),
     },
-    Row { name: "tree", may_import: &["digest"], unsafe_code: Unsafe::In(&["system.rs"]) },
+    Row {
+        name: "tree",
+        may_import: &["digest"],
+        unsafe_code: Unsafe::In(&["system.rs", "store/catalog/mapping.rs"]),
+    },
     Row {
         name: "lab",
         may_import: &["digest", "blockhash", "image", "tree"],

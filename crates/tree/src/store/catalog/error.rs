@@ -4,6 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+/// The least length in bytes of the files that SQLite needs beside a catalogue, together.
+const BESIDE: u64 = 64 << 10;
 
 /// What went wrong with a catalogue.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +96,7 @@ pub enum Error {
 impl Error {
     /// Wraps an error of the database.
     pub(crate) fn database(path: &Path, operation: &'static str, source: rusqlite::Error) -> Error {
+        let source = if is_for_want_of_space(path, &source) { full() } else { source };
         Error::Database { path: path.to_path_buf(), operation, source }
     }
 
@@ -119,6 +125,17 @@ impl Error {
         }
     }
 
+    /// Whether there is no space for what would have to be written.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Error::Database { source, .. } => source.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Error::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the database's own structure is broken.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -139,10 +156,29 @@ fn text(error: &io::Error) -> String {
     text[..end].to_string()
 }
 
+/// Whether SQLite failed at a file beside the catalogue because none can be made or grow. It says so only of
+/// what it writes to the catalogue and its log; of the others it says that they cannot be opened, or that
+/// input or output failed.
+fn is_for_want_of_space(path: &Path, error: &rusqlite::Error) -> bool {
+    if !matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)) {
+        return false;
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let (flags, mode) = (OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    let grown = rustix::fs::open(folder, flags, mode)
+        .and_then(|file| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BESIDE));
+    matches!(grown, Err(Errno::NOSPC | Errno::DQUOT))
+}
+
+/// What SQLite says of a full file system.
+fn full() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None)
+}
+
 /// SQLite's words, or clearer ones for what users meet.
 fn cause(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "no space is left for it".to_string(),
+        Some(ErrorCode::DiskFull) => "no space left on device".to_string(),
         Some(ErrorCode::ReadOnly) => "it is read-only".to_string(),
         Some(ErrorCode::CannotOpen) => {
             "it or its log cannot be opened here (a run that was killed left a log: open it once where it can \

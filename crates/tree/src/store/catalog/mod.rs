@@ -15,6 +15,7 @@ mod fresh;
 mod guard;
 mod held;
 mod manifests;
+mod mapping;
 mod record;
 mod root;
 mod run;
@@ -107,7 +108,7 @@ impl Catalog {
     /// Opens a catalogue that is there.
     pub fn open_existing(path: &Path) -> Result<Catalog> {
         look_at(path)?;
-        let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
         let failed = |e| Error::database(path, "open", e);
         (|| {
             if connection.is_readonly("main")? {
@@ -129,20 +130,30 @@ impl Catalog {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let opened = if is_on_read_only_file_system(path) && !has_log(path) {
             // Nobody can write to it, so nothing has to be shared with anybody.
-            connect(&uri(path, "immutable=1"), flags).map(|opened| (opened, None))
+            connect(&uri(path, "immutable=1"), flags, Sharing::Shared).map(|opened| (opened, None))
         } else if may_write_beside(path) {
-            connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(|opened| (opened, None))
-        } else {
-            connect(&uri(path, "mode=ro"), flags).map(|opened| (opened, None)).or_else(|error| {
-                // Without its log and index, which only a writer can make, it can be read as long as
-                // nobody begins to write.
-                match (error.is_cannot_open() && !has_log(path)).then(|| keep_still(path)).flatten() {
-                    Some(kept) => {
-                        connect(&uri(path, "immutable=1"), flags).map(|opened| (opened, Some(kept)))
-                    }
-                    None => Err(error),
+            let writing = OpenFlags::SQLITE_OPEN_READ_WRITE;
+            let opened = connect(path, writing, Sharing::Shared).or_else(|error| {
+                // Without space for the memory that is shared with others it can be read alone.
+                match error.is_out_of_space() {
+                    true => connect(path, writing, Sharing::Alone),
+                    false => Err(error),
                 }
-            })
+            });
+            opened.map(|opened| (opened, None))
+        } else {
+            connect(&uri(path, "mode=ro"), flags, Sharing::Shared).map(|opened| (opened, None)).or_else(
+                |error| {
+                    // Without its log and index, which only a writer can make, it can be read as long as
+                    // nobody begins to write.
+                    let is_alone = error.is_cannot_open() || error.is_out_of_space();
+                    match (is_alone && !has_log(path)).then(|| keep_still(path)).flatten() {
+                        Some(kept) => connect(&uri(path, "immutable=1"), flags, Sharing::Shared)
+                            .map(|opened| (opened, Some(kept))),
+                        None => Err(error),
+                    }
+                },
+            )
         };
         let ((connection, version), kept) = opened.map_err(|error| error.of(path))?;
         schema::stand_in(&connection, version).map_err(|e| Error::database(path, "open", e))?;
@@ -249,12 +260,25 @@ fn look_at(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether others may use the catalogue at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// They may: what is in the log is known to all from memory that is shared.
+    Shared,
+    /// They wait.
+    Alone,
+}
+
 /// A connection to a catalogue, and its version.
-fn connect(path: &Path, flags: OpenFlags) -> Result<(Connection, i64)> {
+fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connection, i64)> {
     let failed = |e| Error::database(path, "open", e);
+    mapping::allocate_before_mapping();
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+    if sharing == Sharing::Alone {
+        connection.pragma_update(None, "locking_mode", "exclusive").map_err(failed)?;
+    }
     let version = schema::version(&connection).map_err(failed)?;
     let application: i32 =
         connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
@@ -318,6 +342,7 @@ fn keep_still(path: &Path) -> Option<File> {
 fn create(path: &Path) -> Result<()> {
     let partial = beside(path, &format!(".{}.new", std::process::id()));
     let _ = std::fs::remove_file(&partial);
+    mapping::allocate_before_mapping();
     let made = Connection::open(&partial).and_then(|mut connection| {
         guard::register(&connection)?;
         schema::migrate(&mut connection, 0)
