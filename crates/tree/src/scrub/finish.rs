@@ -54,6 +54,7 @@ impl Writer<'_> {
             && self.options.excludes.is_none()
             && self.scope.directory == self.scope.root.directory;
         self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
+        self.resolve_gone(&names)?;
         let newly_missing = self.resolve_missing(&names)?;
         self.report_new(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
@@ -98,6 +99,55 @@ impl Writer<'_> {
         let suspicious = State::Trouble(Trouble::Verdict(Verdict::Suspicious));
         let now = self.options.now;
         Ok(self.catalog.inherit_altered(self.scope.root.id, place, record, (suspicious, now))?)
+    }
+
+    /// Gives files that were bad, or changed and were never accepted, and are gone their heirs, and reports
+    /// what they are now. Being renamed makes nothing good: only the recorded content does.
+    fn resolve_gone(&mut self, names: &Names) -> Result<(), Error> {
+        let root = self.scope.root.id;
+        let mut after: Place = (i64::MIN, Vec::new());
+        loop {
+            let page = self.catalog.gone(root, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (place, record) in page {
+                let State::Trouble(trouble) = record.state else { continue };
+                let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+                let (verdict, held) = match trouble {
+                    Trouble::Verdict(verdict) => (verdict, false),
+                    Trouble::Held => (Verdict::Modified, true),
+                };
+                let is_known = verdict != Verdict::RecordDamaged;
+                let path = self.path(place.0, &place.1)?;
+                let recorded = Some(seen(&record));
+                if is_known && let Some(heir) = self.catalog.inherit(root, &place, &record)? {
+                    self.summary.add(Verdict::Moved, 1);
+                    let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
+                    (report.from, report.recorded, report.algorithm) = (Some(path), recorded, algorithm);
+                    (self.report)(report);
+                    continue;
+                }
+                let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
+                if is_known
+                    && let Some((heir, found)) = self.catalog.inherit_bad(root, &place, &record, &finding)?
+                {
+                    self.summary.add(verdict, 1);
+                    let mut report = Report::new(self.path(heir.0, &heir.1)?, verdict);
+                    (report.from, report.recorded, report.algorithm) = (Some(path), recorded, algorithm);
+                    (report.found, report.held, report.since) = (Some(found), held, Some(finding.since));
+                    (self.report)(report);
+                    continue;
+                }
+                if !held {
+                    self.summary.add(verdict, 1);
+                    let error = match is_known {
+                        true => "it is gone, and what it was when it was last seen is as bad",
+                        false => "it is gone",
+                    };
+                    (self.report)(Report { error: Some(error.to_string()), ..Report::new(path, verdict) });
+                }
+            }
+        }
     }
 
     /// Gives missing files their heirs, and reports those that have none. Returns how many these are.

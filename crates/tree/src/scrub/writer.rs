@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Error, Options, Report, Scope, Summary};
 use crate::Verdict;
 use crate::reread::Bypass;
-use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, State, Trouble};
-use crate::verdict::Class;
+use crate::store::catalog::{self, Catalog, Change, Finding, Record, Run, Seen, State};
 
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -117,7 +116,7 @@ impl<'a> Writer<'a> {
     fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
         batch.sort_by(|a, b| place(a).cmp(&place(b)));
         self.catalog.begin()?;
-        let written = batch.iter_mut().try_for_each(|message| self.write(message));
+        let written = batch.iter().try_for_each(|message| self.write(message));
         match written {
             Ok(()) => self.catalog.commit()?,
             Err(error) => {
@@ -133,25 +132,13 @@ impl<'a> Writer<'a> {
             match message {
                 Message::Judged(judged) => self.tell(*judged),
                 Message::Unlisted { path, error } => self.tell_unlisted(path, error),
-                Message::Gone {
-                    directory, name, state: Some(State::Trouble(Trouble::Verdict(bad))), ..
-                } if bad.class() == Class::Corrupt || bad == Verdict::RecordDamaged => {
-                    self.summary.add(bad, 1);
-                    let error = match bad {
-                        Verdict::RecordDamaged => "it is gone",
-                        _ => "it is gone, and what it was when it was last seen is as bad",
-                    };
-                    let error = Some(error.to_string());
-                    let path = self.path(directory, name.as_bytes())?;
-                    (self.report)(Report { error, ..Report::new(path, bad) });
-                }
                 Message::Directory { .. } | Message::Gone { .. } => {}
             }
         }
         Ok(())
     }
 
-    fn write(&self, message: &mut Message) -> Result<(), catalog::Error> {
+    fn write(&self, message: &Message) -> Result<(), catalog::Error> {
         let root = self.scope.root.id;
         match message {
             Message::Directory { id, parent, name, device } => {
@@ -165,11 +152,14 @@ impl<'a> Writer<'a> {
                 self.catalog.apply(root, judged.directory, &judged.name, change)
             }
             // What was bad, or changed and was never accepted, is not forgiven for being gone.
-            Message::Gone { state: Some(state), .. } if state.is_unforgiven() => Ok(()),
+            // What has become of it is told at the end.
+            Message::Gone { directory, name, state: Some(state), .. } if state.is_unforgiven() => {
+                self.catalog.add_gone(*directory, name)
+            }
             Message::Gone { directory, name, state: Some(state), at } if *state != State::MISSING => {
                 let finding = Finding { since: *at, seen: *at, read: None, detail: None };
                 if !self.catalog.lose(*directory, name, &finding)? {
-                    *state = State::DAMAGED;
+                    self.catalog.add_gone(*directory, name)?;
                 }
                 Ok(())
             }

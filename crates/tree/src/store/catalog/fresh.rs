@@ -72,15 +72,119 @@ impl Catalog {
             statement.query_row(values, heir).optional()
         });
         let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
-        let place: Place = place;
-        let name = OsStr::from_bytes(&place.1);
-        self.apply(root, missing.0, OsStr::from_bytes(&missing.1), &Change::Forget(*old))?;
-        self.apply(root, place.0, name, &Change::Confirm(Record { state, ..*old }))?;
         let finding = Finding { since: now, seen: now, read: Some(seen), detail: None };
-        self.apply(root, place.0, name, &Change::Suspect(state, finding))?;
-        let sql = "DELETE FROM fresh WHERE rowid = ?1";
-        self.connection.execute(sql, [number]).map_err(self.failed("write"))?;
+        self.hand_over(root, missing, old, (number, &place), &Record { state, ..*old }, finding)?;
         Ok(Some((place, seen)))
+    }
+
+    /// Gives a fresh file the record of one that was bad and is gone, if it is that file under another name:
+    /// it has the inode, the length and the time of modification of what was seen last, or of the record, or
+    /// it has the content that was seen. Returns its place and what was read of it. It is as bad as it was.
+    ///
+    /// Devices are not compared: they may have other numbers since, and nothing is to be forgiven for that.
+    pub fn inherit_bad(
+        &self,
+        root: i64,
+        gone: &Place,
+        old: &Record,
+        finding: &Finding,
+    ) -> Result<Option<(Place, Seen)>> {
+        let last = finding.read.unwrap_or(Seen {
+            size: old.size,
+            mtime: old.mtime,
+            ctime: old.ctime,
+            inode: old.inode,
+            digest: old.digest,
+        });
+        let sql = "SELECT number, directory, name, size, mtime, ctime, inode, digest FROM (
+                       SELECT * FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND inode = ?3
+                       AND (size = ?4 AND mtime = ?5 OR size = ?6 AND mtime = ?7)
+                       UNION ALL
+                       SELECT * FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND digest = ?8
+                       AND size = ?4)
+                   WHERE number IN (SELECT rowid FROM fresh) LIMIT 1";
+        let values = params![
+            root,
+            old.algorithm,
+            last.inode as i64,
+            last.size as i64,
+            last.mtime,
+            old.size as i64,
+            old.mtime,
+            last.digest.as_bytes(),
+        ];
+        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let heir = |row: &rusqlite::Row<'_>| {
+                let seen = Seen {
+                    size: super::record::unsigned(row, 3)?,
+                    mtime: row.get(4)?,
+                    ctime: row.get(5)?,
+                    inode: super::record::unsigned(row, 6)?,
+                    digest: super::record::output(row, 7)?,
+                };
+                Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
+            };
+            statement.query_row(values, heir).optional()
+        });
+        let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
+        // The new name has moved the inode's time; that alone is no sign that somebody set a time back.
+        let has_set_back = last.ctime != old.ctime || seen.mtime != old.mtime;
+        let ctime = if has_set_back { old.ctime } else { seen.ctime };
+        let finding = Finding { read: Some(seen), ..finding.clone() };
+        self.hand_over(root, gone, old, (number, &place), &Record { ctime, ..*old }, finding)?;
+        Ok(Some((place, seen)))
+    }
+
+    /// Takes the record from a file that is gone and gives it to its heir.
+    fn hand_over(
+        &self,
+        root: i64,
+        gone: &Place,
+        old: &Record,
+        (number, heir): (i64, &Place),
+        record: &Record,
+        finding: Finding,
+    ) -> Result<()> {
+        let name = OsStr::from_bytes(&heir.1);
+        // The heir's own length is in the sums of the root; that of the record takes its place.
+        self.apply(root, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*old))?;
+        if let Some(fresh) = self.record(heir.0, name)? {
+            self.apply(root, heir.0, name, &Change::Forget(fresh))?;
+        }
+        self.apply(root, heir.0, name, &Change::Add(Record { state: State::Sound, ..*record }))?;
+        self.apply(root, heir.0, name, &Change::Suspect(record.state, finding))?;
+        let sql = "DELETE FROM fresh WHERE rowid = ?1";
+        self.connection.execute(sql, [number]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Remembers until the end of the run that a file that was bad is gone.
+    pub fn add_gone(&self, directory: i64, name: &OsStr) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO temp.gone(directory, name) VALUES (?1, ?2)";
+        let values = params![directory, name.as_bytes()];
+        let added = self.prepare_gone().and_then(|()| self.connection.prepare_cached(sql)?.execute(values));
+        added.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Up to `most` of them in a root, beginning after `after`, with what is recorded of them.
+    pub fn gone(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+        let sql = format!(
+            "SELECT directory, name, {} FROM temp.gone JOIN file USING(directory, name)
+             WHERE (directory, name) > (?1, ?2) AND file.root = ?4 ORDER BY directory, name LIMIT ?3",
+            super::record::columns()
+        );
+        let rows = self.prepare_gone().and_then(|()| {
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let rows =
+                statement.query_map(params![after.0, after.1, most as i64, root], super::record::listed)?;
+            rows.map(|row| row.map(|(directory, name, record)| ((directory, name), record))).collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    fn prepare_gone(&self) -> rusqlite::Result<()> {
+        let sql = "CREATE TEMP TABLE IF NOT EXISTS gone(directory INTEGER NOT NULL, name BLOB NOT NULL,
+                   PRIMARY KEY(directory, name)) WITHOUT ROWID";
+        self.connection.execute_batch(sql)
     }
 
     /// Prepares for many calls of [`Catalog::inherit`].
@@ -89,7 +193,8 @@ impl Catalog {
                    CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
                    SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
                    algorithm, file.digest FROM fresh JOIN file USING(directory, name);
-                   CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode)";
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)";
         self.connection.execute_batch(sql).map_err(self.failed("write"))
     }
 
@@ -108,8 +213,10 @@ impl Catalog {
             }
             drop(rows);
             self.connection.execute("DELETE FROM fresh WHERE root = ?1", [root])?;
-            self.connection
-                .execute_batch("DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode")
+            self.connection.execute_batch(
+                "DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode;
+                 DROP TABLE IF EXISTS temp.gone",
+            )
         })();
         taken.map_err(self.failed("write"))
     }
