@@ -153,7 +153,9 @@ fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wante
         let (entry, listed) = next()?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
         let Some(record) = candidate(session, &opened, listed) else { continue };
-        if session.is_refused(&opened.stat) {
+        let (entry, file, stat) = (&opened.entry, &opened.file, &opened.stat);
+        if session.is_refused(stat) || !session.may_take_attributes(entry, file, stat) {
+            session.passed_over(stat);
             continue;
         }
         let Some(set) = session.set_of(&opened.entry, sets, record.algorithm) else { continue };

@@ -28,7 +28,7 @@ pub use adopt::{AdoptOptions, adopt, adopt_listed};
 pub use apart::Apart;
 pub use finding::{Counts, Finding, Outcome};
 pub use retag::{Slot, retag};
-pub use status::{Status, has_tags, status};
+pub use status::{Status, status, would_be_first};
 pub use tag::{TagOptions, tag};
 pub use untag::untag;
 pub use verify::{VerifyOptions, verify};

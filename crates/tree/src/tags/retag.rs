@@ -120,7 +120,9 @@ impl Run<'_> {
                 self.session.passed_over(&opened.stat);
                 continue;
             };
-            if self.session.is_refused(&opened.stat) {
+            let (file, stat) = (&opened.file, &opened.stat);
+            if self.session.is_refused(stat) || !self.session.may_take_attributes(&entry, file, stat) {
+                self.session.passed_over(stat);
                 continue;
             }
             entry.hold(opened.file, opened.stat);

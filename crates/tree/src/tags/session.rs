@@ -11,7 +11,7 @@ use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
 use super::finding::Counters;
 use super::{Counts, Finding, Options, Outcome, Report};
 use crate::reread::past_the_cache;
-use crate::store::xattr::{Defect, Family};
+use crate::store::xattr::{Defect, Family, refused};
 use crate::{Content, Entry, Error, Evidence, Operation, Plan, Record, SecondRead, Stat, Verdict};
 
 /// One run.
@@ -21,6 +21,8 @@ pub(super) struct Session<'a> {
     counters: Counters,
     /// Devices that take no attributes at all.
     refusing: Mutex<HashSet<u64>>,
+    /// Devices of which is known whether they do.
+    probed: Mutex<HashSet<u64>>,
     /// Files with several names that were seen.
     linked: Mutex<HashSet<(u64, u64)>>,
     /// Whether files can be opened without moving the time of their last access.
@@ -29,8 +31,8 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(options: &'a Options, report: Report<'a>) -> Session<'a> {
-        let (counters, refusing, linked) = Default::default();
-        Session { options, report, counters, refusing, linked, quietly: AtomicBool::new(true) }
+        let (counters, refusing, probed, linked) = Default::default();
+        Session { options, report, counters, refusing, probed, linked, quietly: AtomicBool::new(true) }
     }
 
     /// What came of all files so far.
@@ -103,6 +105,22 @@ impl<'a> Session<'a> {
             self.counters.add(Outcome::NotWritten);
         }
         refused
+    }
+
+    /// Whether the file system of a file takes attributes as far as is known before one is written, so that
+    /// nothing is read in vain. The first file of one that does not is reported, and stands for all others.
+    /// With a catalogue it does not matter.
+    pub(super) fn may_take_attributes(&self, entry: &Entry, file: &File, stat: &Stat) -> bool {
+        if self.options.apart.is_some() || !lock(&self.probed).insert(stat.device) {
+            return true;
+        }
+        match refused(file) {
+            Some(errno) => {
+                self.not_written(entry, stat, Operation::SetAttribute, errno);
+                false
+            }
+            None => true,
+        }
     }
 
     /// Reports what cannot be written. The first file of a file system that takes no attributes stands

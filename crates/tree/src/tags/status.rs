@@ -7,7 +7,7 @@ use super::files::{Opened, each, next_entry, open};
 use super::session::{Session, lock};
 use super::{Counts, Entries, Options, Report};
 use crate::Standing;
-use crate::store::xattr::{Defect, Origin, foreign};
+use crate::store::xattr::{Defect, Origin, foreign, refused};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,16 +98,18 @@ impl Status {
     }
 }
 
-/// Whether any of the first `most` files has a tag. What fails is passed over.
-pub fn has_tags(entries: Entries, options: &Options, most: usize) -> bool {
+/// Whether tagging a tree would be the first time that its files get tags: some take attributes, and none of
+/// the first `most` has a tag. What fails is passed over.
+pub fn would_be_first(entries: Entries, options: &Options, most: usize) -> bool {
     let session = Session::new(options, &|_| {});
+    let mut takes_attributes = false;
     for _ in 0..most {
-        let Some(entry) = next_entry(&session, entries) else { return false };
-        if open(&session, entry, options.family)
-            .is_some_and(|opened| !opened.found.is_empty() && !opened.is_apart)
-        {
-            return true;
+        let Some(entry) = next_entry(&session, entries) else { break };
+        let Some(opened) = open(&session, entry, options.family) else { continue };
+        if !opened.found.is_empty() && !opened.is_apart {
+            return false;
         }
+        takes_attributes = takes_attributes || refused(&opened.file).is_none();
     }
-    false
+    takes_attributes
 }

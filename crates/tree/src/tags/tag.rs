@@ -77,7 +77,7 @@ fn next_wanted(
                 continue;
             }
         }
-        if session.is_refused(&stat) {
+        if session.is_refused(&stat) || !session.may_take_attributes(&entry, &opened.file, &stat) {
             session.passed_over(&stat);
             continue;
         }

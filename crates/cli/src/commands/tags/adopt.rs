@@ -8,9 +8,11 @@ use verisum_tree::tags::{self, AdoptOptions};
 use super::lists;
 use super::options::{Family, TreeArgs};
 use super::report::Reporter;
+use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::Output;
+use crate::render::progress::Total;
+use crate::render::{Output, progress};
 
 /// What `verisum adopt` takes.
 #[derive(Args, Debug)]
@@ -28,11 +30,15 @@ pub(crate) struct AdoptArgs {
     indexes: bool,
 
     #[command(flatten)]
+    rate: RateArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options(Family::Verisum)?;
+    let mut options = arguments.tree.options(Family::Verisum)?;
+    options.plan.limits = arguments.rate.limits()?;
     let adopting = AdoptOptions { verify: arguments.verify };
     let mut walk = arguments.tree.walk()?;
     let mut listed = match &arguments.from {
@@ -42,9 +48,15 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     };
     let reporter = Reporter::new(&arguments.tree, &options, output);
     let report = |finding: &tags::Finding| reporter.finding(finding);
-    let counts = match &mut listed {
+    // Without reading, and of a list, nobody knows how much there is.
+    let total = match listed.is_none() && adopting.verify {
+        true => arguments.tree.total()?,
+        false => Total::Unknown,
+    };
+    let told = options.plan.progress.clone();
+    let counts = progress::of_files(arguments.rate.progress(), total, &told, || match &mut listed {
         Some(listed) => tags::adopt_listed(listed, &options, adopting, &report),
         None => tags::adopt(&mut walk, &options, adopting, &report),
-    };
+    });
     reporter.end(&counts)
 }

@@ -50,11 +50,16 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
         }
         let line = reader.line();
         ended = !matches!(line, Ok(Some(_)));
-        line.map_err(|error| unreadable(&path, io::Error::other(error.to_string()))).transpose()
+        let wrong = |why: String| unreadable(&path, io::Error::other(why));
+        match line {
+            Ok(None) => None,
+            Ok(Some(Line::File(listed))) => Some(Ok(listed)),
+            Ok(Some(Line::Bad(bad))) => Some(Err(wrong(format!("line {}: {bad}", reader.number())))),
+            Err(error) => Some(Err(wrong(error.to_string()))),
+        }
     });
     Ok(Box::new(lines.filter_map(move |line| match line {
-        Ok(Line::File(listed)) => item(&base, listed),
-        Ok(Line::Bad(_)) => None,
+        Ok(listed) => item(&base, listed),
         Err(error) => Some(Err(error)),
     })))
 }

@@ -26,7 +26,7 @@ pub(crate) struct TreeArgs {
     excluded: ExcludeArgs,
 
     /// Threads, 1 to 128; without it, as many as this process may use cores
-    #[arg(short = 'j', long, value_name = "N")]
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
     /// Print a line of JSON for each finding, and one with the counts

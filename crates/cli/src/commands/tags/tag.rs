@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failu
     let algorithm = algorithm(&arguments.algorithm, options.family)?;
     let tagging = TagOptions { algorithm, new_only: arguments.new_only };
     let mut walk = arguments.tree.walk()?;
-    if !arguments.tree.quiet && !tags::has_tags(&mut arguments.tree.walk()?, &options, SAMPLE) {
+    if !arguments.tree.quiet && tags::would_be_first(&mut arguments.tree.walk()?, &options, SAMPLE) {
         warn_of_backups();
     }
     let told = options.plan.progress.clone();

@@ -29,6 +29,18 @@ const SHATAG_SUM: &CStr = c"user.shatag.sha256";
 const SHATAG_TIME: &CStr = c"user.shatag.ts";
 const PLAIN: &str = "user.checksum.";
 
+/// An attribute that no file has.
+const NONE: &CStr = c"user.verisum.none";
+
+/// Why no file of a file system takes attributes, if that is so: it is read-only, or has none. Nothing is
+/// changed to find out, the times of the inode included.
+pub fn refused(file: &File) -> Option<Errno> {
+    match attribute::remove(file, NONE) {
+        Err(errno @ (Errno::ROFS | Errno::OPNOTSUPP)) => Some(errno),
+        _ => None,
+    }
+}
+
 /// A form of tags that can be read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Family {
