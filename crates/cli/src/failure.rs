@@ -110,6 +110,7 @@ impl Failure {
                 path,
                 operation,
                 source,
+                ..
             })) => format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source)),
             Failure::Scrub(error) => names::plain(&error.to_string()),
             Failure::File { name, operation, error } => {
@@ -201,7 +202,10 @@ pub(crate) fn tree_message(error: &verisum_tree::Error) -> String {
     use verisum_tree::Error;
     let name = names::quoted(error.path().as_os_str());
     match error {
-        Error::Io { operation, source, .. } => format!("{name}: {operation}: {}", cause(source)),
+        Error::Io { operation, offset, source, .. } => {
+            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            format!("{name}: {operation}{place}: {}", cause(source))
+        }
         Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
         Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
         Error::Stopped { .. } => format!("{name}: read: stopped"),

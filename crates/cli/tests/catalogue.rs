@@ -311,7 +311,50 @@ fn what_cannot_be_relocated_is_named() {
     relocate(&other, &root).failed(3, &message);
     let message = format!("verisum: {}: relocate: it is a tree of the catalogue already", root.display());
     relocate(&root, &root).failed(3, &message);
-    relocate(&root, &other).clean();
+    let message = format!(
+        "verisum: {}: relocate: no directory is there (--unmounted takes its place as it will be)",
+        other.display()
+    );
+    relocate(&root, &other).failed(3, &message);
+    run(&["catalog", "relocate", "--unmounted"], &catalog, &[&root, &other]).clean();
+    fs::rename(&root, &other).unwrap();
+    run(&["scrub", "--quiet"], &catalog, &[&other]).clean();
+    fs::rename(&other, &root).unwrap();
+    relocate(&other, &root).clean();
+}
+
+#[test]
+fn a_full_file_system_of_small_blocks_is_an_error_and_no_signal() {
+    let Some(mount) = Mount::formatted(FsKind::Ext4, 0, &["-b", "1024"]) else { return };
+    let (_folder, root, _) = tree();
+    let catalog = mount.path().join("c.db");
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let filler = mount.path().join("filler");
+    let mut file = File::create(&filler).unwrap();
+    for length in [1 << 20, 1 << 10] {
+        while std::io::Write::write_all(&mut file, &vec![7; length]).is_ok() {}
+    }
+    fs::write(root.join("f1"), "another content").unwrap();
+    let full = file.metadata().unwrap().len();
+    let end = "no space left on device\n";
+    // With a little space there are files that are long enough and have holes.
+    for kibibytes in [0, 8, 24, 33] {
+        file.set_len(full - (kibibytes << 10)).unwrap();
+        file.sync_all().unwrap();
+        for verb in READ {
+            let out = run(&["catalog", verb], &catalog, &[]).clean();
+            assert!(verb == "check" || out.contains("tree"), "{out}");
+        }
+        let ended = run(&["scrub"], &catalog, &[&root]);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+        let begin = format!("verisum: {}: ", catalog.display());
+        assert!(ended.stderr.starts_with(&begin) && ended.stderr.ends_with(end), "{}", ended.stderr);
+    }
+    drop(file);
+    fs::remove_file(&filler).unwrap();
+    let out = run(&["scrub", "--verbose"], &catalog, &[&root]).clean();
+    assert!(out.contains("modified 1"), "{out}");
+    run(&["catalog", "check"], &catalog, &[]).clean();
 }
 
 #[test]
@@ -330,8 +373,15 @@ fn lists_become_records_and_records_lists() {
     for format in ["gnu", "bsd", "hashdeep", "mtree", "bagit", "json"] {
         let ended = run(&["catalog", "export", "--format", format, "--tree", tree], &catalog, &[&list]);
         if format == "hashdeep" {
-            assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+            assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 2), "{}", ended.stderr);
             assert!(ended.stderr.contains("export: the hashdeep format cannot hold"));
+            assert!(ended.stderr.ends_with("export: 1 unlistable name left out\n"), "{}", ended.stderr);
+            let listed = fs::read_to_string(&list).unwrap();
+            assert_eq!(
+                listed.lines().filter(|line| line.contains(",f") && !line.contains("filename")).count(),
+                FILES as usize,
+                "{listed}"
+            );
             continue;
         }
         assert_eq!((ended.clean().as_str(), format), ("", format));
@@ -375,12 +425,22 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
     let ended = run(&["scrub"], &catalog, &[&root]);
     assert_eq!(ended.code, Some(1), "{}", ended.out());
     assert!(ended.out().contains("rot 1") && ended.out().contains("missing 1"), "{}", ended.out());
+    fs::create_dir(root.join("sub")).unwrap();
+    std::os::unix::fs::symlink("sub", root.join("inner")).unwrap();
+    std::os::unix::fs::symlink("/etc", root.join("out")).unwrap();
     // What cannot be taken is named by its line, and nothing is taken.
     for (text, line, what) in [
         ("# a comment\nno list\n", 2, "improperly formatted"),
-        ("d41d8cd98f00b204e9800998ecf8427e  ../x\n", 1, "a path leads out of its directory"),
+        ("d41d8cd98f00b204e9800998ecf8427e  ../x\n", 1, "the name leads out of its directory"),
         ("d41d8cd98f00b204e9800998ecf8427e  ok\nNONE (x) = 00\n", 2, ""),
         ("d41d8cd98f00b204e9800998ecf8427e  /etc/x\n", 1, "it is in no tree of the catalogue"),
+        ("d41d8cd98f00b204e9800998ecf8427e  out/f\n", 1, "or through a link"),
+        ("d41d8cd98f00b204e9800998ecf8427e  inner/f\n", 1, "or through a link"),
+        (
+            "d41d8cd98f00b204e9800998ecf8427e  a\nd41d8cd98f00b204e9800998ecf8427f  a\n",
+            2,
+            "an earlier line has another digest of it",
+        ),
         ("{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n{}\n", 2, "missing field"),
     ] {
         fs::write(&list, text).unwrap();

@@ -222,7 +222,7 @@ fn several_digests_and_lists_are_answered_in_order() {
     let lines: Vec<serde_json::Value> =
         text(&ended.out).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
-    assert_eq!(lines[1]["status"], "failed");
+    assert_eq!(lines[1]["outcome"], "failed");
     assert_eq!(lines[1]["line"], 2);
     assert_eq!(lines[1]["digests"][0]["found"], ABC);
     assert_eq!(lines[4]["summary"]["verified"], 3);

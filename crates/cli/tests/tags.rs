@@ -425,6 +425,12 @@ fn lists_are_adopted() {
     assert_eq!(attribute(&folder.path().join("b"), "user.verisum"), None);
     assert_eq!(attribute(&folder.path().join("a"), "user.verisum").unwrap()[1], 4);
     assert!(adopt(&[]).2.contains("3 files: 1 adopted, 1 current, 1 unverifiable"));
+    // A line that makes no sense is told of by its number, and the others are of use.
+    fs::write(&list, format!("no sum\n{md5}  a\n")).unwrap();
+    let (code, _, stderr) = adopt(&["--limit", "1MB/s", "--progress"]);
+    assert_eq!(code, Some(3));
+    assert!(stderr.contains(&format!("{}: read: line 1: ", list.display())), "{stderr}");
+    assert!(stderr.contains("1 current"), "{stderr}");
     // What was adopted unverified is wrong, and seen.
     assert_eq!(outcomes(&["verify"], folder.path()), (Some(1), vec!["b: suspicious".to_string()]));
 

@@ -53,12 +53,14 @@ impl std::fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
-    #[error("{}: {operation}: {source}", path.display())]
+    #[error("{}: {operation}{}: {source}", path.display(), at(*offset))]
     Io {
         /// The file's path as it was walked to.
         path: PathBuf,
         /// What was being done.
         operation: Operation,
+        /// The byte that was to be read, if that is known.
+        offset: Option<u64>,
         /// Why it failed.
         source: io::Error,
     },
@@ -101,7 +103,7 @@ pub enum Error {
 impl Error {
     /// Wraps an operating system's error.
     pub fn io(path: &Path, operation: Operation, source: impl Into<io::Error>) -> Self {
-        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+        Error::Io { path: path.to_path_buf(), operation, offset: None, source: source.into() }
     }
 
     /// Whether the storage failed, or the file system found its own checksum wrong.
@@ -130,4 +132,9 @@ impl Error {
             | Error::Record { path, .. } => path,
         }
     }
+}
+
+/// A place in a file, as messages have it: ` at 4096`.
+pub(crate) fn at(offset: Option<u64>) -> String {
+    offset.map(|offset| format!(" at {offset}")).unwrap_or_default()
 }

@@ -37,7 +37,7 @@ pub(crate) struct RecommendArgs {
     budget: String,
 
     /// Hash on so many threads [default: one for each processor]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'j', long, value_name = "N")]
     threads: Option<String>,
 
     #[command(flatten)]

@@ -46,7 +46,7 @@ impl<T: Send> Engine<'_, T> {
             hasher.length += piece.len();
             let failure = match &result {
                 Err(error) => Some(Failed::Digest(error.clone())),
-                Ok(()) => piece.failure.map(Failed::Read),
+                Ok(()) => piece.failure.map(|(cause, offset)| Failed::Read(cause, offset)),
             };
             hasher.failure = hasher.failure.take().or(failure);
             let ends = piece.last || hasher.failure.is_some();

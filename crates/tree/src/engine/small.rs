@@ -144,7 +144,7 @@ impl<T: Send> Engine<'_, T> {
             Ok(Some(length)) => wholes.push(opened, start..start + length),
             // It is longer than it was.
             Ok(None) => self.begin(opened, worker),
-            Err(cause) => self.fail(opened, |path| Failed::Read(cause).error(path), worker),
+            Err((cause, at)) => self.fail(opened, |path| Failed::Read(cause, at).error(path), worker),
         }
     }
 
@@ -214,10 +214,11 @@ impl<T> Wholes<T> {
 
 /// Reads all of a file and returns its length; `None` if it fills the buffer, which is longer than the file
 /// was.
-fn read_whole<T>(opened: &Opened<T>, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
+fn read_whole<T>(opened: &Opened<T>, buffer: &mut [u8]) -> Result<Option<usize>, (Errno, u64)> {
     let mut length = 0;
     while length < buffer.len() {
-        let count = read_at(&opened.file, &mut buffer[length..], length as u64)?;
+        let count = read_at(&opened.file, &mut buffer[length..], length as u64)
+            .map_err(|cause| (cause, length as u64))?;
         length += count;
         if count == 0 || length as u64 == opened.before.size && length > 0 {
             return Ok(Some(length));

@@ -38,7 +38,7 @@ pub(super) struct Piece {
     /// Whether nothing follows.
     pub(super) last: bool,
     /// Why nothing follows that should.
-    pub(super) failure: Option<Errno>,
+    pub(super) failure: Option<(Errno, u64)>,
 }
 
 impl Piece {
@@ -85,7 +85,7 @@ impl<T> Reader<T> {
     /// Reads the next piece, of at most [`MOST_PIECE`].
     pub(super) fn next(&mut self, buffer: &mut [u8]) -> Piece {
         let mut piece = Piece::default();
-        piece.failure = self.read(&mut piece, buffer).err();
+        piece.failure = self.read(&mut piece, buffer).err().map(|errno| (errno, self.offset));
         self.ended |= piece.failure.is_some();
         piece
     }
@@ -182,14 +182,18 @@ impl Hasher {
 
 /// Why a file that was opened has no digests.
 pub(super) enum Failed {
-    Read(Errno),
+    /// At this offset.
+    Read(Errno, u64),
     Digest(verisum_digest::Error),
 }
 
 impl Failed {
     pub(super) fn error(self, path: PathBuf) -> Error {
         match self {
-            Failed::Read(cause) => Error::io(&path, Operation::Read, cause),
+            Failed::Read(cause, offset) => {
+                let (operation, offset) = (Operation::Read, Some(offset));
+                Error::Io { path, operation, offset, source: cause.into() }
+            }
             Failed::Digest(source) => Error::Digest { path, source },
         }
     }

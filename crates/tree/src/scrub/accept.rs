@@ -47,10 +47,14 @@ pub fn accept(
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Error> {
     let Some(root) = catalog.root_of(path)? else {
-        return Err(Error::Root {
-            path: path.to_path_buf(),
-            why: "accept: it is in no tree of the catalogue",
-        });
+        let why = match catalog.roots()?.iter().any(|root| root.path.starts_with(path)) {
+            true => {
+                "accept: it is above a tree of the catalogue: name the tree, or what is in it (`verisum catalog \
+                 status` lists the trees)"
+            }
+            false => "accept: it is in no tree of the catalogue",
+        };
+        return Err(Error::Root { path: path.to_path_buf(), why });
     };
     let algorithms = catalog.algorithms()?;
     let accepting = Accepting { catalog, root: &root, algorithms, dry, now };

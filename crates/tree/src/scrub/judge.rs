@@ -15,7 +15,7 @@ use super::tally::Tally;
 use super::writer::{Judged, Message};
 use crate::reread::{self, Bypass, Failed};
 use crate::store::catalog::{Change, Finding, Record, Seen, State, Trouble};
-use crate::{Class, Comparison, Content, Error, Evidence, Hashed, Kind, SecondRead, Verdict};
+use crate::{Class, Comparison, Content, Error, Evidence, Hashed, Kind, Operation, SecondRead, Verdict};
 
 /// What a job is known by.
 #[derive(Debug)]
@@ -49,9 +49,10 @@ struct Look {
 }
 
 impl Look {
-    fn unreadable(error: &io::Error) -> Look {
+    fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
         let evidence = Evidence::Unreadable { storage_failed: is_of_storage(error) };
-        Look { evidence, read: None, second: None, error: Some(text(error)) }
+        let error = format!("{operation}{}: {}", crate::error::at(offset), text(error));
+        Look { evidence, read: None, second: None, error: Some(error) }
     }
 }
 
@@ -89,25 +90,30 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
     fn look(&self, token: &Token, result: Result<Content, Error>) -> Option<Look> {
         let content = match result {
             Ok(content) => content,
-            Err(Error::Io { source, .. }) => {
+            Err(Error::Io { operation, offset, source, .. }) => {
                 return match source.raw_os_error().map(Errno::from_raw_os_error) {
                     // A link in its place is not the file.
                     Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-                    _ => Some(Look::unreadable(&source)),
+                    _ => Some(Look::unreadable(operation, offset, &source)),
                 };
             }
-            Err(other) => return Some(Look::unreadable(&io::Error::other(other.to_string()))),
+            Err(other) => {
+                return Some(Look::unreadable(Operation::Hash, None, &io::Error::other(other.to_string())));
+            }
         };
         if content.after.kind != Kind::File {
-            return Some(Look::unreadable(&io::Error::other("it is no regular file any more")));
+            let error = io::Error::other("it is no regular file any more");
+            return Some(Look::unreadable(Operation::Read, None, &error));
         }
         self.tally.read_files.fetch_add(1, Ordering::Relaxed);
         if content.is_own_read {
             self.tally.read_bytes.fetch_add(content.length, Ordering::Relaxed);
         }
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
-            Failed::System(error) => Look::unreadable(&error.into()),
-            Failed::Digest(error) => Look::unreadable(&io::Error::other(error.to_string())),
+            Failed::System(error) => Look::unreadable(Operation::Read, None, &error.into()),
+            Failed::Digest(error) => {
+                Look::unreadable(Operation::Hash, None, &io::Error::other(error.to_string()))
+            }
         }))
     }
 
@@ -149,7 +155,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 }
                 Err(Failed::System(errno)) if is_of_storage(&errno.into()) => {
                     comparison.second = SecondRead::Failed;
-                    error = Some(text(&errno.into()));
+                    error = Some(format!("second read: {}", text(&errno.into())));
                 }
                 Err(failed) => return Err(failed),
             }

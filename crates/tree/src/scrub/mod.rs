@@ -322,10 +322,10 @@ fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::Error) -> Error {
 /// An error without the path and without Rust's ` (os error 2)`.
 fn error_text(error: &crate::Error) -> String {
     match error {
-        crate::Error::Io { operation, source, .. } => {
+        crate::Error::Io { operation, offset, source, .. } => {
             let text = source.to_string();
             let end = text.find(" (os error ").unwrap_or(text.len());
-            format!("{operation}: {}", &text[..end])
+            format!("{operation}{}: {}", crate::error::at(*offset), &text[..end])
         }
         other => other.to_string(),
     }

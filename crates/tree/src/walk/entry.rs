@@ -311,7 +311,7 @@ fn within_limits(path: &Path) -> Result<(Directory, OsString), Errno> {
 }
 
 /// Why a name that somebody else wrote down is not opened.
-const LEADS_OUT: &str = "the name leads out of its directory, or through a link";
+pub(crate) const LEADS_OUT: &str = "the name leads out of its directory, or through a link";
 
 /// The names that a name consists of; none if it is absolute or goes up.
 fn steps_of(name: &Path) -> Option<Vec<&OsStr>> {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+pub(crate) use entry::LEADS_OUT;
 pub use entry::{Directory, Entry};
 
 use crate::engine::Budget;

@@ -419,7 +419,7 @@ struct Record<'a> {
     /// All bytes of the name, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_bytes_hex: Option<String>,
-    status: &'a str,
+    outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     digests: Option<Vec<Compared<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -436,13 +436,13 @@ struct Compared<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn new(list: Option<&OsStr>, name: &[u8], status: &'a str) -> Record<'a> {
+    fn new(list: Option<&OsStr>, name: &[u8], outcome: &'a str) -> Record<'a> {
         Record {
             list: list.map(|list| list.to_string_lossy().into_owned()),
             line: None,
             path: String::from_utf8_lossy(name).into_owned(),
             path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
-            status,
+            outcome,
             digests: None,
             error: None,
         }

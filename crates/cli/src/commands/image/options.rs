@@ -36,7 +36,7 @@ impl HashOptions {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadOptions {
     /// Workers, 1 to 128; without it, as many as this process may use cores
-    #[arg(short, long, value_name = "N")]
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
     #[command(flatten)]

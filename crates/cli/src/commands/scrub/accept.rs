@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use serde_json::json;
+use serde_json::{Value, json};
 use verisum_tree::scrub::{self, Accepted};
 
 use super::place::{CatalogArgs, Name, absolute_name};
@@ -75,15 +75,19 @@ fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Re
         return Ok(());
     }
     if arguments.json {
-        let name = serde_json::to_value(Name::new(&accepted.path)).unwrap_or_default();
-        return output.json(&json!({
-            "name": name,
+        let mut line = json!({
             "was": accepted.state.name(),
             "algorithm": accepted.algorithm,
             "recorded": state(&accepted.old),
             "now": accepted.new.as_ref().map(state),
             "written": !arguments.dry_run,
-        }));
+        });
+        if let (Value::Object(line), Ok(Value::Object(name))) =
+            (&mut line, serde_json::to_value(Name::new(&accepted.path)))
+        {
+            line.extend(name);
+        }
+        return output.json(&line);
     }
     let done = if arguments.dry_run { "would accept" } else { "accepted" };
     let path = names::quoted(accepted.path.as_os_str());

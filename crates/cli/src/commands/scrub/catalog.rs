@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use verisum_tree::store::catalog::Catalog;
+use verisum_tree::store::catalog::{Catalog, Error};
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
 use super::place::{CatalogArgs, absolute, refuse_own};
@@ -18,6 +18,9 @@ use crate::render::{self, Output, names};
 use crate::replace::Replacement;
 use crate::verisum::PROGRAM;
 use crate::{digests, kernel};
+
+/// How many names are listed that a format has no place for.
+const NAMED: u64 = 10;
 
 /// The verbs of `verisum catalog`.
 #[derive(Debug, Subcommand)]
@@ -103,6 +106,9 @@ pub(crate) struct ImportArgs {
 pub(crate) struct RelocateArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+    /// Do so though no directory is at TO, because its file system is not mounted now
+    #[arg(long)]
+    unmounted: bool,
     /// The path that was scrubbed until now
     from: PathBuf,
     /// The path that the same tree has now
@@ -129,6 +135,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
 
 fn export(arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
     let catalog = arguments.catalog.open_shared()?;
+    catalog.require_complete()?;
     match arguments.file.as_ref().or(arguments.output.as_ref()) {
         Some(path) => {
             let failed = |error| Failure::File { name: path.clone(), operation: "write", error };
@@ -158,14 +165,24 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
         return Ok(Exit::Clean);
     };
     let below = arguments.tree.as_deref().map(absolute).transpose()?;
-    let exported = catalog.list(format.into(), below.as_deref(), to)?;
-    if exported.damaged == 0 {
-        return Ok(Exit::Clean);
-    }
-    let left_out = counted(exported.damaged, "damaged record");
+    let mut named = 0;
+    let mut left_out = |error: Error| {
+        named += 1;
+        if named <= NAMED {
+            render::say(PROGRAM, &Failure::Catalog(error).message());
+        }
+    };
+    let exported = catalog.list(format.into(), below.as_deref(), to, &mut left_out)?;
     let path = names::quoted(catalog.path().as_os_str());
-    render::say(PROGRAM, &format!("{path}: export: {left_out} left out"));
-    Ok(Exit::Unchecked)
+    for (count, thing) in [(exported.damaged, "damaged record"), (exported.unlistable, "unlistable name")] {
+        if count > 0 {
+            render::say(PROGRAM, &format!("{path}: export: {} left out", counted(count, thing)));
+        }
+    }
+    match exported.damaged + exported.unlistable {
+        0 => Ok(Exit::Clean),
+        _ => Ok(Exit::Unchecked),
+    }
 }
 
 /// Standard output as something to write to; keeps why that failed.
@@ -287,6 +304,10 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
     let root = catalog.root(&from)?.ok_or_else(|| failed(&from, "it is no tree of the catalogue"))?;
     if catalog.root(&to)?.is_some() {
         return Err(failed(&to, "it is a tree of the catalogue already"));
+    }
+    let is_directory = std::fs::metadata(&to).is_ok_and(|found| found.is_dir());
+    if !is_directory && !arguments.unmounted {
+        return Err(failed(&to, "no directory is there (--unmounted takes its place as it will be)"));
     }
     catalog.relocate(root.id, &to)?;
     Ok(Exit::Clean)

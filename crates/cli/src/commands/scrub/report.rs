@@ -15,8 +15,8 @@ use crate::render::{self, Output, names, progress};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 
-/// How many held files of a directory are named; there may be as many as files.
-const HELD_NAMED: u64 = 10;
+/// How many held files of a directory are named, and how many missing ones; there may be as many as files.
+const NAMED: u64 = 10;
 
 /// How much is printed, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,25 @@ pub(super) struct Reporter<'a> {
     is_drawn: bool,
     /// Held files of this directory so far.
     held: u64,
+    /// Missing files of this directory so far.
+    missing: u64,
+    /// The first files that were modified, which are named if too many were.
+    modified: Vec<Report>,
     result: Result<(), Failure>,
 }
 
 impl<'a> Reporter<'a> {
     pub(super) fn new(output: &'a mut Output, style: Style, archive: bool, is_drawn: bool) -> Reporter<'a> {
-        Reporter { output, style, archive, is_drawn, held: 0, result: Ok(()) }
+        Reporter {
+            output,
+            style,
+            archive,
+            is_drawn,
+            held: 0,
+            missing: 0,
+            modified: Vec::new(),
+            result: Ok(()),
+        }
     }
 
     /// Prints a file.
@@ -64,11 +77,17 @@ impl<'a> Reporter<'a> {
             Style::Nothing => false,
         };
         let is_bad = report.verdict.class() >= Class::Unchecked;
+        let is_missing = report.verdict == Verdict::Missing;
         self.held += u64::from(report.held && !is_bad);
-        let is_one_of_many = report.held
-            && !is_bad
-            && self.held > HELD_NAMED
-            && matches!(self.style, Style::Quiet | Style::Usual);
+        self.missing += u64::from(is_missing);
+        let is_short = matches!(self.style, Style::Quiet | Style::Usual);
+        let is_one_of_many =
+            is_short && !is_bad && (report.held && self.held > NAMED || is_missing && self.missing > NAMED);
+        let may_be_of_alarm = report.verdict == Verdict::Modified && !report.held
+            || is_missing && self.style == Style::Quiet && !is_wrong;
+        if is_short && may_be_of_alarm && (self.modified.len() as u64) < NAMED {
+            self.modified.push(report.clone());
+        }
         if is_wanted && !is_one_of_many && self.result.is_ok() {
             if self.is_drawn {
                 progress::erase();
@@ -89,6 +108,10 @@ impl<'a> Reporter<'a> {
         if self.is_drawn {
             progress::erase();
         }
+        let many = self.many(summary);
+        if self.result.is_ok() {
+            self.result = many.iter().try_for_each(|line| self.output.line(line));
+        }
         let printed = match self.style {
             Style::Usual | Style::Verbose => self.output.text(&summary_text(summary)),
             Style::Json => self.output.json(&summary_line(summary)),
@@ -100,12 +123,36 @@ impl<'a> Reporter<'a> {
         if self.is_drawn && self.result.is_ok() {
             self.result = self.output.flush();
         }
-        self.held = 0;
+        (self.held, self.missing) = (0, 0);
+        self.modified.clear();
         if self.style != Style::Nothing {
             for remark in remarks(summary) {
                 render::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
+    }
+
+    /// Some of the files of an alarm, and how many there are beyond those that were named.
+    fn many(&self, summary: &Summary) -> Vec<String> {
+        if !matches!(self.style, Style::Quiet | Style::Usual) {
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        if let Some((changed, _)) = summary.alarm {
+            let held = |report: &Report| text(&Report { held: true, ..report.clone() });
+            lines.extend(self.modified.iter().map(held));
+            let named = match self.style {
+                Style::Quiet if !self.archive => 0,
+                _ => self.missing.min(NAMED),
+            };
+            let rest = changed.saturating_sub(self.modified.len() as u64 + named);
+            if rest > 0 {
+                lines.push(format!("... and {rest} more that changed or went (--verbose names all)"));
+            }
+        } else if self.missing > NAMED && (self.style == Style::Usual || self.archive) {
+            lines.push(format!("... and {} more missing (--verbose names all)", self.missing - NAMED));
+        }
+        lines
     }
 
     /// The first failure to print, if there was one.
@@ -117,14 +164,16 @@ impl<'a> Reporter<'a> {
 /// What the user has to know beyond the counts.
 fn remarks(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
+    let root = names::quoted(summary.root.as_os_str());
     if let Some((changed, known)) = summary.alarm {
         remarks.push(format!(
             "ALARM: {changed} of {known} files changed or went in one run: the records stay as they were \
-             (`verisum accept` takes the files as they are)"
+             (`verisum accept {root}` takes the files as they are)"
         ));
     } else if summary.held > 0 {
         let files = if summary.held == 1 { "changed file waits" } else { "changed files wait" };
-        remarks.push(format!("{} {files} for `verisum accept` (all: `verisum accept -n DIR`)", summary.held));
+        remarks
+            .push(format!("{} {files} for `verisum accept` (all: `verisum accept -n {root}`)", summary.held));
     }
     if summary.given_up > 0 {
         let were = if summary.given_up == 1 { "was" } else { "were" };
@@ -211,7 +260,7 @@ struct Line<'a> {
     r#type: &'static str,
     #[serde(flatten)]
     name: Name,
-    verdict: &'static str,
+    outcome: &'static str,
     held: bool,
     restored: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -234,7 +283,7 @@ fn line(report: &Report) -> Line<'_> {
     Line {
         r#type: "file",
         name: Name::new(&report.path),
-        verdict: report.verdict.name(),
+        outcome: report.verdict.name(),
         held: report.held,
         restored: report.restored,
         algorithm: &report.algorithm,

@@ -36,7 +36,7 @@ pub(crate) struct ScrubArgs {
     algorithm: String,
 
     /// Workers, 1 to 128; without it, as many as this process may use cores
-    #[arg(short, long, value_name = "N")]
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
     /// Let no file's last verification be longer ago than this

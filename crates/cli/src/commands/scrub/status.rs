@@ -1,6 +1,7 @@
 //! `verisum catalog status`: what is recorded, what is wrong, and how the last runs went.
 
 use serde_json::{Value, json};
+use verisum_tree::Verdict;
 use verisum_tree::store::catalog::{Catalog, Lock, Root, Run};
 
 use super::place::{CatalogArgs, Name};
@@ -16,6 +17,7 @@ const RUNS: usize = 5;
 /// Prints the trees of a catalogue.
 pub(super) fn status(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit, Failure> {
     let catalog = catalog.open_shared()?;
+    catalog.require_complete()?;
     let roots = catalog.roots()?;
     let mut runs = Vec::with_capacity(roots.len());
     for root in &roots {
@@ -62,11 +64,23 @@ fn print(
         }
         if run.finished.is_some() {
             let files = counted(run.read_files, "file");
-            line.push_str(&format!(", read {files}, {}; {}", human(run.read_bytes), run.counts));
+            line.push_str(&format!(", read {files}, {}", human(run.read_bytes)));
+            let counts = counts(run);
+            if !counts.is_empty() {
+                line.push_str(&format!("; {}", counts.join(", ")));
+            }
         }
         output.line(&line)?;
     }
     Ok(())
+}
+
+/// How many files had each verdict in a run, in the order of reports.
+fn counts(run: &Run) -> Vec<String> {
+    let counts: Value = serde_json::from_str(&run.counts).unwrap_or(Value::Null);
+    let of = |verdict: &Verdict| counts[verdict.name()].as_u64();
+    let counted = Verdict::ALL.iter().filter_map(|verdict| Some((verdict, of(verdict)?)));
+    counted.map(|(verdict, count)| format!("{} {count}", verdict.name())).collect()
 }
 
 fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> Result<Value, Failure> {

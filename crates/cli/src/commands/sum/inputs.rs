@@ -162,7 +162,8 @@ impl Jobs<'_, '_> {
             Ok(entry) => entry,
             // Whoever reads the message asked for the file to be opened, not to be looked at.
             Err(Error::Io { path, source, .. }) => {
-                return Some(Err(Error::Io { path, operation: Operation::Open, source }));
+                let operation = Operation::Open;
+                return Some(Err(Error::Io { path, operation, offset: None, source }));
             }
             Err(error) => return Some(Err(error)),
         };

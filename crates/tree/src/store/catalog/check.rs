@@ -4,10 +4,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::guard::IS_INTACT;
-use super::{Catalog, Result};
+use super::{Catalog, Result, Root};
 
 /// The most problems of one kind that are reported.
 const MOST: usize = 20;
+
+/// A catalogue of up to so many bytes is read whole before anything of it is told.
+const SMALL: i64 = 32 << 20;
+
+/// What to do about damage.
+const ADVICE: &str = "(verisum catalog check says more; restore a backup of it)";
 
 /// Something that no sound catalogue has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,11 +89,39 @@ impl Catalog {
         match problems.into_iter().find(|line| line != "ok") {
             Some(problem) => {
                 let problem = problem.replace('\n', ", ");
-                Err(self
-                    .damaged(format!("{problem} (verisum catalog check says more; restore a backup of it)")))
+                Err(self.damaged(format!("{problem} {ADVICE}")))
             }
             None => Ok(()),
         }
+    }
+
+    /// The same for those who only read. A large catalogue is not read whole for that: its index by age has
+    /// to lead to as many files as were recorded.
+    pub fn require_complete(&self) -> Result<()> {
+        let pages: i64 = self.pragma("page_count")?;
+        if pages.saturating_mul(self.pragma("page_size")?) <= SMALL {
+            return self.require_sound();
+        }
+        for root in self.roots()? {
+            let sql = "SELECT count(*) FROM file INDEXED BY file_by_age WHERE root = ?1";
+            let found: i64 =
+                self.connection.query_row(sql, [root.id], |row| row.get(0)).map_err(self.failed("read"))?;
+            self.require_all(&root, found as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Fails unless as many records of a root were found as there are.
+    pub(super) fn require_all(&self, root: &Root, found: u64) -> Result<()> {
+        if found == root.files {
+            return Ok(());
+        }
+        let (path, files) = (root.path.display(), root.files);
+        Err(self.damaged(format!("{path}: {found} of {files} records are found {ADVICE}")))
+    }
+
+    fn pragma(&self, name: &str) -> Result<i64> {
+        self.connection.pragma_query_value(None, name, |row| row.get(0)).map_err(self.failed("read"))
     }
 
     /// The files whose records are not as they were written.
@@ -123,15 +157,13 @@ mod tests {
 
     use verisum_digest::Output;
 
-    use crate::store::catalog::{Catalog, Change, Identity, Position, Record, State};
+    use crate::store::catalog::{Catalog, Change, Identity, Position, Record, Root, State};
 
     const FILES: usize = 1000;
 
-    #[test]
-    fn an_index_that_leaves_files_out_is_never_trusted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("c.db");
-        let catalog = Catalog::open(&path).unwrap();
+    /// A catalogue of many files.
+    fn filled(path: &Path) -> (Catalog, Root) {
+        let catalog = Catalog::open(path).unwrap();
         catalog.algorithm("sha256").unwrap();
         let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
         catalog.begin().unwrap();
@@ -152,16 +184,75 @@ mod tests {
             catalog.apply(root.id, root.directory, name.as_ref(), &Change::Add(record)).unwrap();
         }
         catalog.commit().unwrap();
+        (catalog, root)
+    }
+
+    /// Where the pages of a table or an index are, and how long.
+    fn pages(catalog: &Catalog, name: &str, kind: &str) -> Vec<(usize, usize)> {
+        let sql = "SELECT pgoffset, pgsize FROM dbstat WHERE name = ?1 AND pagetype = ?2";
+        let mut statement = catalog.connection.prepare(sql).unwrap();
+        let rows = statement.query_map([name, kind], |row| {
+            Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize))
+        });
+        let pages: Vec<_> = rows.unwrap().collect::<Result<_, _>>().unwrap();
+        assert!(!pages.is_empty(), "{name}");
+        pages
+    }
+
+    #[test]
+    fn records_are_never_left_out_without_a_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let (catalog, root) = filled(&path);
+        catalog.require_complete().unwrap();
+        let mut damages = Vec::new();
+        for name in ["file", "file_by_age"] {
+            let leaves = pages(&catalog, name, "leaf");
+            for pair in leaves.windows(2).step_by(3) {
+                damages.push(("copied", pair[0], Some(pair[1].0)));
+            }
+            damages.extend(pages(&catalog, name, "internal").into_iter().map(|page| ("inner", page, None)));
+        }
+        let whole = {
+            let mut lines = Vec::new();
+            catalog.export(&mut lines).unwrap();
+            lines
+        };
+        drop(catalog);
+        let good = std::fs::read(&path).unwrap();
+        let bad_path = folder.path().join("bad.db");
+        for (what, (start, length), to) in damages {
+            let mut bad = good.clone();
+            match to {
+                Some(to) => bad.copy_within(start..start + length, to),
+                // One cell less.
+                None => {
+                    let cells = u16::from_be_bytes([bad[start + 3], bad[start + 4]]) - 1;
+                    bad[start + 3..start + 5].copy_from_slice(&cells.to_be_bytes());
+                }
+            }
+            std::fs::write(&bad_path, &bad).unwrap();
+            let Ok(catalog) = Catalog::open_to_read(&bad_path) else { continue };
+            let is_found = catalog.check().map_or_else(|error| error.is_damage(), |found| !found.is_empty());
+            assert!(is_found, "{what} {start}");
+            assert!(catalog.require_complete().is_err_and(|error| error.is_damage()), "{what} {start}");
+            let mut lines = Vec::new();
+            if catalog.export(&mut lines).is_ok() {
+                assert!(lines == whole, "{what} {start}");
+            }
+            let found = catalog.stalest(root.id, &Position::START, i64::MAX, 2 * FILES);
+            let found = found.map_or(0, |found| found.len() as u64);
+            assert_eq!(catalog.require_all(&root, found).is_ok(), found == root.files);
+        }
+    }
+
+    #[test]
+    fn an_index_that_leaves_files_out_is_never_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let (catalog, root) = filled(&path);
         catalog.require_sound().unwrap();
-        let pages: Vec<(usize, usize)> = catalog
-            .connection
-            .prepare("SELECT pgoffset, pgsize FROM dbstat WHERE name = 'file_by_age' AND pagetype = 'leaf'")
-            .unwrap()
-            .query_map([], |row| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize)))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        assert!(!pages.is_empty());
+        let pages = pages(&catalog, "file_by_age", "leaf");
         drop(catalog);
         let good = std::fs::read(&path).unwrap();
         let bad_path = folder.path().join("bad.db");

@@ -9,14 +9,17 @@ use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::params;
 use verisum_digest::{Digest, Output};
 
 use super::record::{columns, listed, stamp};
+use super::transfer::Passed;
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State};
 use crate::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
-use crate::{Entry, Kind, Timestamp};
+use crate::walk::LEADS_OUT;
+use crate::{Directory, Entry, Kind, Stat, Timestamp};
 
 /// How much is gathered before it is written.
 const CHUNK: usize = 64 << 10;
@@ -28,6 +31,8 @@ pub struct Exported {
     pub files: u64,
     /// Files that are not, because their records are damaged.
     pub damaged: u64,
+    /// Files that are not, because the format has no place for their names.
+    pub unlistable: u64,
 }
 
 /// A file and its digest, as a list or another program's index has it.
@@ -43,11 +48,18 @@ struct Found {
 
 impl Catalog {
     /// Writes the records of the files below `below`, or of all, as a list. Names begin below `below`; without
-    /// it they are whole paths.
+    /// it they are whole paths. `left_out` is called for each file whose name the format has no place for,
+    /// with [`Error::Unlistable`].
     ///
     /// # Errors
-    /// [`Error::Unlistable`] if the format has no place for a digest or a name.
-    pub fn list(&self, format: Format, below: Option<&Path>, to: &mut dyn Write) -> Result<Exported> {
+    /// [`Error::Unlistable`] if the format has no place for a digest.
+    pub fn list(
+        &self,
+        format: Format,
+        below: Option<&Path>,
+        to: &mut dyn Write,
+        left_out: &mut dyn FnMut(Error),
+    ) -> Result<Exported> {
         let roots: Vec<Root> = self.roots()?.into_iter().filter(|root| touches(&root.path, below)).collect();
         let writers = self.writers(format, &roots)?;
         let mut exported = Exported::default();
@@ -56,7 +68,8 @@ impl Catalog {
             writer.header(&mut text);
         }
         for root in &roots {
-            self.list_root(root, &writers, below, &mut text, to, &mut exported)?;
+            let mut list = List { to, text: &mut text, left_out, exported: &mut exported };
+            self.list_root(root, &writers, below, &mut list)?;
         }
         write(to, &mut text)?;
         Ok(exported)
@@ -98,9 +111,7 @@ impl Catalog {
         root: &Root,
         writers: &BTreeMap<i64, Writer>,
         below: Option<&Path>,
-        text: &mut Vec<u8>,
-        to: &mut dyn Write,
-        exported: &mut Exported,
+        list: &mut List,
     ) -> Result<()> {
         let sql = format!(
             "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
@@ -109,8 +120,10 @@ impl Catalog {
         let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
         let mut rows = statement.query(params![root.id]).map_err(self.failed("read"))?;
         let mut folder = (0, PathBuf::new());
+        let mut passed = Passed::default();
         while let Some(row) = rows.next().map_err(self.failed("read"))? {
             let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
+            passed.pass(self, directory, &name)?;
             if folder.0 != directory {
                 folder = (directory, root.path.join(self.path_in_root(directory)?));
             }
@@ -122,7 +135,7 @@ impl Catalog {
             let Some(named) = named else { continue };
             let writer = writers.get(&record.algorithm).filter(|_| record.state != State::DAMAGED);
             let Some(writer) = writer else {
-                exported.damaged += 1;
+                list.exported.damaged += 1;
                 continue;
             };
             let modified = Timestamp {
@@ -136,15 +149,17 @@ impl Catalog {
                 mode: None,
                 digests: &[record.digest],
             };
-            writer
-                .item(text, &item)
-                .map_err(|e| Error::Unlistable { path: path.clone(), why: e.to_string() })?;
-            exported.files += 1;
-            if text.len() >= CHUNK {
-                write(to, text)?;
+            if let Err(error) = writer.item(list.text, &item) {
+                list.exported.unlistable += 1;
+                (list.left_out)(Error::Unlistable { path: path.clone(), why: error.to_string() });
+                continue;
+            }
+            list.exported.files += 1;
+            if list.text.len() >= CHUNK {
+                write(list.to, list.text)?;
             }
         }
-        Ok(())
+        self.require_all(root, passed.count)
     }
 
     /// Records what a list says of files that have no record. Names begin at `base`; what is in no tree of
@@ -224,21 +239,24 @@ impl Catalog {
         importing: &mut Importing,
     ) -> Result<std::result::Result<(), String>> {
         let mut path = base.join(OsStr::from_bytes(&found.name));
-        let mut stat = Entry::named(&path).and_then(|entry| entry.stat());
-        if let (Err(_), Some(otherwise)) = (&stat, &found.otherwise) {
+        let mut stat = importing.look(self, base, &path)?;
+        if let (Looked::Nothing, Some(otherwise)) = (&stat, &found.otherwise) {
             let other = base.join(OsStr::from_bytes(otherwise));
-            if let Ok(there) = Entry::named(&other).and_then(|entry| entry.stat()) {
-                (path, stat) = (other, Ok(there));
+            if let there @ Looked::Found(_) = importing.look(self, base, &other)? {
+                (path, stat) = (other, there);
             }
         }
-        if path.components().any(|part| part == Component::ParentDir) {
-            return Ok(Err(format!("{}: a path leads out of its directory", path.display())));
+        if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
+            return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
         }
         let path: PathBuf = path.components().collect();
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(Err("a path without a name".to_string()));
         };
-        let stat = stat.ok().filter(|stat| stat.kind == Kind::File);
+        let stat = match stat {
+            Looked::Found(stat) if stat.kind == Kind::File => Some(stat),
+            _ => None,
+        };
         if importing.folder.as_ref().is_none_or(|(known, ..)| known != folder) {
             let root = match self.root_of(folder)? {
                 Some(root) => root,
@@ -259,7 +277,13 @@ impl Catalog {
             importing.folder = Some((folder.to_path_buf(), root.id, directory));
         }
         let Some((_, root, directory)) = importing.folder else { return Ok(Ok(())) };
-        if self.known(directory, name)?.is_some() {
+        let algorithm = self.algorithm(&found.algorithm)?;
+        if let Some(known) = self.record(directory, name)? {
+            // What this import has recorded is of this moment, and was never verified.
+            let is_of_this_list = (known.first_seen, known.changed, known.verified) == (now, now, 0);
+            if is_of_this_list && known.algorithm == algorithm && known.digest != found.digest {
+                return Ok(Err(format!("{}: an earlier line has another digest of it", path.display())));
+            }
             importing.imported.known += 1;
             return Ok(Ok(()));
         }
@@ -276,7 +300,7 @@ impl Catalog {
             mtime,
             ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),
             inode: stat.map(|stat| stat.inode).unwrap_or_default(),
-            algorithm: self.algorithm(&found.algorithm)?,
+            algorithm,
             digest: found.digest,
             first_seen: now,
             changed: now,
@@ -289,12 +313,54 @@ impl Catalog {
     }
 }
 
+/// A list that is being written.
+struct List<'a> {
+    to: &'a mut dyn Write,
+    text: &'a mut Vec<u8>,
+    left_out: &'a mut dyn FnMut(Error),
+    exported: &'a mut Exported,
+}
+
 /// How far an import is.
 #[derive(Default)]
 struct Importing {
     imported: Imported,
     /// The last directory, its root and its number.
     folder: Option<(PathBuf, i64, i64)>,
+    /// The directory that the last name was looked up from.
+    from: Option<Arc<Directory>>,
+}
+
+/// What is at a path that a list has.
+#[derive(Debug, PartialEq)]
+enum Looked {
+    Found(Stat),
+    Nothing,
+    /// It leads up or through a link: whoever made the list does not say what is a part of the tree.
+    Outside,
+}
+
+impl Importing {
+    /// Looks for a file without leaving the tree that it is in, and without following links.
+    fn look(&mut self, catalog: &Catalog, base: &Path, path: &Path) -> Result<Looked> {
+        let tree = match path.starts_with(base) {
+            true => base.to_path_buf(),
+            false => match catalog.root_of(path)? {
+                Some(root) => root.path,
+                None => return Ok(Looked::Nothing),
+            },
+        };
+        let Ok(below) = path.strip_prefix(&tree) else { return Ok(Looked::Nothing) };
+        if self.from.as_ref().is_none_or(|from| from.path() != tree) {
+            self.from = Directory::named(&tree).ok();
+        }
+        let Some(from) = &self.from else { return Ok(Looked::Nothing) };
+        Ok(match Entry::beneath(from, below).and_then(|entry| entry.stat()) {
+            Ok(stat) => Looked::Found(stat),
+            Err(crate::Error::Io { source, .. }) if source.to_string() == LEADS_OUT => Looked::Outside,
+            Err(_) => Looked::Nothing,
+        })
+    }
 }
 
 /// Whether a root has files below a directory, or is in it.

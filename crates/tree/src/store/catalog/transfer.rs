@@ -101,8 +101,10 @@ impl Catalog {
         let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
         let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
         let mut folder = (0, PathBuf::new());
+        let mut passed = Passed::default();
         while let Some(row) = rows.next().map_err(self.failed("read"))? {
             let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
+            passed.pass(self, directory, &name)?;
             if folder.0 != directory {
                 folder = (directory, self.path_in_root(directory)?);
             }
@@ -123,7 +125,7 @@ impl Catalog {
             });
             self.write_line(to, &line)?;
         }
-        Ok(())
+        self.require_all(root, passed.count)
     }
 
     fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
@@ -235,6 +237,28 @@ impl Catalog {
             };
         }
         Ok(parent)
+    }
+}
+
+/// Records that come in the order of their table. What is damaged may hold some twice, and lack others.
+#[derive(Default)]
+pub(super) struct Passed {
+    pub(super) count: u64,
+    last: Option<(i64, Vec<u8>)>,
+}
+
+impl Passed {
+    /// Counts a record, which has to be after the last one.
+    pub(super) fn pass(&mut self, catalog: &Catalog, directory: i64, name: &[u8]) -> Result<()> {
+        if self.last.as_ref().is_some_and(|(last, known)| (*last, known.as_slice()) >= (directory, name)) {
+            return Err(catalog.damaged("records are out of order (verisum catalog check says more)"));
+        }
+        let (last, known) = self.last.get_or_insert_default();
+        *last = directory;
+        known.clear();
+        known.extend_from_slice(name);
+        self.count += 1;
+        Ok(())
     }
 }
 
