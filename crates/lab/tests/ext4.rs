@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Opaque, check};
+use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Survey, check};
 use verisum_lab::dirhash::live;
 use verisum_testkit::{FsKind, Mount, require_tool};
 
@@ -96,6 +96,19 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         damage(root + 29, &[7], "the root of the index is damaged");
         damage(root + 30, &[3], "the root of the index is damaged");
         damage(root + 30, &[1], "entries");
+        // What no checksum is needed for: what is not used, and the records of . and ..
+        damage(root + 27, &[1], "zeros must be");
+        damage(root + 31, &[1], "zeros must be");
+        damage(root, &[99], "the record of . is damaged");
+        damage(root + 4, &[16], "before the index are damaged");
+        damage(root + 12 + 4, &[0xe8], "before the index are damaged");
+        damage(root + 12, &[99], "..: inode 99 is no directory");
+        damage(root + 12 + 8, b"x", "the record of .. is damaged");
+        // A name's inode and type.
+        damage(leaf * 4096, &[200, 0, 0, 0], "inode 200 is free");
+        damage(leaf * 4096, &[0xff; 4], "there is no inode 4294967295");
+        damage(leaf * 4096 + 7, &[2], "type 2 should be 1");
+        damage(leaf * 4096 + 8, b"/", "is no name");
         // Another seed, and characters without a sign.
         damage(1024 + 236, &[1, 2, 3, 4], "the leaf");
         damage(1024 + 352, &[2], "the leaf");
@@ -104,14 +117,30 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         let at = inode_at(&debugfs, image, inode) + 32;
         file.read_exact_at(&mut flags, at).unwrap();
         let with = |bit: u32| (u32::from_le_bytes(flags) | bit).to_le_bytes();
-        // Folded, as long as all letters are ASCII's: these are not, and must not be called damaged.
+        // Folded, as long as all letters are ASCII's: these are not, and must not be called damaged. But the
+        // inode is.
         file.write_all_at(&with(0x4000_0000), at).unwrap();
         let report = look(image);
-        assert_eq!((report.findings.as_slice(), report.unfolded), (&[][..], 8000));
+        assert_eq!(report.unfolded, 8000);
+        assert!(matches!(&report.findings[..], [inode, feature]
+            if inode.what.contains("the inode: checksum") && feature.what.contains("casefold")));
         file.write_all_at(&with(0x800), at).unwrap();
-        assert_eq!(look(image).opaque, Some(Opaque::Encrypted));
+        let report = look(image);
+        assert!(report.encrypted && report.findings.iter().any(|found| found.what.contains("encrypt")));
+        // A flag without its feature, and with it.
         file.write_all_at(&with(0x1000_0000), at).unwrap();
-        assert_eq!(look(image).opaque, Some(Opaque::Inline));
+        let refused = |image: &Path| Ext4::open(image).unwrap().directory(inode).unwrap_err().to_string();
+        assert!(refused(image).ends_with("entries in the inode, without the feature inline_data"));
+        let mut incompatible = [0; 4];
+        file.read_exact_at(&mut incompatible, 1024 + 96).unwrap();
+        let inline = u32::from_le_bytes(incompatible) | 0x8000;
+        file.write_all_at(&inline.to_le_bytes(), 1024 + 96).unwrap();
+        assert!(refused(image).ends_with("entries in the inode, but no attribute for them"));
+        let survey = Survey::all(&Ext4::open(image).unwrap());
+        let found: Vec<&str> = survey.troubles.iter().map(|trouble| trouble.what.as_str()).collect();
+        assert!(survey.is_damaged && found[0].starts_with("the superblock: checksum"), "{found:?}");
+        assert!(found[1].ends_with("but no attribute for them"), "{found:?}");
+        file.write_all_at(&incompatible, 1024 + 96).unwrap();
         file.write_all_at(&flags, at).unwrap();
         // An image that ends in the middle: blocks are outside, nothing else happens.
         let whole = file.metadata().unwrap().len();
@@ -119,6 +148,10 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         let ext4 = Ext4::open(image).unwrap();
         let directory = ext4.directory(inode);
         assert!(directory.map_or(true, |found| !check(&ext4, &found.unwrap()).unwrap().findings.is_empty()));
+        assert_eq!(ext4.missing_bytes(), whole - leaf * 4096);
+        let survey = Survey::all(&ext4);
+        let lacks = format!("the image lacks the last {} bytes of its file system", whole - leaf * 4096);
+        assert_eq!(survey.troubles[0].what, lacks);
         file.set_len(whole).unwrap();
     });
 }
@@ -286,16 +319,21 @@ fn descriptors_in_their_own_groups_are_found_and_wrong_sizes_refused() {
         "meta_bg,^resize_inode,^64bit",
         "meta_bg,^resize_inode,^sparse_super",
         "sparse_super2,meta_bg,^resize_inode",
+        // The first block of descriptors then lies where the superblock's place says, the others do not.
+        "bigalloc,meta_bg,^resize_inode",
     ] {
         let _ = std::fs::remove_file(&image);
         let made = Command::new(&mke2fs)
             .args(["-q", "-F", "-t", "ext4", "-b", "1024", "-O", features])
-            .args([image.as_os_str(), "512M".as_ref()])
+            .arg(&image)
+            .arg(if features.contains("bigalloc") { "8G" } else { "512M" })
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let ext4 = Ext4::open(&image).unwrap();
         // In groups of each meta group, an inode of the group's table as debugfs sees it becomes a directory.
+        let survey = Survey::all(&ext4);
+        assert!(!survey.is_damaged && survey.reports.len() == 2, "{features}: {survey:?}");
         let per_group = ext4.inodes() / 64;
         for group in [1, 15, 16, 17, 31, 32, 40, 48, 63] {
             let inode = group * per_group + 1;
@@ -318,6 +356,168 @@ fn descriptors_in_their_own_groups_are_found_and_wrong_sizes_refused() {
         file.write_all_at(&u32::to_le_bytes(value), at).unwrap();
         assert!(Ext4::open(&image).unwrap_err().to_string().contains("superblock is damaged"));
         file.write_all_at(&before, at).unwrap();
+    }
+}
+
+#[test]
+fn entries_in_an_attribute_of_the_inode_are_looked_at() {
+    let (Some(mke2fs), Some(debugfs)) = (require_tool("mke2fs"), require_tool("debugfs")) else { return };
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 16 << 20) else { return };
+    mount.edit_image(|image| {
+        let features = ["-q", "-F", "-t", "ext4", "-b", "4096", "-I", "256", "-O", "inline_data"];
+        assert!(Command::new(&mke2fs).args(features).arg(image).status().unwrap().success());
+    });
+    // The kernel puts what has no room where numbers of blocks would be into the attribute.
+    std::fs::create_dir(mount.path().join("d")).unwrap();
+    for number in 0..5 {
+        std::fs::write(mount.path().join("d").join(format!("a name {number}")), "").unwrap();
+    }
+    mount.edit_image(|image| {
+        let report = look(image);
+        assert_eq!((report.names, report.inline, report.findings.as_slice()), (5, true, &[][..]));
+        let survey = Survey::all(&Ext4::open(image).unwrap());
+        assert!(!survey.is_damaged && !survey.is_incomplete, "{survey:?}");
+        let ext4 = Ext4::open(image).unwrap();
+        let listed = Command::new(&debugfs).args(["-R", "ls -p /d"]).arg(image).output().unwrap().stdout;
+        for line in String::from_utf8(listed).unwrap().lines().filter(|line| line.contains("a name")) {
+            // /12/100644/0/0/a name 0/0/
+            let fields: Vec<&str> = line.split('/').collect();
+            let inode = ext4.find(format!("/d/{}", fields[5]).as_bytes()).unwrap();
+            assert_eq!(inode.to_string(), fields[1]);
+        }
+    });
+}
+
+/// An image with what a tree has, made by mke2fs, without a mount.
+fn made_of(tree: &Path, image: &Path, options: &[&str], size: &str) -> bool {
+    let Some(mke2fs) = require_tool("mke2fs") else { return false };
+    let made = Command::new(mke2fs)
+        .args(["-q", "-F", "-t", "ext4"])
+        .args(options)
+        .arg("-d")
+        .args([tree, image])
+        .arg(size)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    true
+}
+
+#[test]
+fn damage_is_found_without_checksums_and_between_directories() {
+    let Some(debugfs) = require_tool("debugfs") else { return };
+    let Some(e2fsck) = require_tool("e2fsck") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, image) = (folder.path().join("tree"), folder.path().join("image"));
+    std::fs::create_dir_all(tree.join("a/b/c")).unwrap();
+    std::fs::create_dir_all(tree.join("d")).unwrap();
+    for number in 0..3000 {
+        std::fs::write(tree.join("d").join(format!("a name of some length {number}")), "").unwrap();
+    }
+    // Small blocks: two levels of index.
+    let options = ["-b", "1024", "-N", "8000", "-O", "^metadata_csum,^has_journal"];
+    if !made_of(&tree, &image, &options, "16M") {
+        return;
+    }
+    let done = Command::new(&e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
+    assert!(done.status.code().is_some_and(|code| code <= 1), "{done:?}");
+    let survey = || Survey::all(&Ext4::open(&image).unwrap());
+    let sound = survey();
+    assert!(!sound.is_damaged && !sound.is_incomplete, "{sound:?}");
+    assert_eq!(sound.reports.len(), 6, "the root, a, b, c, d and lost+found");
+    assert_eq!(look(&image).levels, 2);
+    let debugfs = |writing: &[&str], request: &str| {
+        let out = Command::new(&debugfs).args(writing).args(["-R", request]).arg(&image).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let inode_of = |path: &str| Ext4::open(&image).unwrap().find(path.as_bytes()).unwrap();
+    let findings = || -> Vec<String> {
+        let survey = survey();
+        assert!(survey.is_damaged);
+        let found = survey.reports.into_iter().flat_map(|report| report.findings);
+        let troubles = survey.troubles.into_iter().map(|trouble| trouble.what);
+        found.map(|finding| finding.what).chain(troubles).collect()
+    };
+    let [a, b, d] = ["/a", "/a/b", "/d"].map(inode_of);
+    // The record that interior blocks of the index begin with: the first child of the root.
+    let root: u64 = debugfs(&[], "bmap /d 0").trim().parse().unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&image).unwrap();
+    let mut child = [0; 4];
+    file.read_exact_at(&mut child, root * 1024 + 36).unwrap();
+    let child = debugfs(&[], &format!("bmap /d {}", u32::from_le_bytes(child)));
+    let child = child.trim().parse::<u64>().unwrap() * 1024;
+    let before = std::fs::read(&image).unwrap();
+    let expect = |wanted: &str| {
+        let found = findings();
+        assert!(found.iter().any(|what| what.contains(wanted)), "{wanted}: {found:?}");
+        std::fs::write(&image, &before).unwrap();
+    };
+    for at in [0, 4, 6, 7] {
+        file.write_all_at(&[13], child + at).unwrap();
+        expect("the empty record before the index is damaged");
+    }
+    file.write_all_at(&[1], root * 1024 + 24).unwrap();
+    expect("zeros must be");
+    // What debugfs does to directories.
+    debugfs(&["-w"], "unlink /a/b");
+    expect("no name leads to this directory");
+    debugfs(&["-w"], "ln /a/b /twice");
+    expect("lead to it");
+    debugfs(&["-w"], &format!("ln <{a}> /a/b/circle"));
+    debugfs(&["-w"], "unlink /a");
+    expect("only directories inside it lead to this directory");
+    debugfs(&["-w"], &format!("sif <{b}> mode 0100644"));
+    expect("type 2 should be 1");
+    debugfs(&["-w"], "sif <2> mode 0100644");
+    expect("the root is no directory");
+    debugfs(&["-w"], &format!("sif <{d}> size 1500"));
+    expect("not whole blocks");
+}
+
+#[test]
+fn directories_in_their_inodes_are_looked_at() {
+    let Some(debugfs) = require_tool("debugfs") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, image) = (folder.path().join("tree"), folder.path().join("image"));
+    for (directory, count) in [("empty", 0), ("few", 2), ("more/inside", 3), ("many", 200)] {
+        std::fs::create_dir_all(tree.join(directory)).unwrap();
+        for number in 0..count {
+            std::fs::write(tree.join(directory).join(format!("a name {number}")), "").unwrap();
+        }
+    }
+    for features in ["inline_data", "inline_data,^metadata_csum"] {
+        let _ = std::fs::remove_file(&image);
+        if !made_of(&tree, &image, &["-b", "4096", "-I", "256", "-O", features], "16M") {
+            return;
+        }
+        let ext4 = Ext4::open(&image).unwrap();
+        let survey = Survey::all(&ext4);
+        assert!(!survey.is_damaged && !survey.is_incomplete, "{features}: {survey:?}");
+        for (path, names, is_inline) in
+            [("/empty", 0, true), ("/few", 2, true), ("/more/inside", 3, true), ("/many", 200, false)]
+        {
+            let inode = ext4.find(path.as_bytes()).unwrap();
+            let report = survey.reports.iter().find(|report| report.inode == inode).unwrap();
+            assert_eq!((report.names, report.inline), (names, is_inline), "{path}");
+        }
+        assert_eq!(ext4.find(b"/more/inside/../../few").unwrap(), ext4.find(b"/few").unwrap());
+        // A record, the directory it is in, and its length.
+        let inode = ext4.find(b"/more/inside").unwrap();
+        let at = inode_at(&debugfs, &image, inode);
+        let before = std::fs::read(&image).unwrap();
+        for (offset, byte, wanted) in [
+            (44 + 4, 3, "the record at byte 0 in the inode"),
+            (40, 99, "..: inode 99 is no directory"),
+            (44 + 7, 2, "type 2 should be 1"),
+            (4, 1, "entries in the inode, of"),
+            (128, 0, "but no attribute"),
+        ] {
+            let file = OpenOptions::new().write(true).open(&image).unwrap();
+            file.write_all_at(&[byte], at + offset).unwrap();
+            let survey = Survey::one(&Ext4::open(&image).unwrap(), inode);
+            assert!(survey.is_damaged && format!("{survey:?}").contains(wanted), "{wanted}: {survey:?}");
+            std::fs::write(&image, &before).unwrap();
+        }
     }
 }
 

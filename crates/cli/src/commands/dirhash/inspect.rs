@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Opaque, ReadError, check};
+use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, ReadError, Survey};
 use verisum_lab::export::{Cell, Report, Table};
 
 use super::options;
@@ -32,11 +32,8 @@ pub(crate) struct InspectArgs {
     all: bool,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
-
-/// So many inodes that cannot be read are shown.
-const MOST_UNREAD: usize = 1000;
 
 /// Reads and checks; damage found is a mismatch.
 pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -47,52 +44,36 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         };
         Failure::File { name: arguments.image.clone(), operation, error }
     };
+    if arguments.path.as_ref().is_some_and(|path| path.is_empty()) {
+        return Err(Failure::Usage("PATH must not be empty; / is the root".to_string()));
+    }
     let image = Ext4::open(&arguments.image).map_err(failed)?;
-    let mut reports = Vec::new();
-    let mut exit = Exit::Clean;
-    let mut unread = Vec::new();
-    let mut unreadable = 0;
-    match &arguments.path {
+    let Survey { mut reports, troubles, more_troubles, is_damaged, is_incomplete } = match &arguments.path {
         Some(path) => {
             let inode = image.find(path.as_bytes()).map_err(failed)?;
-            let missing = || ReadError::Damaged("that is no directory".to_string());
-            let directory = image.directory(inode).map_err(failed)?.ok_or_else(missing).map_err(failed)?;
-            reports.push(check(&image, &directory).map_err(failed)?);
-        }
-        None => {
-            for inode in 1..=image.inodes() {
-                let found = match image.directory(inode) {
-                    Ok(None) => continue,
-                    Ok(Some(directory)) => check(&image, &directory),
-                    Err(error) => Err(error),
-                };
-                match found {
-                    // Of a large image's directories only what is shown is kept.
-                    Ok(report) => reports.push(DirectoryReport { leaf_uses: Vec::new(), ..report }),
-                    Err(error) => {
-                        exit = exit.max(Exit::Unchecked);
-                        unreadable += 1;
-                        if unread.len() < MOST_UNREAD {
-                            unread.push((inode, error.to_string()));
-                        }
-                    }
-                }
+            let survey = Survey::one(&image, inode);
+            if survey.reports.is_empty()
+                && !survey.troubles.iter().any(|trouble| trouble.inode == Some(inode))
+            {
+                return Err(failed(ReadError::Damaged("that is no directory".to_string())));
             }
+            survey
         }
-    }
+        None => Survey::all(&image),
+    };
+    let exit = match (is_damaged, is_incomplete) {
+        (true, _) => Exit::Mismatch,
+        (false, true) => Exit::Unchecked,
+        (false, false) => Exit::Clean,
+    };
     let paths = paths(&reports);
     let path_of = |inode: u32| match (&arguments.path, paths.get(&inode)) {
         (Some(path), _) => names::quoted(path),
         (None, Some(path)) => names::quoted(OsStr::from_bytes(path)),
         (None, None) => "-".to_string(),
     };
-    if reports.iter().any(|report| !report.findings.is_empty()) {
-        exit = exit.max(Exit::Mismatch);
-    }
-    if reports.iter().any(|report| report.opaque == Some(Opaque::Encrypted) || report.unfolded > 0) {
-        exit = exit.max(Exit::Unchecked);
-    }
-    reports.retain(|report| arguments.all || report.blocks > 1 || !report.findings.is_empty());
+    let is_asked_for = arguments.all || arguments.path.is_some();
+    reports.retain(|report| is_asked_for || report.blocks > 1 || !report.findings.is_empty());
     let mut report = Report::new("Directories of an ext4 image");
     report.lines.push(format!(
         "hash seed {}, block size {}, {} directories shown",
@@ -100,6 +81,10 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         image.block_size(),
         reports.len()
     ));
+    if image.needs_recovery() {
+        let line = "the journal was not replayed: what looks like damage may be none";
+        report.lines.push(line.to_string());
+    }
     report.parameters = options::parameters("inspect", &[]);
     report.parameters.push(("image", names::quoted(arguments.image.as_os_str())));
     report.parameters.push(("seed", image.seed().to_string()));
@@ -111,13 +96,18 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
             damage.row([
                 Cell::Text(path_of(directory.inode)),
                 Cell::Count(directory.inode.into()),
-                Cell::Count(finding.block.into()),
+                finding.block.map_or(Cell::Missing, |block| Cell::Count(block.into())),
                 Cell::text(finding.what.as_str()),
             ]);
         }
     }
-    for (inode, what) in unread {
-        damage.row([Cell::Text(path_of(inode)), Cell::Count(inode.into()), Cell::Missing, Cell::Text(what)]);
+    for trouble in &troubles {
+        damage.row([
+            trouble.inode.map_or(Cell::Missing, |inode| Cell::Text(path_of(inode))),
+            trouble.inode.map_or(Cell::Missing, |inode| Cell::Count(inode.into())),
+            Cell::Missing,
+            Cell::text(trouble.what.as_str()),
+        ]);
     }
     for directory in reports.iter().filter(|directory| directory.unfolded > 0) {
         report.lines.push(format!(
@@ -134,8 +124,9 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
             damages(directory)
         ));
     }
-    if unreadable > MOST_UNREAD {
-        report.lines.push(format!("the first {MOST_UNREAD} of {unreadable} unreadable inodes are shown"));
+    if more_troubles > 0 {
+        let (shown, all) = (troubles.len(), troubles.len() as u64 + more_troubles);
+        report.lines.push(format!("the first {shown} of {all} damages of the file system are shown"));
     }
     if !damage.rows.is_empty() {
         report.tables.push(damage);
@@ -196,11 +187,12 @@ fn table(reports: &[DirectoryReport], block_size: u32, path_of: &dyn Fn(u32) -> 
         table.row([
             Cell::Text(path_of(report.inode)),
             Cell::Count(report.inode.into()),
-            Cell::text(match (report.hash, report.opaque) {
-                (Some(hash), _) => hash.id,
-                (None, Some(opaque)) => opaque.name(),
-                (None, None) if report.indexed => "unknown",
-                (None, None) => "none",
+            Cell::text(match report.hash {
+                Some(hash) => hash.id,
+                None if report.encrypted => "encrypted",
+                None if report.inline => "in the inode",
+                None if report.indexed => "unknown",
+                None => "none",
             }),
             Cell::Count(report.levels.into()),
             Cell::Count(report.names),

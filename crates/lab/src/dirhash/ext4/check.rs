@@ -1,9 +1,11 @@
 //! Recomputes every hash of a directory, and compares it with where its name lies.
 
-use verisum_digest::namehash::{NAME_HASHES, NameHash};
+use verisum_digest::namehash::NameHash;
 
 use super::super::htree::Geometry;
-use super::image::{DirectoryInfo, Ext4, Opaque, ReadError};
+use super::image::{Ext4, ReadError};
+use super::index::Walk;
+use super::inode::DirectoryInfo;
 use super::metadata;
 
 /// A directory as it was found.
@@ -13,8 +15,12 @@ pub struct DirectoryReport {
     pub inode: u32,
     /// Whether it has an index.
     pub indexed: bool,
-    /// Why nothing in it was looked at, if nothing was.
-    pub opaque: Option<Opaque>,
+    /// Whether its names are encrypted: then none was looked at.
+    pub encrypted: bool,
+    /// Whether its records lie in its inode: then it has no blocks.
+    pub inline: bool,
+    /// The directory that it says it is in.
+    pub parent: Option<u32>,
     /// The hash of the index.
     pub hash: Option<&'static NameHash>,
     /// Index levels.
@@ -39,7 +45,7 @@ pub struct DirectoryReport {
     pub blocks_if_rebuilt: u64,
     /// Its leaves in the order of the index.
     pub leaf_uses: Vec<LeafUse>,
-    /// The directories in it: inode and name. Without the feature filetype, all that is in it.
+    /// The directories in it: inode and name.
     pub subdirectories: Vec<(u32, Vec<u8>)>,
 }
 
@@ -59,8 +65,8 @@ pub struct LeafUse {
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// In which block of the directory.
-    pub block: u32,
+    /// In which block of the directory; `None` if it is in none.
+    pub block: Option<u32>,
     /// What, in words.
     pub what: String,
 }
@@ -70,8 +76,17 @@ pub struct Finding {
 pub(super) struct DiskRecord<'a> {
     pub(super) inode: u32,
     pub(super) name: &'a [u8],
-    /// What it is a name of: 2 for a directory, 0 where that is not said.
-    kind: u8,
+    /// Bytes to the next.
+    length: usize,
+    /// What it is a name of: 1 for a file, 2 for a directory, 0 where that is not said.
+    file_type: u8,
+}
+
+impl DiskRecord<'_> {
+    /// Whether it is as it must be where no name may be.
+    pub(super) fn is_empty(&self) -> bool {
+        self.inode == 0 && self.name.is_empty() && self.file_type == 0
+    }
 }
 
 /// The type of a directory in a record.
@@ -81,13 +96,8 @@ const MOST_FINDINGS: usize = 1000;
 /// What `e2fsck -D` leaves free in each leaf, in per cent of what records may fill.
 const REBUILD_SLACK: u32 = 20;
 
-/// The records of a block, up to the first that makes no sense.
-pub(super) fn records(block: &[u8], block_size: u32) -> Vec<DiskRecord<'_>> {
-    walk(block, block_size).0
-}
-
-/// Also where the records cease to make sense, if they do.
-fn walk(block: &[u8], block_size: u32) -> (Vec<DiskRecord<'_>>, Option<usize>) {
+/// The records of a block up to the first that makes no sense, and where that is, if there is one.
+pub(super) fn records(block: &[u8], block_size: u32) -> (Vec<DiskRecord<'_>>, Option<usize>) {
     let mut records = Vec::new();
     let mut at = 0;
     while at + 8 <= block.len() {
@@ -102,10 +112,10 @@ fn walk(block: &[u8], block_size: u32) -> (Vec<DiskRecord<'_>>, Option<usize>) {
             return (records, Some(at));
         }
         let name = block.get(at + 8..at + 8 + name_len).unwrap_or_default();
-        records.push(DiskRecord { inode, name, kind: block[at + 7] });
+        records.push(DiskRecord { inode, name, length, file_type: block[at + 7] });
         at += length;
     }
-    (records, None)
+    (records, (at < block.len()).then_some(at))
 }
 
 /// Looks at a whole directory.
@@ -113,11 +123,16 @@ fn walk(block: &[u8], block_size: u32) -> (Vec<DiskRecord<'_>>, Option<usize>) {
 /// # Errors
 /// If a block cannot be read at all; what is wrong in a block is a finding.
 pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport, ReadError> {
-    let blocks = directory.size.div_ceil(image.block_size.into());
+    let blocks = match directory.inline {
+        Some(_) => 0,
+        None => directory.size.div_ceil(image.block_size.into()),
+    };
     let mut report = DirectoryReport {
         inode: directory.inode,
         indexed: directory.indexed,
-        opaque: directory.opaque,
+        encrypted: directory.encrypted,
+        inline: directory.inline.is_some(),
+        parent: None,
         hash: None,
         levels: 0,
         blocks,
@@ -132,20 +147,28 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
         leaf_uses: Vec::new(),
         subdirectories: Vec::new(),
     };
-    let mut sizes = Vec::new();
-    if directory.opaque.is_some() || blocks == 0 {
+    for what in &directory.findings {
+        say(&mut report, None, what.clone());
+    }
+    if directory.encrypted {
         return Ok(report);
     }
-    match directory.indexed {
-        true => {
-            let mut seen = vec![false; blocks as usize];
-            seen[0] = true;
-            let mut walk =
-                Walk { image, directory, report: &mut report, sizes: &mut sizes, seen, last: 0, whole: true };
-            walk.root();
-            walk.unreached();
+    let mut sizes = Vec::new();
+    match &directory.inline {
+        Some(inline) => {
+            report.parent = Some(inline.parent);
+            expect_directory(image, "..", inline.parent, &mut report, None);
+            for block in &inline.records {
+                let (found, broken) = records(block, image.block_size);
+                if let Some(at) = broken {
+                    say(&mut report, None, format!("the record at byte {at} in the inode is damaged"));
+                }
+                names(image, directory, &found, None, None, &mut report, &mut sizes);
+            }
         }
-        false => {
+        None if blocks == 0 => (),
+        None if directory.indexed => Walk::all(image, directory, &mut report, &mut sizes),
+        None => {
             for block in 0..blocks as u32 {
                 leaf(image, directory, block, None, &mut report, &mut sizes);
             }
@@ -183,135 +206,51 @@ fn rebuilt(image: &Ext4, sizes: &mut [(u32, u32)]) -> Option<u64> {
     Some(blocks)
 }
 
-fn say(report: &mut DirectoryReport, block: u32, what: String) {
+/// The keys that a leaf may hold.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    pub(super) hash: &'static NameHash,
+    pub(super) from: u32,
+    /// The key of the next leaf, with the bit that says that a hash goes on there.
+    pub(super) to: Option<u32>,
+}
+
+pub(super) fn say(report: &mut DirectoryReport, block: impl Into<Option<u32>>, what: String) {
     match report.findings.len() < MOST_FINDINGS {
-        true => report.findings.push(Finding { block, what }),
+        true => report.findings.push(Finding { block: block.into(), what }),
         false => report.more_findings += 1,
     }
 }
 
-/// The keys that a leaf may hold.
-#[derive(Clone, Copy)]
-struct Range {
-    hash: &'static NameHash,
-    from: u32,
-    /// The key of the next leaf, with the bit that says that a hash goes on there.
-    to: Option<u32>,
+/// Looks at the records that a directory with blocks begins with.
+pub(super) fn dot_records(
+    image: &Ext4,
+    directory: &DirectoryInfo,
+    dot: DiskRecord,
+    dots: DiskRecord,
+    report: &mut DirectoryReport,
+) {
+    let typed = |record: DiskRecord| record.file_type == if image.file_types { DIRECTORY } else { 0 };
+    if dot.name != b"." || dot.inode != directory.inode || dot.length != 12 || !typed(dot) {
+        say(report, 0, "the record of . is damaged".to_string());
+    }
+    if dots.name != b".." || !typed(dots) {
+        return say(report, 0, "the record of .. is damaged".to_string());
+    }
+    report.parent = Some(dots.inode);
+    expect_directory(image, "..", dots.inode, report, Some(0));
 }
 
-struct Walk<'a> {
-    image: &'a Ext4,
-    directory: &'a DirectoryInfo,
-    report: &'a mut DirectoryReport,
-    /// Key and record size of every name.
-    sizes: &'a mut Vec<(u32, u32)>,
-    /// Which blocks the index has led to; each has one way.
-    seen: Vec<bool>,
-    /// The greatest key so far, over all index blocks.
-    last: u32,
-    /// Whether all of the index could be followed.
-    whole: bool,
-}
-
-impl Walk<'_> {
-    fn root(&mut self) {
-        let block = match self.image.block(self.directory, 0) {
-            Ok(block) => block,
-            Err(error) => return self.lost(0, error.to_string()),
-        };
-        let version = block[28];
-        let unsigned = if self.image.unsigned && version < 3 { 3 } else { 0 };
-        let Some(hash) = NAME_HASHES[..7].get(usize::from(version + unsigned)).filter(|_| version < 7) else {
-            return self.lost(0, format!("hash version {version} is unknown"));
-        };
-        let levels = u32::from(block[30]) + 1;
-        if block[29] != 8 || levels > 3 {
-            return self.lost(0, "the root of the index is damaged".to_string());
-        }
-        self.report.hash = Some(hash);
-        self.report.levels = levels;
-        self.index(&block, 0, 32, hash, levels, (0, None));
-    }
-
-    /// Says why a part of the index cannot be followed.
-    fn lost(&mut self, block: u32, what: String) {
-        self.whole = false;
-        say(self.report, block, what);
-    }
-
-    /// Blocks without a way to them: nobody finds the names there.
-    fn unreached(&mut self) {
-        if !self.whole {
-            return;
-        }
-        for block in (0..self.seen.len()).filter(|&block| !self.seen[block]) {
-            say(self.report, block as u32, "the index does not lead to this block".to_string());
-        }
-    }
-
-    /// An index block, its entries at `start`, so many levels above the leaves.
-    fn index(
-        &mut self,
-        block: &[u8],
-        number: u32,
-        start: usize,
-        hash: &'static NameHash,
-        levels: u32,
-        bounds: (u32, Option<u32>),
-    ) {
-        let word = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
-        let count = usize::from(u16::from_le_bytes([block[start + 2], block[start + 3]]));
-        if count == 0 || start + 8 * count > block.len() {
-            return self.lost(number, format!("an index of {count} entries"));
-        }
-        let limit = usize::from(u16::from_le_bytes([block[start], block[start + 1]]));
-        let expected = (block.len() - start) / 8 - usize::from(self.image.checksums);
-        if limit != expected || count > limit {
-            say(self.report, number, format!("{count} of {limit} entries, where {expected} have room"));
-        }
-        if self.image.checksums
-            && let Some(what) = metadata::index(self.image, self.directory, block, start)
-        {
-            say(self.report, number, format!("the index: {what}"));
-        }
-        for place in 0..count {
-            let from = if place == 0 { bounds.0 } else { word(start + 8 * place) };
-            let to = if place + 1 < count { Some(word(start + 8 * place + 8)) } else { bounds.1 };
-            let child = word(start + 8 * place + 4) & 0x0fff_ffff;
-            if from & !1 < self.last & !1 || to.is_some_and(|to| to & !1 < from & !1) {
-                say(self.report, number, format!("entry {place}: key {from:08x} is out of order"));
-            }
-            self.last = from;
-            match self.seen.get_mut(child as usize) {
-                Some(seen) if !*seen => *seen = true,
-                Some(_) => {
-                    // Following it again could go on for ever.
-                    say(
-                        self.report,
-                        number,
-                        format!("entry {place}: another entry leads to block {child} too"),
-                    );
-                    continue;
-                }
-                None => {
-                    say(self.report, number, format!("entry {place}: block {child} is not in the directory"));
-                    continue;
-                }
-            }
-            if levels == 1 {
-                let range = Range { hash, from, to };
-                leaf(self.image, self.directory, child, Some(range), self.report, self.sizes);
-                continue;
-            }
-            match self.image.block(self.directory, child) {
-                Ok(below) => self.index(&below, child, 8, hash, levels - 1, (from, to)),
-                Err(error) => self.lost(child, error.to_string()),
-            }
-        }
+fn expect_directory(image: &Ext4, name: &str, inode: u32, report: &mut DirectoryReport, block: Option<u32>) {
+    match image.file_type(inode) {
+        Ok(Some(DIRECTORY)) => (),
+        Ok(_) => say(report, block, format!("{name}: inode {inode} is no directory")),
+        Err(error) => say(report, block, format!("{name}: {error}")),
     }
 }
 
-fn leaf(
+/// Looks at the records of a block without an index.
+pub(super) fn leaf(
     image: &Ext4,
     directory: &DirectoryInfo,
     number: u32,
@@ -324,7 +263,7 @@ fn leaf(
         Ok(block) => block,
         Err(error) => return say(report, number, error.to_string()),
     };
-    let (records, broken) = walk(&block, image.block_size);
+    let (found, broken) = records(&block, image.block_size);
     if let Some(at) = broken {
         say(report, number, format!("the record at byte {at} is damaged"));
     }
@@ -333,11 +272,42 @@ fn leaf(
     {
         say(report, number, format!("the leaf's records: {what}"));
     }
-    let mut used =
-        LeafUse { block: number, key: range.map_or(0, |range| range.from), names: 0, live_bytes: 0 };
+    let mut of_names = found.as_slice();
+    if number == 0 && range.is_none() {
+        match *of_names {
+            [dot, dots, ref others @ ..] => {
+                dot_records(image, directory, dot, dots, report);
+                of_names = others;
+            }
+            _ => say(report, 0, "the records of . and .. are missing".to_string()),
+        }
+    }
+    names(image, directory, of_names, Some(number), range, report, sizes);
+}
+
+/// Looks at the records of names.
+fn names(
+    image: &Ext4,
+    directory: &DirectoryInfo,
+    records: &[DiskRecord],
+    number: Option<u32>,
+    range: Option<Range>,
+    report: &mut DirectoryReport,
+    sizes: &mut Vec<(u32, u32)>,
+) {
+    let mut used = LeafUse {
+        block: number.unwrap_or_default(),
+        key: range.map_or(0, |range| range.from),
+        names: 0,
+        live_bytes: 0,
+    };
     let mut greatest = None;
-    for record in records.iter().filter(|record| record.inode > 0 && !record.name.is_empty()) {
-        if matches!(record.name, b"." | b"..") {
+    for record in records.iter().filter(|record| record.inode > 0) {
+        let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
+        if matches!(record.name, b"" | b"." | b"..")
+            || record.name.iter().any(|byte| matches!(byte, 0 | b'/'))
+        {
+            say(report, number, format!("\"{}\" is no name", name()));
             continue;
         }
         report.names += 1;
@@ -345,12 +315,18 @@ fn leaf(
         report.live_bytes += u64::from(size);
         used.names += 1;
         used.live_bytes += size;
-        if record.inode > image.inodes() {
-            let name = String::from_utf8_lossy(record.name).escape_default().to_string();
-            say(report, number, format!("{name}: there is no inode {}", record.inode));
-        }
-        if matches!(record.kind, 0 | DIRECTORY) {
-            report.subdirectories.push((record.inode, record.name.to_vec()));
+        match image.file_type(record.inode) {
+            Ok(None) => say(report, number, format!("{}: inode {} is free", name(), record.inode)),
+            Ok(Some(kind)) => {
+                if record.file_type != if image.file_types { kind } else { 0 } {
+                    let said = record.file_type;
+                    say(report, number, format!("{}: type {said} should be {kind}", name()));
+                }
+                if kind == DIRECTORY {
+                    report.subdirectories.push((record.inode, record.name.to_vec()));
+                }
+            }
+            Err(error) => say(report, number, format!("{}: {error}", name())),
         }
         let Some(hash) = range.map(|range| range.hash).or(image.new_hash()) else { continue };
         let folded;
@@ -370,7 +346,6 @@ fn leaf(
             continue;
         }
         greatest = greatest.max(Some(key));
-        let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
         if key < from & !1 {
             say(report, number, format!("{}: hash {key:08x} is below the leaf's {from:08x}", name()));
         } else if to.is_some_and(|to| key > to & !1 || (key == to & !1 && to & 1 == 0)) {
@@ -382,7 +357,9 @@ fn leaf(
             );
         }
     }
-    report.leaf_uses.push(used);
+    if number.is_some() {
+        report.leaf_uses.push(used);
+    }
     // The bit that a hash goes on: then this leaf, too, must have a name of it.
     if let Some(Range { to: Some(to), .. }) = range
         && to & 1 == 1

@@ -1,9 +1,10 @@
-//! The checksums that ext4 keeps of directory blocks with the feature metadata_csum.
+//! The checksums that ext4 keeps with the feature metadata_csum of what leads to names.
 //!
-//! All are CRC-32C as a bare register, begun with what belongs to the inode: a block that was written to
-//! the wrong place is found too.
+//! All are CRC-32C as a bare register. Those of a directory begin with what belongs to its inode: a block
+//! that was written to the wrong place is found too.
 
-use super::image::{DirectoryInfo, Ext4};
+use super::image::Ext4;
+use super::inode::DirectoryInfo;
 
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
@@ -25,10 +26,43 @@ pub(super) fn crc32c(register: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(register, |register, &byte| (register >> 8) ^ TABLE[usize::from(register as u8 ^ byte)])
 }
 
-/// What the checksums of a directory begin with.
-fn inode_seed(image: &Ext4, directory: &DirectoryInfo) -> u32 {
-    let seed = crc32c(image.checksum_seed, &directory.inode.to_le_bytes());
-    crc32c(seed, &directory.generation.to_le_bytes())
+/// What is wrong with the checksum of the superblock, of 1024 bytes.
+pub(super) fn superblock(block: &[u8]) -> Option<String> {
+    const CRC_32C: u8 = 1;
+    match block[373] {
+        CRC_32C => compare(crc32c(!0, &block[..1020]), &block[1020..1024]),
+        other => Some(format!("checksums of type {other}, which is unknown")),
+    }
+}
+
+/// What is wrong with the checksum of a group's descriptor: the lower half of one.
+pub(super) fn descriptor(image: &Ext4, group: u32, descriptor: &[u8]) -> Option<String> {
+    let register = crc32c(image.checksum_seed, &group.to_le_bytes());
+    let register = crc32c(crc32c(register, &descriptor[..30]), &[0; 2]);
+    let register = crc32c(register, descriptor.get(32..).unwrap_or_default());
+    compare_half(register, &descriptor[30..32])
+}
+
+/// What is wrong with the checksum of an inode, all of its bytes being given.
+pub(super) fn inode(image: &Ext4, number: u32, raw: &[u8]) -> Option<String> {
+    let (low, high) = (124..126, 130..132);
+    let generation = u32::from_le_bytes(raw[100..104].try_into().expect("four bytes"));
+    let mut zeroed = raw.to_vec();
+    zeroed[low.clone()].fill(0);
+    // The upper half lies in what inodes of more than 128 bytes may have beyond those.
+    let is_whole = raw.get(128..130).is_some_and(|extra| u16::from_le_bytes([extra[0], extra[1]]) >= 4);
+    if !is_whole {
+        return compare_half(crc32c(inode_seed(image, number, generation), &zeroed), &raw[low]);
+    }
+    zeroed[high.clone()].fill(0);
+    let stored = [&raw[low], &raw[high]].concat();
+    compare(crc32c(inode_seed(image, number, generation), &zeroed), &stored)
+}
+
+/// What the checksums of an inode and its blocks begin with.
+fn inode_seed(image: &Ext4, inode: u32, generation: u32) -> u32 {
+    let seed = crc32c(image.checksum_seed, &inode.to_le_bytes());
+    crc32c(seed, &generation.to_le_bytes())
 }
 
 /// What is wrong with the checksum of a leaf, or of a block of a directory without an index.
@@ -38,7 +72,7 @@ pub(super) fn leaf(image: &Ext4, directory: &DirectoryInfo, block: &[u8]) -> Opt
     if tail[..8] != [0, 0, 0, 0, 12, 0, 0, 0xde] {
         return Some("the record with the checksum is missing".to_string());
     }
-    compare(crc32c(inode_seed(image, directory), records), &tail[8..])
+    compare(crc32c(inode_seed(image, directory.inode, directory.generation), records), &tail[8..])
 }
 
 /// What is wrong with the checksum of an index block, whose entries begin at `start`.
@@ -50,7 +84,7 @@ pub(super) fn index(image: &Ext4, directory: &DirectoryInfo, block: &[u8], start
     let (Some(tail), Some(entries)) = (block.get(tail..tail + 8), block.get(..start + 8 * count)) else {
         return Some(format!("there is no room for the checksum behind {limit} entries"));
     };
-    let register = crc32c(inode_seed(image, directory), entries);
+    let register = crc32c(inode_seed(image, directory.inode, directory.generation), entries);
     let register = crc32c(register, &tail[..4]);
     compare(crc32c(register, &[0; 4]), &tail[4..])
 }
@@ -58,6 +92,11 @@ pub(super) fn index(image: &Ext4, directory: &DirectoryInfo, block: &[u8], start
 fn compare(computed: u32, stored: &[u8]) -> Option<String> {
     let stored = u32::from_le_bytes(stored.try_into().expect("four bytes"));
     (computed != stored).then(|| format!("checksum {stored:08x} should be {computed:08x}"))
+}
+
+fn compare_half(computed: u32, stored: &[u8]) -> Option<String> {
+    let (computed, stored) = (computed as u16, u16::from_le_bytes([stored[0], stored[1]]));
+    (computed != stored).then(|| format!("checksum {stored:04x} should be {computed:04x}"))
 }
 
 #[cfg(test)]

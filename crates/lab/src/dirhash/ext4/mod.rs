@@ -1,11 +1,16 @@
 //! A reader of ext4 images for directories alone: read-only, bounded, and made for damaged images.
 //!
 //! Non-goals: files, journals, encrypted names, letters that only tables of Unicode can fold, and checksums of
-//! metadata other than directories'. An image whose journal was not replayed is read as it lies on the disk.
+//! blocks of extents. An image whose journal was not replayed is read as it lies on the disk.
 
 mod check;
 mod image;
+mod index;
+mod inode;
 mod metadata;
+mod survey;
 
 pub use check::{DirectoryReport, Finding, LeafUse, check};
-pub use image::{DirectoryInfo, Ext4, Opaque, ReadError};
+pub use image::{Ext4, ReadError};
+pub use inode::DirectoryInfo;
+pub use survey::{Survey, Trouble};
