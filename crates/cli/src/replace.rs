@@ -65,6 +65,12 @@ impl Replacement {
         self.file.get()
     }
 
+    /// Where it will be, by one name whatever the way there.
+    pub(crate) fn target(&self) -> PathBuf {
+        let folder = std::fs::canonicalize(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        folder.join(self.target.file_name().unwrap_or_default())
+    }
+
     /// Puts the file in its place, when it is safely on the disk.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let Replacement { file, name, target, folder } = self;

@@ -136,6 +136,10 @@ fn fewer_names_than_asked_for_are_said() {
     let message = "verisum: half_md4: 0 of 2 names found in 1000 tries (--tries)\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), message));
     assert!(ended.out().contains("search"), "the table is there: {}", ended.out());
+    // Nobody asked for so many.
+    let ended = dirhash(&["attack", "--alg", "half_md4", "--tries", "1000"]);
+    let message = "verisum: half_md4: 0 of 60 names found in 1000 tries (--tries)\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), message));
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn lines_that_are_no_names_are_counted() {
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let (code, out, stderr) = names(b"");
     assert_eq!((code, out.as_str()), (Some(3), ""));
-    assert!(stderr.ends_with("verisum: -: read: there are no names\n"), "{stderr}");
+    assert_eq!(stderr, "verisum: -: read: there are no names\n");
 }
 
 #[test]
@@ -198,6 +202,32 @@ fn images_are_inspected() {
         assert_eq!(ended.code, Some(1));
         assert!(ended.out().contains("the leaf"), "{}", ended.out());
     }
+    let ended = dirhash(&["inspect", path, ""]);
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (Some(2), "verisum: PATH must not be empty; / is the root\n")
+    );
+    let out = dirhash(&["inspect", "--json", path, "/"]);
+    assert!(out.out().contains(r#""directory":"/""#), "one block, and asked for: {}", out.out());
+    let whole = std::fs::metadata(&image).unwrap().len();
+    std::fs::File::options().write(true).open(&image).unwrap().set_len(whole - 5000).unwrap();
+    let ended = dirhash(&["inspect", path]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.out().contains("the image lacks the last 5000 bytes"), "{}", ended.out());
+    // Nobody writes to it: opening it must not wait.
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for other in [pipe.to_str().unwrap(), "/dev/null"] {
+        let ended = dirhash(&["inspect", other]);
+        let message = format!("verisum: {other}: open: neither a file nor a block device\n");
+        assert_eq!((ended.code, ended.stderr), (Some(3), message));
+    }
+    let ended = dirhash(&["inspect", folder.path().to_str().unwrap()]);
+    assert!(
+        ended.code == Some(3) && ended.stderr.to_lowercase().contains("is a directory"),
+        "{}",
+        ended.stderr
+    );
     let ended = dirhash(&["inspect", path, "/nothing"]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
     let ended = dirhash(&["live", "/proc"]);
@@ -258,6 +288,11 @@ fn bad_usage_is_one_line() {
         (&["bakeoff", "--names", "foo"], "--names: foo: a pattern needs one counter"),
         (&["bakeoff", "--block-size", "5k"], "--block-size: 5k: the block size must be a power of two"),
         (&["bakeoff", "--count", "0"], "--count: 0: must be 1 or more"),
+        (&["attack", "--count", "4000000000"], "--count: 4000000000: must be at most 100000"),
+        (
+            &["bakeoff", "--export-csv", "x", "--export-json", "./x"],
+            "x: only one form can be written to one file",
+        ),
         (&["steady", "--range", "20000"], "--range: 20000: needs --traffic program"),
         (&["bakeoff", "--export-json", "-"], "must be a file; --json prints to standard output"),
         (&["steady", "--traffic", "program", "--range", "5"], "--range: 5: must be at least the number"),
@@ -265,6 +300,12 @@ fn bad_usage_is_one_line() {
         let ended = dirhash(arguments);
         assert_eq!((ended.code, ended.out()), (Some(2), ""), "{arguments:?}");
         assert!(ended.stderr.contains(message) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
+    }
+    // Found before anything is measured, which would take hours.
+    for verb in ["bakeoff", "cost", "quality"] {
+        let ended = dirhash(&[verb, "--alg", "all", "--export-html", "/nonexistent/x"]);
+        let message = "verisum: /nonexistent/x: create: No such file or directory\n";
+        assert_eq!((ended.code, ended.out(), ended.stderr.as_str()), (Some(3), "", message));
     }
     let ended = dirhash(&["names", "/nonexistent"]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use verisum_lab::export::Report;
 
 use crate::failure::Failure;
-use crate::render::Output;
+use crate::render::{Output, names};
 use crate::replace::Replacement;
 
 /// In which forms.
@@ -19,7 +19,7 @@ pub(crate) struct ReportOptions {
     json: bool,
 
     #[command(flatten)]
-    files: ExportOptions,
+    pub(crate) files: ExportOptions,
 }
 
 /// The files alone, for verbs that print in a form of their own.
@@ -60,6 +60,11 @@ impl ReportOptions {
         self.export(report)
     }
 
+    /// As [`ExportOptions::require`].
+    pub(crate) fn require(&self) -> Result<(), Failure> {
+        self.files.require()
+    }
+
     /// Writes the files only, as [`ExportOptions::export`].
     pub(crate) fn export(&self, report: &Report) -> Result<(), Failure> {
         self.files.export(report)
@@ -77,6 +82,26 @@ impl ReportOptions {
 }
 
 impl ExportOptions {
+    /// Fails unless all files can be written, so that nobody measures for nothing; leaves no trace.
+    pub(crate) fn require(&self) -> Result<(), Failure> {
+        let files = [&self.export_json, &self.export_csv, &self.export_markdown, &self.export_html];
+        let mut taken = Vec::new();
+        for path in files.into_iter().flatten() {
+            if is_written_to(path) {
+                let writable = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+                writable.map_err(|error| cannot_be_written(path, error.into()))?;
+                continue;
+            }
+            let target = Replacement::new(path)?.target();
+            if taken.contains(&target) {
+                let name = names::quoted(path.as_os_str());
+                return Err(Failure::Usage(format!("{name}: only one form can be written to one file")));
+            }
+            taken.push(target);
+        }
+        Ok(())
+    }
+
     /// Writes the files. Each is tried; the first failure is returned.
     pub(crate) fn export(&self, report: &Report) -> Result<(), Failure> {
         let written = [
@@ -92,12 +117,20 @@ impl ExportOptions {
 /// Writes a file at once or not at all: what was saved before survives a full disk.
 fn write(path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
-    let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
-    // Devices and pipes are written to, not replaced.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+    let failed = |error| cannot_be_written(path, error);
+    if is_written_to(path) {
         return std::fs::write(path, text()).map_err(failed);
     }
     let replacement = Replacement::new(path)?;
     replacement.file().write_all(text().as_bytes()).map_err(failed)?;
     replacement.place()
+}
+
+/// Devices and pipes are written to, not replaced.
+fn is_written_to(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+fn cannot_be_written(path: &Path, error: std::io::Error) -> Failure {
+    Failure::File { name: path.to_path_buf(), operation: "write", error }
 }

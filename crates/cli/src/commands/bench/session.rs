@@ -48,6 +48,7 @@ impl<'a> Session<'a> {
         files: &[PathBuf],
     ) -> Result<Session<'a>, Failure> {
         let plan = options.plan(otherwise)?;
+        options.report.require()?;
         let folders = Folders::default();
         let before = Load::now(&folders.proc);
         let host = Host::read(&folders, &kernel::policy()?, files);

@@ -29,9 +29,9 @@ pub(crate) struct AttackArgs {
     #[command(flatten)]
     tree: TreeOptions,
 
-    /// How many names of one hash
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 60)]
-    count: u32,
+    /// How many names of one hash; without it 60, or as many as can be found
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u32>,
 
     /// The name whose hash they have
     #[arg(long, value_name = "NAME", default_value = "hello")]
@@ -56,7 +56,7 @@ pub(crate) struct AttackArgs {
     rounds: u32,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 /// A name of `--list --json`.
@@ -69,6 +69,12 @@ struct Line<'a> {
 /// What of a hash is in the key of an index.
 const KEY_BITS: i32 = 31;
 
+/// How many names are made of each hash where nobody says it.
+const USUAL_COUNT: u32 = 60;
+
+/// The most: they are all kept, and a directory of them takes time as their square.
+const MOST_NAMES: u32 = 100_000;
+
 /// How often the line of progress is drawn, at most.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -79,7 +85,12 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         false => &["legacy", "half_md4", "tea", "btrfs", "xfs", "reiserfs_r5", "crc32c_seeded"],
     };
     let hashings = arguments.hashes.hashings(usual)?;
-    let count = options::at_least_one("--count", arguments.count)? as usize;
+    let count = options::at_least_one("--count", arguments.count.unwrap_or(USUAL_COUNT))?;
+    if count > MOST_NAMES {
+        let must = format!("must be at most {MOST_NAMES}");
+        return Err(Failure::Value { option: "--count", value: count.to_string(), must });
+    }
+    let count = count as usize;
     let geometry = arguments.tree.geometry()?;
     if arguments.real {
         attack_real::require(&hashings, geometry)?;
@@ -125,7 +136,10 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
     for hashing in hashings {
         let found = collide(hashing, arguments, count);
         if found.names.len() < count {
-            exit = Exit::Unchecked;
+            // Who asks for a number must learn that it is less; a search comes to what it comes to.
+            if arguments.count.is_some() {
+                exit = Exit::Unchecked;
+            }
             render::say(PROGRAM, &shortage(hashing, &found, count));
         }
         if arguments.list {

@@ -49,7 +49,7 @@ pub(crate) struct BakeoffArgs {
     directories: u32,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 /// Fills the directories, in the model or in real file systems.

@@ -26,7 +26,7 @@ pub(crate) struct CostArgs {
     samples: u16,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 /// Measures.

@@ -24,7 +24,7 @@ pub(crate) struct HashArgs {
     json: bool,
 
     #[command(flatten)]
-    files: ExportOptions,
+    pub(super) files: ExportOptions,
 
     /// The names; nothing is looked up
     #[arg(value_name = "NAME", required = true)]

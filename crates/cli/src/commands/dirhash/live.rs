@@ -30,7 +30,7 @@ pub(crate) struct LiveArgs {
     directory: PathBuf,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 /// Reads the directory.

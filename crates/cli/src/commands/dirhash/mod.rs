@@ -16,6 +16,7 @@ mod volume;
 
 use clap::Subcommand;
 
+use crate::commands::report::ExportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;
@@ -45,6 +46,7 @@ pub(crate) enum DirhashCommand {
 
 /// Runs one of them.
 pub(crate) fn run(command: DirhashCommand, output: &mut Output) -> Result<Exit, Failure> {
+    command.files().require()?;
     match command {
         DirhashCommand::Hash(arguments) => hash::run(&arguments, output),
         DirhashCommand::Bakeoff(arguments) => bakeoff::run(&arguments, output),
@@ -55,5 +57,23 @@ pub(crate) fn run(command: DirhashCommand, output: &mut Output) -> Result<Exit, 
         DirhashCommand::Attack(arguments) => attack::run(&arguments, output),
         DirhashCommand::Live(arguments) => live::run(&arguments, output),
         DirhashCommand::Inspect(arguments) => inspect::run(&arguments, output),
+    }
+}
+
+impl DirhashCommand {
+    /// The files that it writes.
+    fn files(&self) -> &ExportOptions {
+        let report = match self {
+            DirhashCommand::Hash(arguments) => return &arguments.files,
+            DirhashCommand::Bakeoff(arguments) => &arguments.report,
+            DirhashCommand::Steady(arguments) => &arguments.report,
+            DirhashCommand::Names(arguments) => &arguments.report,
+            DirhashCommand::Cost(arguments) => &arguments.report,
+            DirhashCommand::Quality(arguments) => &arguments.report,
+            DirhashCommand::Attack(arguments) => &arguments.report,
+            DirhashCommand::Live(arguments) => &arguments.report,
+            DirhashCommand::Inspect(arguments) => &arguments.report,
+        };
+        &report.files
     }
 }

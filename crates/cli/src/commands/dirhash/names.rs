@@ -35,7 +35,7 @@ pub(crate) struct NamesArgs {
     listings: Vec<PathBuf>,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 /// The longest list that is read from a pipe.
@@ -120,7 +120,9 @@ fn read(listing: &PathBuf) -> Result<Vec<Vec<u8>>, Failure> {
         }
         // What is behind the last end of a line is a line only if there is something.
         let lines = text.strip_suffix(b"\n").unwrap_or(&text);
-        names.extend(lines.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
+        if !text.is_empty() {
+            names.extend(lines.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
+        }
     } else {
         for entry in std::fs::read_dir(listing).map_err(failed("open"))? {
             names.push(entry.map_err(failed("read"))?.file_name().into_vec());

@@ -28,7 +28,7 @@ pub(crate) struct QualityArgs {
     all: bool,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 /// Tests the hashes, and a bad one that must fail.

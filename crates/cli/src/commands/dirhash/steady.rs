@@ -45,7 +45,7 @@ pub(crate) struct SteadyArgs {
     growth: bool,
 
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
