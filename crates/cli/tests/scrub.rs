@@ -4,13 +4,15 @@
 mod common;
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use common::{Ended, verisum};
 use tempfile::TempDir;
-use verisum_testkit::{FsKind, Mount};
+use verisum_testkit::{FsKind, Mount, require_tool};
 
 /// A tree in a folder of its own, and its catalogue beside it.
 struct Tree {
@@ -569,7 +571,7 @@ fn a_catalogue_that_cannot_be_written_is_refused() {
     let tree = Tree::new();
     let catalog = mount.path().join("c.db");
     scrub(&catalog, &tree.root(), &[]).clean();
-    let status = std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(mount.path()).status();
+    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(mount.path()).status();
     assert!(status.unwrap().success());
     let ended = scrub(&catalog, &tree.root(), &[]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
@@ -663,6 +665,50 @@ fn a_file_that_is_written_to_all_the_time_is_busy() {
         expect(&ended, 3, &[("busy", &path)]);
     });
     expect(&tree.scrub(&["-v"]), 0, &[("modified", &path)]);
+}
+
+/// Maps a file and, for each line of input, writes a byte into it and says so; at the end it brings the
+/// file to the disk.
+const MAPPED: &str = "
+import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+memory = mmap.mmap(file, 8192)
+for number, line in enumerate(sys.stdin):
+    memory[number] = 65 + number
+    print('done', flush=True)
+memory.flush()
+";
+
+#[test]
+fn what_is_written_through_mapped_memory_is_no_rot() {
+    let (Some(mount), Some(python)) = (Mount::new(FsKind::Ext4, 0), require_tool("python3")) else { return };
+    let tree = Tree::new();
+    let path = mount.path().join("data");
+    for tagged in [false, true] {
+        fs::write(&path, [7; 8192]).unwrap();
+        let read = |verb: [&str; 2]| match tagged {
+            true => verisum([s(verb[1]), path.clone()]),
+            false => scrub(&tree.catalog(), &mount.path(), &["-v"]),
+        };
+        let mut child = Command::new(&python);
+        child.args(["-c", MAPPED]).arg(&path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let (mut to, mut from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut store = || {
+            to.write_all(b"\n").unwrap();
+            from.read_line(&mut String::new()).unwrap();
+        };
+        // What is written after it was recorded goes into a page that was written to before.
+        store();
+        let ended = read(["", "tag"]);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+        store();
+        let ended = read(["", "verify"]);
+        let word = if tagged { "data: modified" } else { "modified  " };
+        assert!(ended.out().contains(word), "{}{}", ended.out(), ended.stderr);
+        drop(to);
+        child.wait().unwrap();
+    }
 }
 
 #[test]

@@ -15,6 +15,17 @@ pub(crate) fn marks_by_our_clock(file: &File) -> bool {
     calls::marks_by_our_clock(file)
 }
 
+/// Makes sure that whoever writes to a file from now on, also through memory that is mapped, moves the times
+/// of its inode. The first store into a page moves them, and those that follow do not, until the page was
+/// brought to the disk: where the file is open to be written to, or nobody can tell, its pages are.
+///
+/// On file systems in memory nothing can be done: there a mapped page moves the times once.
+pub(crate) fn settle(file: &File) {
+    if !calls::is_open_by_no_writer(file) && !calls::bring_to_disk(file) {
+        let _ = rustix::fs::fdatasync(file);
+    }
+}
+
 /// Lets others go first: the idle class of input and output, and the lowest priority of the processor.
 /// It is for the whole process, and is done before its threads are started. What is not permitted is not
 /// done.
@@ -80,6 +91,35 @@ mod calls {
         known.then_some(map.physical)
     }
 
+    /// What tells of a lease that somebody wants back; without a handler it does nothing.
+    const HARMLESS: libc::c_int = libc::SIGURG;
+
+    /// `F_SETSIG`, which the C library does not have everywhere.
+    const SET_SIGNAL: libc::c_int = 10;
+
+    /// The system knows who has a file open to be written to, mapped or not: while somebody has, nobody gets
+    /// a lease to read. It is given back at once. Only a file's owner and root can ask.
+    #[allow(unsafe_code)]
+    pub(super) fn is_open_by_no_writer(file: &File) -> bool {
+        let call = |command, value: libc::c_int| {
+            // SAFETY: the descriptor is open, and these commands take a number and touch no memory of ours.
+            unsafe { libc::fcntl(file.as_raw_fd(), command, value) == 0 }
+        };
+        // Else whoever opens it meanwhile would have this process ended by SIGIO.
+        let has_lease = call(SET_SIGNAL, HARMLESS) && call(libc::F_SETLEASE, libc::F_RDLCK);
+        has_lease && call(libc::F_SETLEASE, libc::F_UNLCK)
+    }
+
+    /// Writes a file's dirty pages, and waits for them; its metadata and the disk's cache may stay behind.
+    #[allow(unsafe_code)]
+    pub(super) fn bring_to_disk(file: &File) -> bool {
+        let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        // SAFETY: the descriptor is open, and the call takes numbers and touches no memory of ours.
+        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, all) == 0 }
+    }
+
     /// Of this process.
     const WHO_PROCESS: libc::c_int = 1;
 
@@ -102,6 +142,14 @@ mod calls {
     }
 
     pub(super) fn marks_by_our_clock(_: &File) -> bool {
+        false
+    }
+
+    pub(super) fn is_open_by_no_writer(_: &File) -> bool {
+        false
+    }
+
+    pub(super) fn bring_to_disk(_: &File) -> bool {
         false
     }
 

@@ -53,6 +53,9 @@ pub struct Plan {
     pub streams: Option<usize>,
     /// Read a file of several names once, and give the digests to each of the names among the jobs.
     pub hard_links_once: bool,
+    /// Before a file is read that was changed lately, see to it that whoever writes to it from then on moves
+    /// its times, also through mapped memory. It is for those who record what they read.
+    pub settles: bool,
     /// The most to read in a second.
     pub limits: Option<Arc<Limits>>,
     /// When to end early.
@@ -70,6 +73,7 @@ impl Plan {
             window: 1 << 16,
             streams: None,
             hard_links_once: false,
+            settles: false,
             limits: None,
             stop: Arc::default(),
             progress: Arc::default(),

@@ -22,6 +22,9 @@ const SLOW: Duration = Duration::from_micros(60);
 /// marks files with the time of its last tick, which is 10 ms ago at most.
 const SETTLED: Duration = Duration::from_millis(100);
 
+/// A page that was written to so long ago is on the disk, unless the system was told to wait for longer.
+pub(super) const LATELY: Duration = Duration::from_secs(600);
+
 /// A small file in the arena.
 struct Whole<T> {
     opened: Opened<T>,
@@ -46,7 +49,7 @@ impl<T: Send> Engine<'_, T> {
         let mut wholes = Wholes { files, used: 0, hashing: Duration::ZERO };
         // Limits are for what is known before it is read.
         if worker.has_our_clock && !worker.slow && self.plan.limits.is_none() {
-            let settled = before(SETTLED);
+            let settled = before(if self.plan.settles { LATELY } else { SETTLED });
             for job in jobs {
                 self.read_at_once(job, settled, &mut wholes, worker);
             }
@@ -228,7 +231,7 @@ fn read_whole<T>(opened: &Opened<T>, buffer: &mut [u8]) -> Result<Option<usize>,
 }
 
 /// The time so long ago.
-fn before(duration: Duration) -> Timestamp {
+pub(super) fn before(duration: Duration) -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(duration);
     Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() }
 }

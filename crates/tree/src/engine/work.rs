@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use rustix::io::Errno;
 use verisum_digest::{Batch, Digest, Output};
 
 use super::budget::Budget;
 use super::links::{Links, Turn};
 use super::pool::Pool;
+use super::small::{LATELY, before};
 use super::source::{Numbered, Pulled, Source};
 use super::stream::Opened;
 use super::{Content, Hashed, Job, Plan};
-use crate::{Error, Kind, Operation, Stat};
+use crate::{Error, Kind, Operation, Stat, system};
 
 /// The room for what a thread has read and hashes as one batch: about what fits a second-level cache.
 pub(super) const ARENA: usize = 1 << 20;
@@ -235,7 +237,9 @@ impl<'a, T: Send> Engine<'a, T> {
         let Found { job, file, stat } = found;
         let entry = &job.job.entry;
         let before = match stat.map_or_else(|| Stat::of(&file), Ok) {
-            Ok(stat) if stat.kind == Kind::File => Ok(stat),
+            Ok(stat) if stat.kind == Kind::File => {
+                self.settled(&file, stat).map_err(|cause| entry.failed(Operation::Stat, cause))
+            }
             Ok(_) => Err(Error::NotAFile { path: entry.path() }),
             Err(cause) => Err(entry.failed(Operation::Stat, cause)),
         };
@@ -263,6 +267,16 @@ impl<'a, T: Send> Engine<'a, T> {
         Some(Opened { job, file, before, after: None, again: false, awaited })
     }
 
+    /// What the file system says of a file that is about to be read, so that whatever is written from now on
+    /// can be seen by its times, if the plan is for that. What was not changed lately can be left as it is.
+    fn settled(&self, file: &File, stat: Stat) -> Result<Stat, Errno> {
+        if !self.plan.settles || stat.changed < before(LATELY) {
+            return Ok(stat);
+        }
+        system::settle(file);
+        Stat::of(file)
+    }
+
     /// Reports what was read, or returns the file to be read again if it has changed for the first time.
     pub(super) fn finish(
         &self,
@@ -280,7 +294,7 @@ impl<'a, T: Send> Engine<'a, T> {
         };
         let same = opened.before.is_same_state(&after);
         if !same && !opened.again {
-            (opened.before, opened.again) = (after, true);
+            (opened.before, opened.again) = (self.settled(&opened.file, after).unwrap_or(after), true);
             return Some(opened);
         }
         let Opened { job, file, before, awaited, .. } = opened;

@@ -160,6 +160,7 @@ fn read(path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
         Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(super::error_text(&error)),
     };
+    crate::system::settle(&file);
     match reread::whole(&file, digest, Bypass::No) {
         Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
         Ok(_) => Err("read: it changed while it was read".to_string()),

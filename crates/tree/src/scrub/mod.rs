@@ -277,6 +277,7 @@ fn work(
         let sets = sets.iter().map(|digest| vec![digest.clone()]).collect();
         let engine = Plan {
             hard_links_once: true,
+            settles: true,
             limits: options.limits.clone(),
             stop: options.stop.clone(),
             progress: options.progress.clone(),

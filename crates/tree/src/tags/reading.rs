@@ -58,6 +58,7 @@ pub(super) fn read<T: Send>(
         }
         ControlFlow::Continue(())
     };
+    let plan = &Plan { settles: true, ..plan.clone() };
     hash(plan, &mut wanted.map(job), &|hashed| take(hashed, false));
     let second = std::mem::take(&mut *lock(&again));
     hash(plan, &mut second.into_iter().map(job), &|hashed| take(hashed, true));
