@@ -93,7 +93,20 @@ fn the_historical_lines_are_those_of_the_experiment() {
     expected.push(of("openssl", "md4", measured("openssl", "md4")));
     expected.push(of("openssl", "md5", true));
     expected.sort();
-    assert_eq!(without_times(ended.out()), expected);
+    // After the tables stand the checks of lists, and why what was skipped was.
+    let tables: Vec<&str> = ended.out().split("\n\n").take(2).collect();
+    assert_eq!(without_times(&tables.join("\n\n")), expected);
+    for program in ["md5sum", "sha1sum", "sha256sum", "sha512sum"] {
+        let line = ended.out().lines().find(|line| line.starts_with(&format!("CHECK: {program} -c / real ")));
+        assert!(
+            line.is_some_and(|line| line.contains(" / user ") && line.ends_with(" seconds")),
+            "{program}"
+        );
+    }
+    for (program, digest) in [("perl", "ripemd160"), ("openssl", "md4")] {
+        let why = format!("\n{program} {digest}: SKIPPED: ");
+        assert_eq!(ended.out().contains(&why), !measured(program, digest), "{}", ended.out());
+    }
     // Those that were skipped come last.
     let first = ended.out().split("\n\n").next().unwrap();
     let skipped: Vec<bool> = first.lines().map(|line| line.ends_with("SKIPPED")).collect();
@@ -122,6 +135,77 @@ fn a_wrong_program_is_caught_and_a_missing_one_is_named() {
     assert!(row("coreutils").contains("SKIPPED: wrong digest"), "{}", row("coreutils"));
     let ours = ended.out().lines().filter(|line| line.starts_with("verisum ")).count();
     assert!(ours >= 1 && ended.out().contains("start a program"), "{}", ended.out());
+}
+
+/// What verisum itself occupies does not hide what others need.
+#[test]
+fn the_memory_of_programs_is_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = data_file(folder.path(), "file", 50_000);
+    let out = bench([
+        "digests",
+        "--only",
+        "programs",
+        "-a",
+        "md5",
+        "--program",
+        "coreutils",
+        "--runs",
+        "2",
+        "--json",
+        file.to_str().unwrap(),
+    ])
+    .clean();
+    let results: Value = serde_json::from_str(&out).unwrap();
+    let of = |name: &str| {
+        let same = |one: &&Value| one["name"] == name && one["group"] == "md5 of a file";
+        results["series"].as_array().unwrap().iter().find(same).unwrap().clone()
+    };
+    let (theirs, ours) = (of("coreutils"), of("verisum, null digest"));
+    let (small, large) = (theirs["memory"].as_u64().unwrap(), ours["memory"].as_u64().unwrap());
+    assert!((200 << 10..4 << 20).contains(&small) && small < large, "{small} {large}");
+    assert!(theirs["program"].as_str().unwrap().ends_with("/md5sum"), "{theirs}");
+}
+
+#[test]
+fn what_hangs_is_killed_and_has_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = data_file(folder.path(), "file", 100);
+    let output = command(VERISUM)
+        .args([
+            "bench",
+            "files",
+            "--way",
+            "stuck=sh -c 'sleep 1000; sleep 1000'",
+            "--limit",
+            "1s",
+            "--runs",
+            "2",
+        ])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let ended = Ended::of(output);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""), "{}", ended.out());
+    assert!(ended.out().contains("took longer than 1 s and was killed"), "{}", ended.out());
+    assert!(ended.out().contains("FAILED: stuck ("), "{}", ended.out());
+}
+
+/// What a killed run left goes with the next one; what others use stays.
+#[test]
+fn folders_of_killed_runs_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("verisum-bench-1-2");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("large"), "data").unwrap();
+    let on = folder.path().to_str().unwrap();
+    bench(
+        ["digests", "--only", "programs", "-a", "md5", "--program", "verisum", "--size", "1k", "--runs", "1"]
+            .into_iter()
+            .chain(["--on", on]),
+    )
+    .clean();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -216,6 +300,7 @@ fn results_are_compared_and_others_refused() {
         3,
         &format!("verisum: {b}: read: version 2 of the schema; this program knows version 1 only"),
     );
+    bench(["compare", &a, "/dev/zero"]).failed(3, "verisum: /dev/zero: read: not a regular file");
     let missing = path("none.json");
     bench(["compare", &a, &missing])
         .failed(3, &format!("verisum: {missing}: read: No such file or directory"));

@@ -27,6 +27,8 @@ fn the_matrix_has_every_way_and_the_reasons_of_those_left_out() {
         "--way",
         "md5sum",
         "--way",
+        "md5sum",
+        "--way",
         "in-process",
         "--way",
         "mine=sh -c 'md5sum < \"$1\"' sh {}",

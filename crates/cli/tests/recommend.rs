@@ -71,11 +71,63 @@ fn nothing_is_written_and_the_results_can_be_compared() {
 }
 
 #[test]
+fn few_open_files_are_enough() {
+    let tree = tree();
+    let script = "ulimit -n 64; exec \"$0\" recommend --budget 2s --on \"$1\"";
+    let output = command("/bin/sh").args(["-c", script, VERISUM]).arg(tree.path()).output().unwrap();
+    let out = Ended::of(output).clean();
+    assert!(out.contains("53 files") && out.contains("runner-up: "), "{out}");
+}
+
+#[test]
+fn exports_say_where_and_on_what_machine() {
+    let tree = tree();
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("r.html");
+    let out = recommend(tree.path(), &["--export-html", page.to_str().unwrap()]).clean();
+    assert!(!out.contains("highest level of our kernels"), "{out}");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("highest level of our kernels") && page.contains("hashing, sha256"));
+    assert!(page.contains(tree.path().to_str().unwrap()));
+}
+
+#[test]
+fn what_cannot_be_read_is_counted() {
+    let Some(()) = verisum_testkit::require_root() else { return };
+    let Some(setpriv) = verisum_testkit::require_tool("setpriv") else { return };
+    let tree = tree();
+    let everybody = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode;
+    fs::set_permissions(tree.path(), everybody(0o755)).unwrap();
+    fs::set_permissions(tree.path().join("small 7"), everybody(0o600)).unwrap();
+    let program = tree.path().join("small 1");
+    fs::copy(VERISUM, &program).unwrap();
+    fs::set_permissions(&program, everybody(0o755)).unwrap();
+    let output = command(setpriv.to_str().unwrap())
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["recommend", "--budget", "2s", "--on"])
+        .arg(tree.path())
+        .output()
+        .unwrap();
+    let ended = Ended::of(output);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("open: Permission denied (1 in all cannot be looked at)"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.out().contains("52 files"), "{}", ended.out());
+}
+
+#[test]
 fn without_files_there_is_a_message_and_no_answer() {
     let empty = tempfile::tempdir().unwrap();
     let name = empty.path().to_str().unwrap();
     recommend(empty.path(), &[])
         .failed(3, &format!("verisum: {name}: read: no regular files, so there is nothing to measure"));
+    fs::write(empty.path().join("empty"), "").unwrap();
+    recommend(empty.path(), &[])
+        .failed(3, &format!("verisum: {name}: read: only empty files, so there is nothing to measure"));
     let missing = empty.path().join("missing");
     let name = missing.to_str().unwrap();
     recommend(&missing, &[]).failed(3, &format!("verisum: {name}: stat: No such file or directory"));

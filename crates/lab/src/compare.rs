@@ -63,7 +63,9 @@ pub fn report(first: &Results, second: &Results) -> Report {
     );
     for (one, other) in &pairs {
         let change = change(one, other, pairs.len());
-        if let Some(change) = change.as_ref().filter(|change| one.control && change.resolved) {
+        if let Some(change) = change.as_ref().filter(|change| one.control && change.resolved)
+            && not_comparable(one, other).is_none()
+        {
             report.lines.push(format!(
                 "the control {} ({}) changed by {:+.1}%: so did the machine, and no verdict here is about programs alone",
                 one.name,
@@ -98,14 +100,10 @@ pub fn report(first: &Results, second: &Results) -> Report {
 
 fn verdict(first: &Series, second: &Series, change: Option<&Change>, quiet: bool) -> String {
     let Some(change) = change else {
-        let why = first.skipped.as_deref().or(second.skipped.as_deref());
-        return format!("SKIPPED: {}", why.unwrap_or("not measured"));
+        return first.verdict().or(second.verdict()).unwrap_or("SKIPPED: not measured".to_string());
     };
-    if first.bytes != second.bytes {
-        return "not comparable: other data".to_string();
-    }
-    if first.cache != second.cache {
-        return format!("not comparable: cache {}, then {}", first.cache.name(), second.cache.name());
+    if let Some(why) = not_comparable(first, second) {
+        return format!("not comparable: {why}");
     }
     let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
     let (a, b) = (percent(change.ratio.low), percent(change.ratio.high));
@@ -118,6 +116,15 @@ fn verdict(first: &Series, second: &Series, change: Option<&Change>, quiet: bool
         (true, true) => format!("{b:.1}% to {a:.1}% less time"),
         (true, false) => format!("{a:.1}% to {b:.1}% more time"),
     }
+}
+
+/// What else than the time differs, and makes times differ.
+fn not_comparable(first: &Series, second: &Series) -> Option<String> {
+    if first.bytes != second.bytes {
+        return Some("other data".to_string());
+    }
+    (first.cache != second.cache)
+        .then(|| format!("cache {}, then {}", first.cache.name(), second.cache.name()))
 }
 
 fn namesake<'a>(one: &Series, results: &'a Results) -> Option<&'a Series> {
@@ -173,6 +180,14 @@ mod tests {
     fn a_control_that_changed_warns() {
         let report = report(&results(&[("null", 1000)], 1), &results(&[("null", 1200)], 1));
         assert!(report.lines[0].contains("the control null (g) changed by +"), "{:?}", report.lines);
+    }
+
+    #[test]
+    fn a_control_on_other_data_says_nothing_of_the_machine() {
+        let before = results(&[("null", 1000)], 1);
+        let mut after = results(&[("null", 1200)], 1);
+        after.series[0].bytes = 7;
+        assert_eq!(report(&before, &after).lines, [""; 0]);
     }
 
     #[test]

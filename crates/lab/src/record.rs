@@ -1,7 +1,8 @@
 //! What was measured, as it is kept: one JSON file of a documented form, docs/lab.md.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,6 +35,12 @@ pub struct Series {
     pub skipped: Option<String>,
     /// Whether that is because its digest is wrong.
     pub wrong: bool,
+    /// Whether that is because it failed, and not because it is missing here.
+    #[serde(default)]
+    pub failed: bool,
+    /// The program that was started, with its folder; none for work in this process.
+    #[serde(default)]
+    pub program: Option<String>,
     /// The digest that it computed, in its own letters.
     pub digest: Option<String>,
     /// The state of the cache before the runs; `partial` if it was not always the same.
@@ -65,6 +72,8 @@ impl Series {
             labels: about.labels.clone(),
             skipped: None,
             wrong: false,
+            failed: false,
+            program: about.program.as_ref().map(|program| program.to_string_lossy().into_owned()),
             digest: None,
             cache: Cache::None,
             repetitions: 1,
@@ -93,6 +102,18 @@ impl Series {
         self.rounds.clear();
     }
 
+    /// Gives it up, because it failed.
+    pub fn fail(&mut self, why: impl Into<String>) {
+        self.failed = true;
+        self.skip(why);
+    }
+
+    /// Why there are no times, after the word for it; none if there are.
+    pub fn verdict(&self) -> Option<String> {
+        let word = if self.failed { "FAILED" } else { "SKIPPED" };
+        self.skipped.as_ref().map(|why| format!("{word}: {why}"))
+    }
+
     /// Adds a run.
     pub fn add(&mut self, round: u32, measured: &Measured, cache: Cache) {
         let each = |value: f64| value / f64::from(self.repetitions);
@@ -104,6 +125,20 @@ impl Series {
         self.rounds.push(round);
         self.memory = self.memory.max(measured.memory);
         self.digest.clone_from(&measured.digest);
+    }
+
+    /// What nobody can have measured.
+    fn nonsense(&self) -> Option<&'static str> {
+        let count = self.wall.len();
+        if [self.rounds.len(), self.user.len(), self.system.len()] != [count; 3] {
+            return Some("not as many rounds as times");
+        }
+        if !self.rounds.is_sorted_by(|one, next| one < next) {
+            return Some("rounds are not in order, or twice");
+        }
+        let time = |time: &f64| time.is_finite() && *time >= 0.0;
+        let all = [&self.wall, &self.user, &self.system, &self.cycles];
+        (!all.into_iter().flatten().all(time)).then_some("a time that is none")
     }
 
     /// Seconds: the median with its interval. `None` without times.
@@ -223,8 +258,11 @@ impl Results {
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Results, Error> {
-        let failed = |source| Error::Io { path: path.to_path_buf(), operation: "read", source };
-        let bytes = std::fs::read(path).map_err(failed)?;
+        let bytes = read_bounded(path).map_err(|source| Error::Io {
+            path: path.to_path_buf(),
+            operation: "read",
+            source,
+        })?;
         /// What every version has.
         #[derive(Deserialize)]
         struct Form {
@@ -244,11 +282,13 @@ impl Results {
             )));
         }
         let results: Results = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        let mut names = HashSet::new();
         for series in &results.series {
-            let count = series.wall.len();
-            let lists = [series.rounds.len(), series.user.len(), series.system.len()];
-            if lists != [count; 3] || !series.rounds.is_sorted() {
-                return Err(wrong(format!("{:?}: not as many rounds as times", series.name)));
+            if let Some(what) = series.nonsense() {
+                return Err(wrong(format!("{:?}: {what}", series.name)));
+            }
+            if !names.insert((&series.group, &series.name)) {
+                return Err(wrong(format!("{:?} is twice in {:?}", series.name, series.group)));
             }
         }
         Ok(results)
@@ -300,6 +340,23 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+}
+
+/// More is no result of ours.
+const MOST: u64 = 256 << 20;
+
+/// All of a regular file, unless it is too long.
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    // Asked before it is opened, which a pipe without a writer would not end.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MOST {
+        true => Err(io::Error::other(format!("longer than the {} MiB of any result", MOST >> 20))),
+        false => Ok(bytes),
+    }
 }
 
 /// Writes beside a regular file and renames; what is not a regular file, such as a pipe, is written to.
@@ -370,10 +427,24 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(Results::read(&path), Err(Error::Form { .. })), "{text}");
         }
-        let mut wrong = results();
-        wrong.series[0].rounds.pop();
-        wrong.write(&path).unwrap();
-        assert!(Results::read(&path).is_err());
+        let wrongs: [fn(&mut Results); 5] = [
+            |wrong| wrong.series[0].rounds.truncate(2),
+            |wrong| wrong.series[0].wall[0] = -1.0,
+            |wrong| wrong.series[0].rounds[1] = 1,
+            |wrong| wrong.series[1] = wrong.series[0].clone(),
+            |wrong| wrong.series[0].cycles.push(-1.0),
+        ];
+        for make in wrongs {
+            let mut wrong = results();
+            make(&mut wrong);
+            wrong.write(&path).unwrap();
+            assert!(matches!(Results::read(&path), Err(Error::Form { .. })));
+        }
+        for special in ["/dev/zero", "/dev/null", "/"] {
+            assert!(
+                Results::read(Path::new(special)).unwrap_err().to_string().ends_with("not a regular file")
+            );
+        }
         assert!(results().write(Path::new("/dev/full")).is_err());
     }
 }

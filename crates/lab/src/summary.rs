@@ -1,6 +1,6 @@
 //! Results of any bench as a report: a table and a chart for each group, and the machine.
 
-use crate::export::{Bar, Cell, Chart, Report, Table};
+use crate::export::{Bar, Cell, Chart, Line, Report, Table};
 use crate::host::Host;
 use crate::record::{Results, Series, ranking};
 use crate::stats::{Interval, fewest_rounds};
@@ -25,11 +25,28 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
             false => Quantity::Time,
         };
         report.charts.extend(chart(group, &series, quantity));
+        report.charts.extend(scaling(group, &series));
         report.tables.push(table(group, &series));
     }
     report.tables.push(host(&results.host));
+    report.tables.extend(programs(results));
     report.data = serde_json::to_value(results).ok();
     report
+}
+
+/// Which programs were started, from where; none if none were.
+fn programs(results: &Results) -> Option<Table> {
+    let mut table = Table::new("Programs", &[("what", ""), ("program", "")]);
+    let mut seen = Vec::new();
+    for series in &results.series {
+        if let Some(program) = &series.program
+            && !seen.contains(&(&series.name, program))
+        {
+            seen.push((&series.name, program));
+            table.row([Cell::text(&series.name), Cell::text(program)]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// What must be read before the figures: what was not quiet, what is wrong, what was left out.
@@ -43,11 +60,17 @@ pub fn lines(results: &Results) -> Vec<String> {
         let why = series.skipped.as_deref().unwrap_or_default();
         lines.push(format!("WRONG: {} ({}): {why}", series.name, series.group));
     }
+    for series in results.series.iter().filter(|series| series.failed) {
+        let why = series.skipped.as_deref().unwrap_or_default();
+        lines.push(format!("FAILED: {} ({}): {why}", series.name, series.group));
+    }
     let widest = results.groups().iter().map(|group| ranked(&results.of_group(group)).len()).max();
     let rounds = results.series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
     let fewest = fewest_rounds(widest.unwrap_or(0));
     if widest > Some(1) && rounds > 0 && rounds < fewest {
-        lines.push(format!("{rounds} rounds resolve few differences or none: {fewest} are needed"));
+        let rounds =
+            if rounds == 1 { "1 round resolves".to_string() } else { format!("{rounds} rounds resolve") };
+        lines.push(format!("{rounds} few differences or none: {fewest} are needed"));
     }
     lines.extend(results.notes.iter().cloned());
     lines
@@ -96,6 +119,8 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
             false => ms(crate::stats::median(values)),
         };
         let three = |interval: Option<Interval>, scale: f64| match interval {
+            // One run says nothing of how far others would lie from it.
+            Some(found) if one.wall.len() < 2 => [number(found.median * scale), Cell::Missing, Cell::Missing],
             Some(found) => [found.median, found.low, found.high].map(|value| number(value * scale)),
             None => [Cell::Missing, Cell::Missing, Cell::Missing],
         };
@@ -114,8 +139,8 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
             cells.push(one.memory.map_or(Cell::Missing, mib));
         }
         let place = ranked.iter().position(|other| std::ptr::eq(*other, one));
-        let beside = match (&one.skipped, place) {
-            (Some(why), _) => format!("SKIPPED: {why}"),
+        let beside = match (one.verdict(), place) {
+            (Some(why), _) => why,
             (None, None) => "control".to_string(),
             (None, Some(0)) => "fastest".to_string(),
             (None, Some(place)) => ranking.pair(place, 0).map_or("-".to_string(), |pair| pair.words()),
@@ -179,6 +204,40 @@ pub fn chart(group: &str, series: &[&Series], quantity: Quantity) -> Option<Char
     Some(chart)
 }
 
+/// How the rate grows with the threads, with the controls as limits; none where their number does not vary.
+/// Its title is that of the group, so that it stands beside the group's table.
+fn scaling(group: &str, series: &[&Series]) -> Option<Chart> {
+    let mut lines: Vec<Line> = Vec::new();
+    for one in series.iter().filter(|one| !one.control) {
+        let threads = one.labels.get("threads").and_then(|threads| threads.parse::<f64>().ok());
+        let (Some(threads), Some(rate)) = (threads, one.rate()) else { continue };
+        // The rest of the name is what the line is of.
+        let name = one.name.split(", threads: ").next().unwrap_or(&one.name);
+        let point = (threads, scaled(rate, 1e-9));
+        match lines.iter_mut().find(|line| line.name == name) {
+            Some(line) => line.points.push(point),
+            None => lines.push(Line { name: name.to_string(), points: vec![point] }),
+        }
+    }
+    lines.retain_mut(|line| {
+        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        line.points.dedup_by(|a, b| a.0 == b.0);
+        line.points.len() > 1
+    });
+    let most = lines.iter().flat_map(|line| &line.points).map(|(_, rate)| rate.median).fold(0.0, f64::max);
+    if lines.is_empty() {
+        return None;
+    }
+    let mut chart = Chart::lines(group, "GB/s", "threads", lines).logarithmic_axis();
+    for control in series.iter().filter(|one| one.control) {
+        chart = match control.rate().map(|rate| rate.median * 1e-9) {
+            Some(limit) if limit <= most * TOO_FAR => chart.marker(&control.name, limit),
+            _ => chart,
+        };
+    }
+    Some(chart)
+}
+
 fn scaled(interval: Interval, scale: f64) -> Interval {
     Interval { low: interval.low * scale, median: interval.median * scale, high: interval.high * scale }
 }
@@ -195,6 +254,7 @@ pub fn host(host: &Host) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::Shape;
     use crate::measure::{About, Cache, Measured, Plan};
     use std::time::Duration;
 
@@ -234,6 +294,24 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_vary_are_a_chart_of_lines() {
+        let row = |name: &str, threads: u32, ms: u64| {
+            let about = About::new("g", format!("{name}, threads: {threads}")).bytes(1 << 20);
+            let mut series = Series::new(&about.label("threads", threads.to_string()));
+            let measured = Measured { wall: Duration::from_millis(ms), ..Measured::default() };
+            series.add(1, &measured, Cache::None);
+            series
+        };
+        let rows = [row("sync", 2, 10), row("sync", 1, 20), row("async", 1, 19), row("async", 2, 9)];
+        let rows: Vec<&Series> = rows.iter().collect();
+        let chart = scaling("g", &rows).unwrap();
+        let Shape::Lines { lines, .. } = chart.shape else { panic!("lines") };
+        let threads = |line: &Line| line.points.iter().map(|point| point.0).collect::<Vec<_>>();
+        assert_eq!(lines.iter().map(threads).collect::<Vec<_>>(), [[1.0, 2.0], [1.0, 2.0]]);
+        assert!(scaling("g", &rows[..1]).is_none());
+    }
+
+    #[test]
     fn too_few_rounds_are_told() {
         let mut results = Results::new("test", &Plan::default(), Host::default());
         for name in ["a", "b"] {
@@ -243,6 +321,6 @@ mod tests {
             results.series.push(series);
         }
         results.complete = true;
-        assert_eq!(lines(&results), ["1 rounds resolve few differences or none: 6 are needed"]);
+        assert_eq!(lines(&results), ["1 round resolves few differences or none: 6 are needed"]);
     }
 }

@@ -5,8 +5,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 /// What a process has used.
@@ -45,6 +45,25 @@ pub(crate) fn own_usage() -> Usage {
     Usage::of(&usage)
 }
 
+/// The most that any child that was waited for has used so far; times are those of all together.
+pub(crate) fn children_usage() -> Usage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: as in `own_usage`.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    Usage::of(&usage)
+}
+
+/// Makes a command start with a copy of this process that shares no memory with it. The kernel counts what
+/// a child had before it became another program as its own: so that is what was written to here, and not
+/// all that this process ever occupied.
+pub(crate) fn start_by_fork(command: &mut Command) {
+    // SAFETY: the closure does nothing, so nothing in it is forbidden between fork and exec.
+    unsafe { command.pre_exec(|| Ok(())) };
+}
+
 /// Waits for a child of ours to end. It must not be waited for again.
 pub(crate) fn wait(pid: u32) -> io::Result<(ExitStatus, Usage)> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -68,12 +87,18 @@ pub(crate) fn wait(pid: u32) -> io::Result<(ExitStatus, Usage)> {
 /// The number of cachestat(2), since Linux 6.5, the same on every processor but Alpha.
 const CACHESTAT: libc::c_long = 451;
 
-/// How many bytes of the file's first `length` are in the page cache, to whole pages.
+/// How many bytes of the file's first `length` are in the page cache, to whole pages. An error where the
+/// kernel tells that only to the file's owner, or to those who may write to it.
 pub(crate) fn resident(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
     let page = rustix::param::page_size() as u64;
     match cachestat(file, length) {
         Ok(pages) => Ok(pages * page),
+        // Older kernels, and those that are told to refuse what they do not know.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            // Of files that are somebody else's it says that all is there, which is no answer.
+            if !may_ask(file)? {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
             Ok(mincore(file, length)? * page)
         }
         Err(error) => Err(error),
@@ -92,6 +117,13 @@ fn cachestat(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
         0 => Ok(found[0]),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether mincore tells this user the truth.
+fn may_ask(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let user = rustix::process::geteuid();
+    let owner = rustix::fs::fstat(file)?.st_uid;
+    Ok(user.is_root() || user.as_raw() == owner)
 }
 
 /// As cachestat, on older kernels. They tell it only of files that this user might write to.
@@ -209,7 +241,6 @@ pub(crate) fn scrub(directory: BorrowedFd<'_>) -> io::Result<ScrubProgress> {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
-    use std::process::Command;
 
     #[test]
     #[allow(clippy::zombie_processes, reason = "waiting is what is tested")]

@@ -1,17 +1,18 @@
 //! `verisum recommend`: measures what matters for files, and answers with one digest.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_lab::export::{Bar, Cell, Chart, Report, Table};
 use verisum_lab::measure::{About, Amount, Cache, Measured};
-use verisum_lab::recommend::{self, Cost, Decision, Device, Input, Purpose, Read, Sample, Survey};
+use verisum_lab::recommend::{self, Cost, Decision, Device, Input, Purpose, Read, Row, Sample, Survey};
 use verisum_lab::record::Series;
+use verisum_lab::stats::Interval;
 use verisum_lab::summary;
 
-use super::bench::{BenchOptions, Session};
+use super::bench::{BenchOptions, LIMIT, Session};
 use super::report::ReportOptions;
 use super::scrub::values;
 use crate::exit::Exit;
@@ -90,8 +91,15 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     };
     let purpose = Purpose::from(arguments.purpose);
     let policy = kernel::policy()?;
-    let options =
-        BenchOptions { runs: None, time: None, warmup: 1, cold: false, seed: 1, report: arguments.report };
+    let options = BenchOptions {
+        runs: None,
+        time: None,
+        warmup: 1,
+        cold: false,
+        seed: 1,
+        limit: LIMIT.to_string(),
+        report: arguments.report,
+    };
     let amount = Amount::Time(budget);
     let mut session = Session::begin("recommend", &options, amount, std::slice::from_ref(&arguments.on))?;
     let stop = session.stop();
@@ -99,7 +107,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     let until = |part: f64| started + budget.mul_f64(part);
 
     let mut survey = recommend::survey(&arguments.on, until(UNTIL[0]), &stopped);
-    if survey.load.files == 0 {
+    if survey.load.small_files + survey.load.large_files == 0 {
         return nothing(&arguments.on, survey, stopped());
     }
     let read = |files: &[PathBuf], part| recommend::read_cold(files, threads, until(part), &stopped);
@@ -112,7 +120,9 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         large: read(&survey.large, UNTIL[2]).map_err(failed)?,
     };
     let load = survey.load;
-    if device.small.files + device.large.bytes == 0 && !stopped() && load.bytes > 0 {
+    let wanted = survey.small.len() + survey.large.len();
+    let lost = device.small.failed + device.large.failed;
+    if device.small.files + device.large.bytes == 0 && !stopped() && wanted > 0 && lost > 0 {
         let error = std::io::Error::other("none of its files can be read");
         return Err(Failure::File { name: arguments.on, operation: "read", error });
     }
@@ -120,6 +130,10 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     if let Some(error) = survey.error.take() {
         let message = format!("{} ({} in all cannot be looked at)", tree_message(&error), load.unreadable);
         render::say(PROGRAM, &message);
+    }
+    if lost > 0 {
+        let of = device.small.files + device.large.files + lost;
+        render::say(PROGRAM, &format!("{lost} of {of} files that were chosen cannot be read"));
     }
 
     let bytes = ((budget.as_secs_f64() * f64::from(2 << 20)) as u64).clamp(2 << 20, 64 << 20);
@@ -142,22 +156,26 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         hashes,
         threads,
     };
-    let report = report(&session, &input, &survey);
+    let mut report = report(&session, &input, &survey, &arguments.on);
     let answered = recommend::decide(&input).is_some();
-    match session.finish(&report, output)? {
+    // Whoever reads a terminal knows the machine.
+    let text = report.to_text();
+    report.tables.push(summary::host(&session.results.host));
+    match session.finish_with(&text, &report, output)? {
         // What could not be looked at may be most of it.
-        Exit::Clean if load.unreadable > 0 || !answered => Ok(Exit::Unchecked),
+        Exit::Clean if load.unreadable > 0 || lost > 0 || !answered => Ok(Exit::Unchecked),
         exit => Ok(exit),
     }
 }
 
 /// Says why there is nothing to measure.
-fn nothing(on: &std::path::Path, survey: Survey, stopped: bool) -> Result<Exit, Failure> {
+fn nothing(on: &Path, survey: Survey, stopped: bool) -> Result<Exit, Failure> {
     match survey.error {
         _ if stopped => Ok(Exit::Interrupted),
         Some(error) => Err(Failure::Tree(error)),
         None => {
-            let error = std::io::Error::other("no regular files, so there is nothing to measure");
+            let what = if survey.load.files == 0 { "no regular files" } else { "only empty files" };
+            let error = std::io::Error::other(format!("{what}, so there is nothing to measure"));
             Err(Failure::File { name: on.to_path_buf(), operation: "read", error })
         }
     }
@@ -171,13 +189,17 @@ fn device_cost(device: &Device, survey: &Survey) -> Option<Cost> {
     let large = each(device.large.time, device.large.bytes);
     Some(Cost {
         small_file: if load.small_files > 0 { small? } else { 0.0 },
-        large_byte: if load.large_files > 0 { large? } else { 0.0 },
+        large_byte: if load.large_stored > 0 { large? } else { 0.0 },
     })
 }
 
 /// What was read, as rows of the results.
 fn add_device(session: &mut Session<'_>, device: &Device) {
-    let cache = if device.from_memory() { Cache::Warm } else { Cache::Cold };
+    let cache = match device.from_memory() {
+        Some(true) => Cache::Warm,
+        Some(false) => Cache::Cold,
+        None => Cache::Unknown,
+    };
     for (name, Read { files, bytes, time, .. }) in
         [("small files", device.small), ("large files", device.large)]
     {
@@ -190,9 +212,13 @@ fn add_device(session: &mut Session<'_>, device: &Device) {
     }
 }
 
-fn report(session: &Session<'_>, input: &Input, survey: &Survey) -> Report {
+fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> Report {
     let decision = recommend::decide(input);
     let mut report = Report::new(format!("Recommended for {}", input.purpose.name()));
+    // As far as it has letters.
+    let on = std::path::absolute(on).unwrap_or_else(|_| on.to_path_buf()).to_string_lossy().into_owned();
+    report.parameters = vec![("for", input.purpose.name().to_string()), ("on", on.clone())];
+    report.parameters.push(("threads", input.threads.to_string()));
     match &decision {
         Some(decision) => report.lines = recommend::sentences(input, decision),
         None => report
@@ -204,7 +230,11 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey) -> Report {
     if session.stopped() {
         report.lines.push("stopped early: this is from what was measured until then".to_string());
     }
-    report.tables.extend(decision.as_ref().map(table));
+    if let Some(decision) = &decision {
+        let table = table(decision);
+        report.charts.push(chart(&table.title, decision));
+        report.tables.push(table);
+    }
     let results = &session.results;
     for group in results.groups() {
         let series = results.of_group(group);
@@ -215,6 +245,7 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey) -> Report {
     report.data = serde_json::to_value(results).ok().map(|mut data| {
         data["recommendation"] = json!({
             "purpose": input.purpose.name(),
+            "on": on,
             "decision": decision,
             "lines": report.lines,
             "load": input.load,
@@ -232,6 +263,19 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey) -> Report {
     report
 }
 
+/// What all files take with each candidate, and what reading them alone takes.
+fn chart(title: &str, decision: &Decision) -> Chart {
+    let bar = |row: &Row| {
+        let value = Interval { low: row.hash, median: row.hash, high: row.hash };
+        Bar { name: format!("hashing, {}", row.name), value, control: false }
+    };
+    let chart = Chart::bars(title, "s", decision.rows.iter().map(bar).collect());
+    match decision.choice.device {
+        Some(device) => chart.marker("reading", device),
+        None => chart,
+    }
+}
+
 fn table(decision: &Decision) -> Table {
     let columns = [
         ("digest", ""),
@@ -244,7 +288,7 @@ fn table(decision: &Decision) -> Table {
     let mut table = Table::new("All files, in the order of preference", &columns);
     for row in &decision.rows {
         let seconds = |value: f64| Cell::Number(value, if value < 10.0 { 3 } else { 0 });
-        let bound = if row.disk_bound { "disk" } else { "hash" };
+        let bound = if row.disk_bound { "reading" } else { "hashing" };
         table.row([
             Cell::text(row.name),
             seconds(row.hash),

@@ -90,6 +90,8 @@ pub fn start_up(results: &Results) -> Option<Table> {
             ("digest", ""),
             ("program", ""),
             ("start", "ms"),
+            ("start from", "ms"),
+            ("start to", "ms"),
             ("hashing", "GB/s"),
             ("start is all of", "bytes"),
         ],
@@ -103,15 +105,23 @@ pub fn start_up(results: &Results) -> Option<Table> {
                 && one.labels.get("digest") == digest
         });
         let (Some(large), Some(digest), Some(start)) = (large, digest, small.time()) else { continue };
-        let Some(whole) = large.time().filter(|whole| whole.median > start.median) else { continue };
-        let rate = (large.bytes - small.bytes.min(large.bytes)) as f64 / (whole.median - start.median);
+        let Some(whole) = large.time() else { continue };
+        let bytes = large.bytes.saturating_sub(small.bytes) as f64;
+        // What lies within the noise of both times is no hashing.
+        let rate = (whole.low > start.high).then(|| bytes / (whole.median - start.median));
+        let [low, high] = match small.wall.len() {
+            0 | 1 => [Cell::Missing, Cell::Missing],
+            _ => [start.low, start.high].map(|time| Cell::Number(time * 1e3, 2)),
+        };
         table.row([
             Cell::text(digest),
             Cell::text(&small.name),
             Cell::Number(start.median * 1e3, 2),
-            Cell::Number(rate / 1e9, 2),
+            low,
+            high,
+            rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e9, 2)),
             // The length of a file of which half of the time is the start.
-            Cell::Count((start.median * rate) as u64),
+            rate.map_or(Cell::Missing, |rate| Cell::Count((start.median * rate) as u64)),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)
@@ -164,6 +174,20 @@ mod tests {
             ("md5 of a small file", "tool", "program", 0, 1000),
         ]);
         let table = start_up(&results).unwrap();
-        assert_eq!(table.rows[0][2..], [Cell::Number(1.0, 2), Cell::Number(0.5, 2), Cell::Count(500_000)]);
+        assert_eq!(table.rows[0][2..5], [Cell::Number(1.0, 2), Cell::Missing, Cell::Missing]);
+        assert_eq!(table.rows[0][5..], [Cell::Number(0.5, 2), Cell::Count(500_000)]);
+    }
+
+    #[test]
+    fn what_lies_within_the_noise_is_no_hashing() {
+        let mut results = results(&[
+            ("md5 of a file", "tool", "program", 1_000_000, 1100),
+            ("md5 of a small file", "tool", "program", 0, 1000),
+        ]);
+        for (series, times) in results.series.iter_mut().zip([[0.0008, 0.0014], [0.0009, 0.0011]]) {
+            series.wall = times.to_vec();
+        }
+        let table = start_up(&results).unwrap();
+        assert_eq!(table.rows[0][5..], [Cell::Missing, Cell::Missing]);
     }
 }

@@ -46,7 +46,8 @@ font-variant-numeric:tabular-nums;z-index:2}
 .lines s.limit{border-top:2px dashed}
 .lines em{position:absolute;width:.5rem;height:.5rem;margin:-.25rem;border-radius:50%}
 @media(max-width:44rem){.plot{--name:0px;--end:4.5rem}.row{display:block;padding-top:.5rem}
-.row>span{display:block;text-align:left}.lines{margin-left:3.4rem}}
+
+.row>span{display:table;text-align:left;position:relative;z-index:2;background:var(--page)}.lines{margin-left:3.4rem}}
 ";
 
 /// A figure; with its title only where no heading says it.
@@ -78,13 +79,12 @@ fn bars(chart: &Chart, bars: &[Bar]) -> String {
     let scale =
         Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
     let mut html = String::from("<div class=\"plot\"><div class=\"grid\">");
-    for tick in scale.ticks() {
+    for (tick, named) in apart(&scale, &scale.ticks(), 9.0) {
         let place = scale.place(tick);
-        let _ = write!(
-            html,
-            "<i style=\"left:{place:.2}%\"></i><b style=\"left:{place:.2}%\">{}</b>",
-            plain(tick)
-        );
+        let _ = write!(html, "<i style=\"left:{place:.2}%\"></i>");
+        if named {
+            let _ = write!(html, "<b style=\"left:{place:.2}%\">{}</b>", plain(tick));
+        }
     }
     for (index, marker) in chart.markers.iter().enumerate() {
         let _ = write!(
@@ -124,13 +124,12 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
     let y = Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
     let x = Scale::new(points().map(|(x, _)| *x), logarithmic, false);
     let mut html = String::from("<div class=\"lines\">");
-    for tick in y.ticks() {
+    for (tick, named) in apart(&y, &y.ticks(), 6.0) {
         let place = 100.0 - y.place(tick);
-        let _ = write!(
-            html,
-            "<s style=\"top:{place:.2}%\"></s><u class=\"y\" style=\"top:{place:.2}%\">{}</u>",
-            plain(tick)
-        );
+        let _ = write!(html, "<s style=\"top:{place:.2}%\"></s>");
+        if named {
+            let _ = write!(html, "<u class=\"y\" style=\"top:{place:.2}%\">{}</u>", plain(tick));
+        }
     }
     for (index, marker) in chart.markers.iter().enumerate() {
         let (place, color) = (100.0 - y.place(marker.value), limit(index, lines.len()));
@@ -141,7 +140,7 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
     places.sort_by(f64::total_cmp);
     places.dedup();
     let places = if places.len() > 12 { x.ticks() } else { places };
-    for place in places {
+    for (place, _) in apart(&x, &places, 7.0).into_iter().filter(|(_, named)| *named) {
         let _ = write!(html, "<u class=\"x\" style=\"left:{:.2}%\">{}</u>", x.place(place), plain(place));
     }
     let _ = write!(html, "<u class=\"axis\">{}</u>", escaped(axis));
@@ -184,6 +183,19 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     html.push_str(&legend(&names, &chart.markers));
     html
+}
+
+/// Which of ascending ticks get their number: none that would stand on another's, as many hundredths of the
+/// axis away.
+fn apart(scale: &Scale, ticks: &[f64], least: f64) -> Vec<(f64, bool)> {
+    let mut last = f64::NEG_INFINITY;
+    let mut name = |tick: &f64| {
+        let place = scale.place(*tick);
+        let named = place - last >= least;
+        last = if named { place } else { last };
+        (*tick, named)
+    };
+    ticks.iter().map(&mut name).collect()
 }
 
 fn legend(lines: &[&str], markers: &[Marker]) -> String {
@@ -325,6 +337,14 @@ mod tests {
                 assert!((0.0..=100.0).contains(&scale.place(1.0)), "{strange:?}");
             }
         }
+    }
+
+    #[test]
+    fn numbers_do_not_stand_on_each_other() {
+        let scale = Scale::new([1.0, 100.0].into_iter(), true, false);
+        let named = apart(&scale, &[1.0, 1.1, 2.0, 5.0, 5.1, 100.0], 9.0);
+        let named: Vec<bool> = named.into_iter().map(|(_, named)| named).collect();
+        assert_eq!(named, [true, false, true, true, false, true]);
     }
 
     #[test]

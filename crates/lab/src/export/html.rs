@@ -31,7 +31,15 @@ td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 ";
 
 /// Words of lines that warn.
-const WARNINGS: [&str; 5] = ["noisy:", "WRONG:", "stopped early", "the machines differ", "the control "];
+const WARNINGS: [&str; 7] = [
+    "noisy:",
+    "WRONG:",
+    "FAILED:",
+    "not what was published",
+    "stopped early",
+    "the machines differ",
+    "the control ",
+];
 
 /// The page.
 pub(super) fn page(report: &Report) -> String {
@@ -46,14 +54,14 @@ pub(super) fn page(report: &Report) -> String {
     for line in &report.lines {
         let warns = WARNINGS.iter().any(|start| line.starts_with(start));
         let class = if warns { "warn" } else { "said" };
-        let _ = writeln!(html, "<p class=\"{class}\">{}</p>", escaped(line));
+        let _ = writeln!(html, "<p class=\"{class}\">{}</p>", with_code(line));
     }
     if let Some(said) = report.parameters_line() {
         let _ = writeln!(html, "<p class=\"said\">{}</p>", escaped(&said));
     }
     // A table stands below the chart of the same rows.
     let mut charts: Vec<_> = report.charts.iter().collect();
-    for table in report.tables.iter().map(Table::exported) {
+    for table in report.tables.iter().map(|table| verdict_first(table.exported())) {
         let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&table.title));
         charts.retain(|chart| {
             let here = chart.title == table.title;
@@ -73,6 +81,35 @@ pub(super) fn page(report: &Report) -> String {
     }
     html.push_str("</body></html>\n");
     html
+}
+
+/// Columns that say what the others mean: at the right end nobody with a telephone would find them.
+const VERDICTS: [&str; 2] = ["beside the fastest", "verdict"];
+
+/// With the verdict right after the names.
+fn verdict_first(mut table: Table) -> Table {
+    let place = table.columns.iter().position(|column| VERDICTS.contains(&column.name));
+    // In a comparison the name has a group before it.
+    let first = if table.columns.first().is_some_and(|column| column.name == "group") { 2 } else { 1 };
+    if let Some(place) = place.filter(|&place| place > first) {
+        table.columns[first..=place].rotate_right(1);
+        table.rows.iter_mut().for_each(|row| row[first..=place].rotate_right(1));
+    }
+    table
+}
+
+/// Words between backticks are commands.
+fn with_code(line: &str) -> String {
+    let parts: Vec<String> = line.split('`').map(escaped).collect();
+    // One that has no second is a backtick.
+    if parts.len().is_multiple_of(2) {
+        return escaped(line);
+    }
+    let part = |(index, part): (usize, &String)| match index % 2 {
+        0 => part.clone(),
+        _ => format!("<code>{part}</code>"),
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 /// Cells longer than this may be broken.

@@ -220,7 +220,8 @@ impl Report {
         value
     }
 
-    /// RFC 4180, tables one after the other with an empty line between; what was measured is the last.
+    /// RFC 4180, tables one after the other with an empty line between; what was measured is the last. The
+    /// first column of each is the table's title.
     pub fn to_csv(&self) -> String {
         let field = |text: &str| match text.contains([',', '"', '\n', '\r']) {
             true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -244,10 +245,11 @@ impl Report {
                 Cell::Missing => String::new(),
                 other => other.shown(),
             };
-            let lines = std::iter::once(table.headings())
-                .chain(table.rows.iter().map(|row| row.iter().map(exact).collect()));
-            for line in lines {
-                let fields: Vec<String> = line.iter().map(|text| field(text)).collect();
+            let lines = std::iter::once(("table", table.headings()))
+                .chain(table.rows.iter().map(|row| (table.title.as_str(), row.iter().map(exact).collect())));
+            for (title, line) in lines {
+                let titled = (!table.title.is_empty()).then(|| title.to_string());
+                let fields: Vec<String> = titled.iter().chain(&line).map(|text| field(text)).collect();
                 csv.push_str(&fields.join(","));
                 csv.push_str("\r\n");
             }
@@ -314,7 +316,7 @@ mod tests {
             report.to_text(),
             "1 < 2\n\nCost\nhash     time (ns)\na|b,<c>        1.2\nd                -\n"
         );
-        assert_eq!(report.to_csv(), "hash,time (ns)\r\n\"a|b,<c>\",1.25\r\nd,\r\n");
+        assert_eq!(report.to_csv(), "table,hash,time (ns)\r\nCost,\"a|b,<c>\",1.25\r\nCost,d,\r\n");
         assert!(report.to_markdown().contains("| a\\|b,<c> | 1.2 |\n| d | - |\n"));
         assert!(report.to_html().contains("<td>a|b,&lt;c&gt;</td><td class=\"n\">1.2</td>"));
         let json = report.to_json();
@@ -333,7 +335,10 @@ mod tests {
         assert_eq!(report.to_text(), "Fill\nnames    \n    9  ▌▌\n".replace("    \n", "\n"));
         let json = report.to_json();
         assert_eq!(json["parameters"], json!({ "seed": "12-34", "policy": "coalesce" }));
-        assert_eq!(report.to_csv(), "names\r\n9\r\n\r\nparameter,value\r\nseed,12-34\r\npolicy,coalesce\r\n");
+        assert_eq!(
+            report.to_csv(),
+            "table,names\r\nFill,9\r\n\r\nparameter,value\r\nseed,12-34\r\npolicy,coalesce\r\n"
+        );
         for text in [report.to_markdown(), report.to_html()] {
             assert!(text.contains("seed 12-34; policy coalesce") && !text.contains('▌'), "{text}");
         }

@@ -15,7 +15,7 @@ use verisum_digest::{Digest, Output};
 pub use cmpthese::{Timing, cmpthese};
 pub use words::split;
 
-use crate::measure::{About, Error, Measured, Process, Subject, Work};
+use crate::measure::{About, Error, Measured, Plan, Process, Subject, Work};
 use crate::record::Series;
 
 /// The published small file's length in bytes.
@@ -179,6 +179,10 @@ impl Subject for Shared {
         self.process.about()
     }
 
+    fn begin(&mut self, plan: &Plan) {
+        self.process.begin(plan);
+    }
+
     fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
         let all = self.process.run(repetitions)?;
         Ok(Measured {
@@ -239,15 +243,17 @@ impl Work for Within<'_> {
 pub struct Parts {
     /// Seconds before the first byte and after the last.
     pub start: f64,
-    /// Bytes a second in between; `None` where the large file took no longer than the small one.
+    /// Bytes a second in between; `None` where the large file was not seen to take longer than the small
+    /// one: their intervals meet.
     pub rate: Option<f64>,
 }
 
 /// Tells a way's start apart from its throughput, by the medians. `None` without times.
 pub fn parts(small: &Series, large: &Series) -> Option<Parts> {
-    let (short, long) = (small.time()?.median, large.time()?.median);
+    let (small_time, large_time) = (small.time()?, large.time()?);
+    let (short, long) = (small_time.median, large_time.median);
     let bytes = large.bytes.checked_sub(small.bytes).filter(|bytes| *bytes > 0)? as f64;
-    let rate = (long > short).then(|| bytes / (long - short));
+    let rate = (large_time.low > small_time.high).then(|| bytes / (long - short));
     let start = rate.map_or(short, |rate| (short - small.bytes as f64 / rate).max(0.0));
     Some(Parts { start, rate })
 }

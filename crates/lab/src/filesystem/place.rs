@@ -6,7 +6,7 @@
 //! and removes those that nobody holds.
 
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,14 +18,15 @@ use crate::measure::Error;
 use crate::system;
 
 /// How the names of the folders begin.
-const PREFIX: &str = "verisum-filesystem-";
+const PREFIX: &str = "verisum-bench-";
 
 /// A folder of our own. Dropping it removes it.
 #[derive(Debug)]
 pub struct Place {
     path: PathBuf,
     in_memory: bool,
-    _lock: File,
+    /// None where the file system knows no locks: then nobody removes it but this process.
+    _lock: Option<File>,
 }
 
 impl Place {
@@ -40,17 +41,20 @@ impl Place {
             let path = parent.join(name);
             let failed = |error| Error::io(&path, "create", error);
             match DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 created => created.map_err(failed)?,
             }
-            // Another run may take it for abandoned before it is locked.
-            if let Ok(lock) = lock(&path)
-                && lock.metadata().is_ok_and(|about| about.nlink() > 0)
-            {
-                return Ok(Place { path, in_memory: false, _lock: lock });
+            match lock(&path) {
+                Ok(lock) if lock.metadata().is_ok_and(|about| about.nlink() > 0) => {
+                    return Ok(Place { path, in_memory: false, _lock: Some(lock) });
+                }
+                // Another run took it for abandoned before it was locked.
+                Ok(_) => {}
+                Err(error) if [ErrorKind::WouldBlock, ErrorKind::NotFound].contains(&error.kind()) => {}
+                Err(_) => return Ok(Place { path, in_memory: false, _lock: None }),
             }
         }
-        let error = io::ErrorKind::AlreadyExists.into();
+        let error = ErrorKind::AlreadyExists.into();
         Err(Error::io(&parent, "create a folder", error))
     }
 
@@ -82,6 +86,15 @@ impl Place {
         &self.path
     }
 
+    /// Removes it, and says if that failed.
+    pub fn remove(mut self) -> Result<(), Error> {
+        let path = std::mem::take(&mut self.path);
+        if self.in_memory {
+            let _ = rustix::mount::unmount(&path, UnmountFlags::DETACH);
+        }
+        fs::remove_dir_all(&path).map_err(|error| Error::io(&path, "remove", error))
+    }
+
     /// Whether it is in memory.
     pub fn is_in_memory(&self) -> bool {
         self.in_memory
@@ -97,6 +110,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.path.as_os_str().is_empty() {
+            return;
+        }
         // What fails here has no reader; the kernel ends the mounts with this process.
         if self.in_memory {
             let _ = rustix::mount::unmount(&self.path, UnmountFlags::DETACH);

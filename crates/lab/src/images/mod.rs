@@ -14,6 +14,7 @@ use verisum_digest::{Digest, Output};
 
 pub use library::{BUFFER, HOLE, Input, Settings, blkhash_bench};
 
+use crate::digests;
 use crate::files::{PLACE, Way};
 use crate::measure::{Error, Work};
 
@@ -83,38 +84,25 @@ fn fill(piece: &mut [u8], seed: u64) {
     }
 }
 
+/// The programs of [`digests::ways`] that images are hashed with: more would take hours on large ones.
+const PROGRAMS: [&str; 5] = ["coreutils", "busybox", "b3sum", "openssl", "rhash"];
+
 /// The programs that digest a whole file, and how each is asked for it.
 pub fn programs(digest: &str) -> Vec<Way> {
-    let way = |name: &str, words: &[&str]| Way {
-        name: name.to_string(),
-        words: words.iter().chain(&[PLACE]).map(|word| word.to_string()).collect(),
-        script: None,
-        lines: false,
-        published: false,
-    };
-    let coreutils = match digest {
-        "blake2b512" => Some("b2sum".to_string()),
-        "md5" | "sha1" | "sha224" | "sha256" | "sha384" | "sha512" => Some(format!("{digest}sum")),
-        _ => None,
-    };
-    let mut ways = Vec::new();
-    if let Some(name) = &coreutils {
-        ways.push(way(name, &[name]));
-        if digest != "blake2b512" {
-            ways.push(way("busybox", &["busybox", name]));
+    let all = digests::ways();
+    let of = |program: &&str| all.iter().find(|way| way.program == *program && way.digest == digest);
+    let way = |way: &digests::Way| {
+        let name = if way.program == "coreutils" { way.executable } else { way.program };
+        let words = std::iter::once(way.executable).chain(way.arguments.iter().map(String::as_str));
+        Way {
+            name: name.to_string(),
+            words: words.chain([PLACE]).map(str::to_string).collect(),
+            script: None,
+            lines: false,
+            published: false,
         }
-    }
-    if digest == "blake3" {
-        ways.push(way("b3sum", &["b3sum"]));
-        return ways;
-    }
-    ways.push(way("openssl", &["openssl", "dgst", &format!("-{digest}")]));
-    if let Some(option) =
-        ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"].iter().find(|id| **id == digest)
-    {
-        ways.push(way("rhash", &["rhash", "--simple", &format!("--{option}")]));
-    }
-    ways
+    };
+    PROGRAMS.iter().filter_map(of).map(way).collect()
 }
 
 /// Reads a file with some threads, and does nothing with it.
@@ -163,9 +151,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// So many bytes.
-    pub fn new(bytes: usize, threads: usize) -> Memory {
-        Memory { bytes: (0..bytes as u64 / 8).collect(), threads: threads.max(1) }
+    /// So many bytes, if there are.
+    pub fn new(bytes: usize, threads: usize) -> Result<Memory, Error> {
+        let mut words = Vec::new();
+        words
+            .try_reserve_exact(bytes / 8)
+            .map_err(|_| Error::Unavailable(format!("not enough memory for {bytes} bytes")))?;
+        words.extend(0..bytes as u64 / 8);
+        Ok(Memory { bytes: words, threads: threads.max(1) })
     }
 }
 
@@ -229,13 +222,25 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_those_of_the_table() {
+        let of =
+            |digest: &str| programs(digest).into_iter().map(|way| way.words.join(" ")).collect::<Vec<_>>();
+        assert_eq!(
+            of("sha256"),
+            ["sha256sum {}", "busybox sha256sum {}", "openssl dgst -sha256 {}", "rhash --simple --sha256 {}"]
+        );
+        assert_eq!(of("blake3"), ["b3sum {}"]);
+    }
+
+    #[test]
     fn controls_read_all_of_it() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![1; 3_000_001]).unwrap();
         for threads in [1, 2, 5] {
             Reading { path: file.path().into(), threads }.work().unwrap();
-            Memory::new(1 << 20, threads).work().unwrap();
+            Memory::new(1 << 20, threads).unwrap().work().unwrap();
         }
+        assert!(Memory::new(usize::MAX / 16, 1).is_err());
         assert!(Reading { path: "/no/such".into(), threads: 2 }.work().is_err());
     }
 }

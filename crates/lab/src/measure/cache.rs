@@ -22,7 +22,7 @@ pub enum Cache {
     Partial,
     /// Nothing of it was in the cache at the beginning of each run.
     Cold,
-    /// The kernel does not say.
+    /// The kernel does not say: of files that this user neither owns nor may write to.
     Unknown,
 }
 
@@ -82,7 +82,9 @@ pub fn drop_files(files: &[PathBuf]) -> Result<(), Error> {
     }
     let left = |files: &[PathBuf]| -> Result<Option<(PathBuf, u64)>, Error> {
         for path in files {
-            let (_, bytes) = resident(path)?;
+            let (_, bytes) = resident(path).map_err(|error| {
+                Error::Unavailable(format!("{error}: whether it is out of the cache cannot be seen"))
+            })?;
             if bytes > 0 {
                 return Ok(Some((path.clone(), bytes)));
             }
@@ -129,5 +131,8 @@ mod tests {
         }
         assert_eq!(state(&["/dev/null".into()]), Cache::Unknown);
         assert!(drop_files(&["/nowhere".into()]).is_err());
+        if !rustix::process::geteuid().is_root() {
+            assert_eq!(state(&["/etc/passwd".into()]), Cache::Unknown);
+        }
     }
 }

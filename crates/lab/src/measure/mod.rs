@@ -6,6 +6,7 @@
 mod cache;
 mod counter;
 mod error;
+mod launch;
 mod noise;
 mod process;
 mod subject;
@@ -15,8 +16,9 @@ use std::time::{Duration, Instant};
 pub use cache::{Cache, drop_files, state as cache_state};
 pub use counter::Cycles;
 pub use error::Error;
+pub use launch::{Starter, serve};
 pub use noise::{Load, judge as judge_noise};
-pub use process::{Parse, Process, Stdin, find_program, version};
+pub use process::{Parse, Process, Stdin, find_program, passed_over, version};
 pub use subject::{About, InProcess, Measured, Subject, Work};
 
 use crate::record::Series;
@@ -48,11 +50,24 @@ pub struct Plan {
     pub cold: bool,
     /// How long a run of repeated work shall last.
     pub least: Duration,
+    /// How long a run of a program may last; after that it is killed and has failed.
+    pub limit: Option<Duration>,
+    /// Who starts programs; without one this process does, and what it occupies itself hides the memory of
+    /// programs that need less.
+    pub starter: Option<Starter>,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { amount: Amount::Rounds(15), warmup: 1, seed: 1, cold: false, least: Duration::from_millis(10) }
+        Plan {
+            amount: Amount::Rounds(15),
+            warmup: 1,
+            seed: 1,
+            cold: false,
+            least: Duration::from_millis(10),
+            limit: None,
+            starter: None,
+        }
     }
 }
 
@@ -90,6 +105,7 @@ impl Watch for () {}
 /// one becomes a series without times that says why; the others go on.
 pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut dyn Watch) -> Vec<Series> {
     let mut run = Run { plan, started: Instant::now(), random: Random(plan.seed) };
+    subjects.iter_mut().for_each(|subject| subject.begin(plan));
     let mut series: Vec<Series> = subjects.iter().map(|subject| Series::new(subject.about())).collect();
     let warm = run.warm_up(subjects, &mut series, watch);
     let mut round = 0;
@@ -176,15 +192,23 @@ impl Run<'_> {
         match prepared.and_then(|()| subject.run(series.repetitions)) {
             // The user's signal also reaches the programs that run.
             Err(_) if watch.stopped() => {}
-            Err(error) => series.skip(error.to_string()),
+            Err(error @ (Error::Unavailable(_) | Error::Stopped)) => series.skip(error.to_string()),
+            Err(error) => series.fail(error.to_string()),
             Ok(measured) => {
                 let expected = subject.about().expected.as_ref();
                 if let Some(expected) =
                     expected.filter(|&expected| measured.digest.as_ref() != Some(expected))
                 {
                     let found = measured.digest.as_deref().unwrap_or("none");
-                    series.wrong = true;
-                    series.skip(format!("wrong digest: {found} instead of {expected}"));
+                    match subject.about().changed() {
+                        Some(file) => {
+                            series.fail(format!("{} changed while it was measured", file.display()));
+                        }
+                        None => {
+                            series.wrong = true;
+                            series.skip(format!("wrong digest: {found} instead of {expected}"));
+                        }
+                    }
                 } else if let Some(round) = round {
                     series.add(round, &measured, cache);
                 }
@@ -335,6 +359,19 @@ mod tests {
                 (0, Some("broken"), false),
             ]
         );
+    }
+
+    #[test]
+    fn a_file_that_changed_makes_no_program_wrong() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let log = RefCell::default();
+        let mut late = subject("late", 0.1, &log);
+        late.about = About::new("g", "late").file(file.path()).expect("cafe");
+        late.digest = Some("beef");
+        std::fs::write(file.path(), "more").unwrap();
+        let series = &measure(&mut [Box::new(late) as Box<dyn Subject>], &Plan::default(), &mut ())[0];
+        assert!(series.failed && !series.wrong);
+        assert!(series.skipped.as_deref().unwrap().ends_with("changed while it was measured"));
     }
 
     #[test]

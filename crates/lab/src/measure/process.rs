@@ -1,19 +1,16 @@
-//! Programs as subjects: started, fed, waited for, and what they used asked from the kernel.
+//! Programs as subjects.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::Duration;
 
-use rustix::fs::MemfdFlags;
-
+use super::Plan;
 use super::counter::Cycles;
 use super::error::Error;
+use super::launch::{self, Around, Ended, Failed, Input, Request, Starter};
 use super::subject::{About, Measured, Subject};
-use crate::system;
 
 /// What a program has as its standard input.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +27,6 @@ pub enum Stdin {
 /// Reads a digest from what a program printed.
 pub type Parse = fn(&str) -> Option<String>;
 
-/// The most output that is looked at.
-const OUTPUT: u64 = 1 << 20;
-
 /// A program with its arguments.
 pub struct Process {
     about: About,
@@ -41,6 +35,9 @@ pub struct Process {
     stdin: Stdin,
     parse: Option<Parse>,
     fails: bool,
+    optional: bool,
+    limit: Option<Duration>,
+    starter: Option<Starter>,
     cycles: Cycles,
 }
 
@@ -51,13 +48,17 @@ impl Process {
         program: impl Into<OsString>,
         arguments: impl IntoIterator<Item = A>,
     ) -> Process {
+        let program = program.into();
         Process {
-            about,
-            program: program.into(),
+            about: About { program: Some(PathBuf::from(&program)), ..about },
+            program,
             arguments: arguments.into_iter().map(Into::into).collect(),
             stdin: Stdin::Null,
             parse: None,
             fails: false,
+            optional: false,
+            limit: None,
+            starter: None,
             cycles: Cycles::open(),
         }
     }
@@ -80,13 +81,38 @@ impl Process {
         self
     }
 
+    /// Which may lack what it is asked for, as a digest or a module: while it has never succeeded, a failure
+    /// says that it does.
+    pub fn optional(mut self) -> Process {
+        self.optional = true;
+        self
+    }
+
     /// As a subject among others.
     pub fn boxed<'a>(self) -> Box<dyn Subject + 'a> {
         Box::new(self)
     }
 
     fn failed(&self, why: impl Into<String>) -> Error {
-        Error::Program { program: self.program.to_string_lossy().into_owned(), why: why.into() }
+        let (program, why) = (self.program.to_string_lossy().into_owned(), why.into());
+        match self.optional {
+            true => Error::Unavailable(format!("{program}: {why}")),
+            false => Error::Program { program, why },
+        }
+    }
+
+    fn launch(&mut self) -> Result<Ended, Failed> {
+        let stdin = match &self.stdin {
+            Stdin::Null => Input::Null,
+            Stdin::File(path) => Input::File(path.into()),
+            Stdin::Pipe(path) => Input::Pipe(path.into()),
+        };
+        let (program, arguments) = (self.program.clone(), self.arguments.clone());
+        let request = Request { program, arguments, stdin, limit: self.limit };
+        match &self.starter {
+            Some(starter) => starter.run(&request),
+            None => here(&request, &mut self.cycles),
+        }
     }
 }
 
@@ -95,73 +121,43 @@ impl Subject for Process {
         &self.about
     }
 
+    fn begin(&mut self, plan: &Plan) {
+        self.limit = plan.limit;
+        self.starter.clone_from(&plan.starter);
+    }
+
     fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
         assert_eq!(repetitions, 1, "a program is not repeated");
-        let io = |error: std::io::Error| self.failed(error.to_string());
-        // Files in memory take any amount of output without a reader.
-        let (mut stdout, out) = memory_file().map_err(io)?;
-        let (mut stderr, err) = memory_file().map_err(io)?;
-        let mut command = Command::new(&self.program);
-        // What is printed must not depend on the user's language.
-        command.args(&self.arguments).env("LC_ALL", "C").stdout(out).stderr(err);
-        let mut feed = None;
-        match &self.stdin {
-            Stdin::Null => command.stdin(Stdio::null()),
-            Stdin::File(path) => {
-                command.stdin(File::open(path).map_err(|error| Error::io(path, "open", error))?)
+        let ended = self.launch().map_err(|failed| match failed {
+            Failed::Start(why) => self.failed(why),
+            Failed::File(path, code) => {
+                Error::io(Path::new(&path), "open", std::io::Error::from_raw_os_error(code))
             }
-            Stdin::Pipe(path) => {
-                feed = Some(File::open(path).map_err(|error| Error::io(path, "open", error))?);
-                command.stdin(Stdio::piped())
-            }
-        };
-        let floor = memory_now();
-        let cycles = self.cycles.start();
-        let started = Instant::now();
-        let mut child = command.spawn().map_err(|error| self.failed(error.to_string()))?;
-        let pid = child.id();
-        let pipe = child.stdin.take();
-        let waited = std::thread::scope(|scope| {
-            if let (Some(mut file), Some(mut pipe)) = (feed, pipe) {
-                // A program that stops reading is judged by its exit code.
-                scope.spawn(move || std::io::copy(&mut file, &mut pipe));
-            }
-            let waited = system::wait(pid);
-            (waited, started.elapsed())
-        });
-        let (waited, wall) = waited;
-        let cycles = self.cycles.since(cycles);
-        let (status, usage) = waited.map_err(|error| self.failed(error.to_string()))?;
+            // Whoever lacks something says so at once.
+            Failed::Limit(limit) => Error::Program {
+                program: self.program.to_string_lossy().into_owned(),
+                why: format!("took longer than {} s and was killed", limit.as_secs()),
+            },
+            Failed::Stopped => Error::Stopped,
+        })?;
+        let status = ended.status();
         if !status.success() && !self.fails {
-            let said = text(&mut stderr).lines().next().unwrap_or_default().to_string();
-            let said = if said.is_empty() { said } else { format!(": {said}") };
+            let said = ended.stderr.lines().next().unwrap_or_default();
+            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
             return Err(self.failed(format!("{status}{said}")));
         }
+        self.optional = false;
         // What cannot be read is a wrong digest.
-        let digest = self.parse.map(|parse| parse(&text(&mut stdout)).unwrap_or_default());
-        Ok(Measured {
-            wall,
-            user: usage.user,
-            system: usage.system,
-            // Until a new program is loaded a child has its parent's memory, which counts as its own.
-            memory: Some(usage.memory).filter(|&memory| floor.is_some_and(|floor| memory > floor)),
-            cycles,
-            digest,
-        })
+        let digest = self.parse.map(|parse| parse(&ended.stdout).unwrap_or_default());
+        let Ended { wall, user, system, memory, cycles, .. } = ended;
+        Ok(Measured { wall, user, system, memory, cycles, digest })
     }
 }
 
-fn memory_file() -> std::io::Result<(File, OwnedFd)> {
-    let file = File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?);
-    let copy = file.try_clone()?;
-    Ok((file, copy.into()))
-}
-
-fn text(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    // What cannot be read shows as no text.
-    let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(OUTPUT).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Runs it as a child of this process. Until a new program is loaded a child has its parent's memory, which
+/// counts as its own: only more than that is told.
+fn here(request: &Request, cycles: &mut Cycles) -> Result<Ended, Failed> {
+    launch::run(request, Around { floor: memory_now(), cycles, asker: None, stopped: &|| false })
 }
 
 /// The memory that this process occupies, after its record of the most was made to begin anew.
@@ -175,7 +171,19 @@ fn memory_now() -> Option<u64> {
 
 /// Finds a program: on the search path that is given, then where the system keeps those of root. Scripts,
 /// which are mostly there to start another one of the same name, come last.
-pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
+pub fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+    let all = all_programs(name.as_ref(), path);
+    let program = all.iter().find(|file| !is_script(file));
+    program.or(all.first()).cloned()
+}
+
+/// The script that a shell would have started instead of a program that [`find_program`] found.
+pub fn passed_over(program: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    let first = all_programs(program.file_name()?, path).into_iter().next()?;
+    (first != program && is_script(&first) && !is_script(program)).then_some(first)
+}
+
+fn all_programs(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let runs = |file: &PathBuf| {
         let about = std::fs::metadata(file);
@@ -185,9 +193,7 @@ pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>) -> Option<PathBu
     let given = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     // Relative folders in the path would find another program in each folder.
     let folders = given.into_iter().filter(|folder| folder.is_absolute()).chain(system);
-    let all: Vec<PathBuf> = folders.map(|folder| folder.join(name)).filter(runs).collect();
-    let program = all.iter().find(|file| !is_script(file));
-    program.or(all.first()).cloned()
+    folders.map(|folder| folder.join(name)).filter(runs).collect()
 }
 
 fn is_script(file: &Path) -> bool {
@@ -195,12 +201,16 @@ fn is_script(file: &Path) -> bool {
     File::open(file).and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"#!"
 }
 
-/// The line in which a program tells its version: the first with a digit.
+/// How long a program may take to tell its version.
+const VERSION: Duration = Duration::from_secs(5);
+
+/// The line in which a program tells its version: the first with a digit. `None` where there is none within
+/// five seconds.
 pub fn version(program: &Path, arguments: &[&str]) -> Option<String> {
-    let output =
-        Command::new(program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output().ok()?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
+    let arguments = arguments.iter().map(OsString::from).collect();
+    let (program, stdin, limit) = (program.into(), Input::Null, Some(VERSION));
+    let ended = here(&Request { program, arguments, stdin, limit }, &mut Cycles::open()).ok()?;
+    let said = ended.stdout + &ended.stderr;
     let line = said.lines().find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
     Some(line.trim().to_string())
 }
@@ -218,7 +228,7 @@ mod tests {
         let first: Parse = |text| text.split_whitespace().next().map(str::to_string);
         let done = shell("echo one two").parse(first).run(1).unwrap();
         assert_eq!(done.digest.as_deref(), Some("one"));
-        assert!(done.wall > std::time::Duration::ZERO);
+        assert!(done.wall > Duration::ZERO);
         let much = shell("head -c 3000000 /dev/zero").parse(first).run(1).unwrap();
         assert_eq!(much.digest.map(|text| text.len()), Some(1 << 20), "more than a pipe holds");
         let failed = shell("echo why >&2; exit 3").run(1).unwrap_err().to_string();
@@ -248,6 +258,40 @@ mod tests {
         };
         // More than the test itself holds.
         assert!(needs(600 << 20) > 600 << 20);
+    }
+
+    #[test]
+    fn what_never_ends_is_killed_with_all_that_it_started() {
+        let mut hanging = shell("sleep 1000 & echo $!; sleep 1000");
+        let limit = Some(Duration::from_millis(200));
+        hanging.begin(&Plan { limit, ..Plan::default() });
+        let error = hanging.run(1).unwrap_err().to_string();
+        assert!(error.ends_with("took longer than 0 s and was killed"), "{error}");
+        assert!(version(Path::new("/bin/sh"), &["-c", "echo 1; sleep 1000"]).is_none());
+    }
+
+    #[test]
+    fn who_never_succeeded_lacks_something_and_who_did_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("test ! -e {0}/x && touch {0}/x", folder.path().display());
+        let mut program = shell(&script).optional();
+        assert!(program.run(1).is_ok());
+        assert!(matches!(program.run(1), Err(Error::Program { .. })));
+        assert!(matches!(shell("exit 1").optional().run(1), Err(Error::Unavailable(_))));
+    }
+
+    #[test]
+    fn a_script_that_stands_before_a_program_is_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("sh");
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = Some(folder.path().as_os_str());
+        let found = find_program("sh", path).unwrap();
+        assert_ne!(found, script);
+        assert_eq!(passed_over(&found, path), Some(script));
+        assert_eq!(passed_over(&found, None), None);
     }
 
     #[test]

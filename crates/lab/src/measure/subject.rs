@@ -1,9 +1,10 @@
 //! What is measured: anything that can be run again and again.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::Plan;
 use super::counter::Cycles;
 use super::error::Error;
 use crate::system;
@@ -24,14 +25,37 @@ pub struct About {
     pub files: Vec<PathBuf>,
     /// What its digest must be. Without the right one no time of it counts.
     pub expected: Option<String>,
+    /// The program that is started, if one is.
+    pub program: Option<PathBuf>,
+    /// How its files were when they were named.
+    pub(super) stamps: Vec<Option<Stamp>>,
     /// What else tables and programs want to know of it, such as `digest` or `threads`.
     pub labels: BTreeMap<String, String>,
+}
+
+/// What changes with a file's content: length, time of writing, and whether it is still the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp([u64; 5]);
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Stamp> {
+        use std::os::unix::fs::MetadataExt;
+        let about = std::fs::metadata(path).ok()?;
+        let (written, nanoseconds) = (about.mtime() as u64, about.mtime_nsec() as u64);
+        Some(Stamp([about.dev(), about.ino(), about.len(), written, nanoseconds]))
+    }
 }
 
 impl About {
     /// A subject of this name and group.
     pub fn new(group: impl Into<String>, name: impl Into<String>) -> About {
         About { group: group.into(), name: name.into(), ..About::default() }
+    }
+
+    /// With another name.
+    pub fn named(mut self, name: impl Into<String>) -> About {
+        self.name = name.into();
+        self
     }
 
     /// One that is not ranked.
@@ -48,8 +72,16 @@ impl About {
 
     /// That reads this file.
     pub fn file(mut self, file: impl Into<PathBuf>) -> About {
-        self.files.push(file.into());
+        let file = file.into();
+        self.stamps.push(Stamp::of(&file));
+        self.files.push(file);
         self
+    }
+
+    /// The first of its files that is no longer what it was when it was named.
+    pub fn changed(&self) -> Option<&Path> {
+        let mut files = self.files.iter().zip(&self.stamps);
+        files.find(|(file, stamp)| Stamp::of(file) != **stamp).map(|(file, _)| file.as_path())
     }
 
     /// Whose digest must be this.
@@ -86,6 +118,9 @@ pub struct Measured {
 pub trait Subject {
     /// What it is.
     fn about(&self) -> &About;
+
+    /// Is told how it will be measured, before all else.
+    fn begin(&mut self, _: &Plan) {}
 
     /// Whether one run may repeat the work, so that it takes long enough to be timed. Programs are run
     /// once.

@@ -17,9 +17,14 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The seconds for all files.
+    /// The seconds for all files, if it is that of hashing.
     pub fn of(&self, load: &Load) -> f64 {
         load.small_files as f64 * self.small_file + load.large_bytes as f64 * self.large_byte
+    }
+
+    /// The seconds for all files, if it is that of reading: holes are not read.
+    pub fn of_reading(&self, load: &Load) -> f64 {
+        load.small_files as f64 * self.small_file + load.large_stored as f64 * self.large_byte
     }
 }
 
@@ -32,8 +37,8 @@ pub struct Input {
     pub load: Load,
     /// What reading costs; `None` if it could not be measured.
     pub device: Option<Cost>,
-    /// Whether what was read came from memory.
-    pub from_memory: bool,
+    /// Whether what was read came from memory; `None` where the kernel does not say.
+    pub from_memory: Option<bool>,
     /// Whether the device has heads that must move.
     pub rotating: bool,
     /// What hashing costs, of each candidate that was measured.
@@ -87,7 +92,7 @@ pub fn decide(input: &Input) -> Option<Decision> {
         .filter_map(|candidate| {
             let (_, cost) = input.hashes.iter().find(|(name, _)| *name == candidate.id)?;
             let hash = cost.of(&input.load);
-            let device = input.device.map(|cost| cost.of(&input.load));
+            let device = input.device.map(|cost| cost.of_reading(&input.load));
             let total = hash.max(device.unwrap_or(0.0));
             let busy = if total > 0.0 { hash / total } else { 0.0 };
             let disk_bound = device.is_some_and(|device| device >= hash);
@@ -101,8 +106,10 @@ pub fn decide(input: &Input) -> Option<Decision> {
     let others = rows.iter().filter(|row| row.name != choice.name);
     let quickest = others.min_by(|a, b| a.total.total_cmp(&b.total));
     let runner_up = best.next().or(quickest).cloned();
-    let disk_decides =
-        rows.len() > 1 && rows.iter().all(|row| row.disk_bound) && rows.iter().all(|row| as_fast(&row));
+    // What came from memory says nothing of the disk.
+    let disk_decides = input.from_memory == Some(false)
+        && rows.len() > 1
+        && rows.iter().all(|row| row.disk_bound && as_fast(&row));
     Some(Decision { choice, runner_up, disk_decides, rows })
 }
 
@@ -111,14 +118,13 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
     let (choice, load) = (&decision.choice, &input.load);
     let mut lines = vec![format!("{}: {}", choice.name, choice.why)];
     let more = if load.complete { "" } else { "at least " };
-    let all = format!("{more}{} files, {}", grouped(load.files), decimal(load.bytes as f64));
+    let files = if load.files == 1 { "file" } else { "files" };
+    let all = format!("{more}{} {files}, {}", grouped(load.files), decimal(load.bytes as f64));
     let bound = match choice.device {
         None => "nothing could be read cold, so the disk is not in it".to_string(),
-        Some(_) if choice.disk_bound && input.from_memory => {
-            format!(
-                "reading takes longer than hashing, though from memory; {} costs nothing extra",
-                choice.name
-            )
+        Some(_) if choice.disk_bound && input.from_memory != Some(false) => {
+            let from = if input.from_memory.is_some() { ", though from memory" } else { "" };
+            format!("reading takes longer than hashing{from}; {} costs nothing extra", choice.name)
         }
         Some(_) if choice.disk_bound => format!("disk-bound; {} costs nothing extra here", choice.name),
         Some(device) => format!("hash-bound: reading alone takes {}", time(device)),
@@ -128,13 +134,16 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
         true => format!("{}/s", decimal(load.bytes as f64 / seconds)),
         false => "no time".to_string(),
     };
-    if let Some(device) = choice.device {
+    if let Some(device) = choice.device.filter(|device| *device > 0.0) {
         let kind = match (input.from_memory, input.rotating) {
-            (true, _) => "from memory: these files could not be put out of the cache",
-            (false, true) => "cold, from a disk that is said to rotate",
-            (false, false) => "cold, from a disk that does not rotate",
+            (Some(true), _) => "from memory: these files could not be put out of the cache",
+            (None, _) => "from the disk or from memory: the kernel does not say it of files of others",
+            (Some(false), true) => "cold, from a disk that is said to rotate",
+            (Some(false), false) => "cold, from a disk that does not rotate",
         };
-        lines.push(format!("device: {} {kind}", rate(device)));
+        let holes = load.large_bytes.saturating_sub(load.large_stored);
+        let read = format!("{}/s", decimal((load.bytes - holes.min(load.bytes)) as f64 / device));
+        lines.push(format!("device: {read} {kind}"));
     }
     let threads = if input.threads == 1 { "1 thread" } else { &format!("{} threads", input.threads) };
     lines.push(format!(
@@ -212,6 +221,8 @@ mod tests {
         small_bytes: 0,
         large_files: 88_000,
         large_bytes: 1_500_000_000_000,
+        large_stored: 1_500_000_000_000,
+        empty_files: 0,
         complete: true,
         unreadable: 0,
     };
@@ -225,7 +236,7 @@ mod tests {
             purpose,
             load: LARGE,
             device: Some(rate(device)),
-            from_memory: false,
+            from_memory: Some(false),
             rotating: false,
             hashes: hashes.iter().map(|&(name, bytes)| (name, rate(bytes))).collect(),
             threads: 2,
@@ -282,10 +293,9 @@ mod tests {
             bytes: 2_000_000_000,
             small_files: 1_000_000,
             small_bytes: 2_000_000_000,
-            large_files: 0,
-            large_bytes: 0,
             complete: false,
             unreadable: 3,
+            ..Load::default()
         };
         let cost = |small_file: f64| Cost { small_file, large_byte: 1e-9 };
         let mut input = input(Purpose::Bitrot, 1e9, &[]);
@@ -298,6 +308,28 @@ mod tests {
         let lines = sentences(&input, &decision);
         assert!(lines[1].starts_with("at least 1,000,000 files, 2.0 GB: 100 s, disk-bound"), "{}", lines[1]);
         assert!(lines[2].ends_with("from a disk that is said to rotate"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn what_came_from_memory_says_nothing_of_the_disk() {
+        for (from_memory, words) in [(Some(true), "though from memory"), (None, "the kernel does not say")] {
+            let mut input = input(Purpose::Bitrot, 532e6, &[("sha256", 3.9e9), ("blake3", 6e9)]);
+            input.from_memory = from_memory;
+            let decision = decide(&input).unwrap();
+            let text = sentences(&input, &decision).join("\n");
+            assert!(
+                !decision.disk_decides && !text.contains("the disk makes") && !text.contains("disk-bound")
+            );
+            assert!(text.contains(words), "{text}");
+        }
+    }
+
+    #[test]
+    fn holes_are_hashed_and_not_read() {
+        let mut input = input(Purpose::Bitrot, 1e9, &[("sha256", 2e9), ("blake3", 1e9)]);
+        input.load.large_stored /= 10;
+        let row = decide(&input).unwrap().choice;
+        assert!(!row.disk_bound && row.device.unwrap() * 4.0 < row.hash, "{row:?}");
     }
 
     #[test]

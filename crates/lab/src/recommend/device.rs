@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, Mode, OFlags};
 use verisum_digest::Digest;
-use verisum_tree::{Entry, Job, Plan, Stop, hash};
+use verisum_tree::{Entry, Error as TreeError, Job, Operation, Plan, Stop, hash};
 
+use super::survey::SMALL;
 use crate::measure::Error;
 use crate::system;
 
@@ -30,6 +31,10 @@ pub struct Read {
     pub time: Duration,
     /// Bytes of these files that stayed in memory although they were to be dropped.
     pub resident: u64,
+    /// Bytes of files of which the kernel does not say whether they did.
+    pub unknown: u64,
+    /// Files that could not be read.
+    pub failed: u64,
 }
 
 /// What is known of the device.
@@ -42,10 +47,17 @@ pub struct Device {
 }
 
 impl Device {
-    /// Whether what was read came from memory for a good part.
-    pub fn from_memory(&self) -> bool {
-        let resident = self.small.resident + self.large.resident;
-        resident * 10 > self.small.bytes + self.large.bytes
+    /// Whether what was read came from memory for a good part; `None` where the kernel does not say.
+    pub fn from_memory(&self) -> Option<bool> {
+        let [resident, unknown, bytes] = [
+            self.small.resident + self.large.resident,
+            self.small.unknown + self.large.unknown,
+            self.small.bytes + self.large.bytes,
+        ];
+        match resident * 10 > bytes {
+            true => Some(true),
+            false => (unknown * 10 <= bytes).then_some(false),
+        }
     }
 }
 
@@ -57,26 +69,35 @@ pub fn read_cold(
     until: Instant,
     stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Read, Error> {
-    let mut resident = 0;
+    let mut found = Read::default();
+    let (mut size, mut stored) = (0, 0);
     let mut entries = Vec::new();
     for path in files {
         if stopped() || Instant::now() >= until {
             break;
         }
-        // What cannot be read is not measured.
-        if let Ok(left) = drop_pages(path)
-            && let Ok(entry) = Entry::named(path)
-        {
-            resident += left;
-            entries.push(entry);
+        let ready = || -> Result<_, TreeError> {
+            let (left, entry) = (drop_pages(path)?, Entry::named(path)?);
+            Ok((left, entry.stat()?, entry))
+        };
+        match ready() {
+            Ok((left, stat, entry)) => {
+                found.resident += left.unwrap_or(0);
+                found.unknown += if left.is_none() { stat.size } else { 0 };
+                size += stat.size;
+                stored += stat.size.min(stat.stored);
+                entries.push(entry);
+            }
+            Err(_) => found.failed += 1,
         }
     }
+    let entries_count = entries.len() as u64;
     let stop = Arc::new(Stop::default());
     let mut plan = Plan::new(vec![vec![Digest::find("null")?]], threads);
     plan.stop = stop.clone();
     let progress = plan.progress.clone();
     let ended = AtomicBool::new(false);
-    let read = AtomicU64::new(0);
+    let (read, failed) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
     let mut time = Duration::ZERO;
     std::thread::scope(|scope| {
@@ -90,26 +111,37 @@ pub fn read_cold(
         });
         let mut jobs = entries.into_iter().map(|entry| Job { entry, set: 0, token: () });
         hash(&plan, &mut jobs, &|hashed| {
+            let lost = hashed.result.as_ref().is_err_and(|error| !matches!(error, TreeError::Stopped { .. }));
             read.fetch_add(u64::from(hashed.result.is_ok()), Ordering::Relaxed);
+            failed.fetch_add(u64::from(lost), Ordering::Relaxed);
             ControlFlow::Continue(())
         });
         time = started.elapsed();
         ended.store(true, Ordering::Relaxed);
     });
-    Ok(Read { files: read.into_inner(), bytes: progress.bytes(), time, resident })
+    found.files = read.into_inner();
+    found.failed += failed.into_inner();
+    // Small files may lie beside their names, in no block of their own.
+    let is_large = size > entries_count * SMALL;
+    let part = if is_large { stored as f64 / size as f64 } else { 1.0 };
+    found.bytes = (progress.bytes() as f64 * part) as u64;
+    found.time = time;
+    Ok(found)
 }
 
-/// Returns how much stayed. A pipe that took the file's place is not waited for.
-fn drop_pages(path: &Path) -> std::io::Result<u64> {
+/// Returns how much stayed, if the kernel says it. A pipe that took the file's place is not waited for.
+fn drop_pages(path: &Path) -> Result<Option<u64>, TreeError> {
+    let failed = |source| TreeError::Io { path: path.to_path_buf(), operation: Operation::Open, source };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let about = file.metadata()?;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    let file = File::from(opened.map_err(|error| failed(error.into()))?);
+    let about = file.metadata().map_err(failed)?;
     if !about.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
+        return Err(TreeError::NotAFile { path: path.to_path_buf() });
     }
-    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(error.into()))?;
     // Whole pages, which may be more than the file.
-    Ok(system::resident(file.as_fd(), about.len())?.min(about.len()))
+    Ok(system::resident(file.as_fd(), about.len()).ok().map(|left| left.min(about.len())))
 }
 
 #[cfg(test)]
@@ -126,11 +158,14 @@ mod tests {
         files.push(folder.path().join("missing"));
         let until = Instant::now() + Duration::from_secs(60);
         let read = read_cold(&files, 2, until, &|| false).unwrap();
-        assert_eq!((read.files, read.bytes), (20, 100_000));
+        assert_eq!((read.files, read.bytes, read.failed), (20, 100_000, 1));
         assert!(read.time > Duration::ZERO && read.resident <= 100_000);
         assert_eq!(read_cold(&files, 2, until, &|| true).unwrap().files, 0);
         let memory =
             Device { small: Read { bytes: 100, resident: 50, ..Read::default() }, ..Device::default() };
-        assert!(memory.from_memory() && !Device::default().from_memory());
+        assert_eq!((memory.from_memory(), Device::default().from_memory()), (Some(true), Some(false)));
+        let unknown =
+            Device { small: Read { bytes: 100, unknown: 50, ..Read::default() }, ..Device::default() };
+        assert_eq!(unknown.from_memory(), None);
     }
 }

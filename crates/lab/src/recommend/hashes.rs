@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::MemfdFlags;
+use rustix::process::{Resource, getrlimit};
 use verisum_digest::{Digest, Policy};
 use verisum_tree::{Entry, Job, Plan, hash};
 
@@ -39,19 +40,27 @@ impl Sample {
     pub fn new(load: &Load, bytes: u64) -> Result<Sample, Error> {
         let mut sample =
             Sample { small: Vec::new(), small_jobs: 0, small_length: 0, large: Vec::new(), large_length: 0 };
+        let most = open_files() / 4;
         if let Some(mean) = load.small_bytes.checked_div(load.small_files) {
             sample.small_length = mean;
             // Few open files; each is hashed several times.
-            sample.small = files(load.small_files.min(128), sample.small_length)?;
+            sample.small = files(load.small_files.min(128).min(most), sample.small_length)?;
             sample.small_jobs = (bytes / 4 / sample.small_length.max(1)).clamp(128, 4096) as usize;
         }
         if let Some(mean) = load.large_bytes.checked_div(load.large_files) {
-            let count = load.large_files.min(64);
+            let count = load.large_files.min(64).min(most);
             sample.large_length = mean.min(bytes / count).max(SECTOR as u64);
             sample.large = files(count, sample.large_length)?;
         }
         Ok(sample)
     }
+}
+
+/// How many files this process may still open: the engine needs some too. At least a few.
+fn open_files() -> u64 {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |open| open.count() as u64);
+    most.saturating_sub(open).max(4)
 }
 
 fn files(count: u64, length: u64) -> Result<Vec<(File, Entry)>, Error> {
@@ -193,6 +202,8 @@ mod tests {
             small_bytes: 300_000,
             large_files: 3,
             large_bytes: 900_000,
+            large_stored: 900_000,
+            empty_files: 0,
             complete: true,
             unreadable: 0,
         };

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 use serde::Serialize;
-use verisum_tree::{Entry, Error, Kind, Walk, WalkOptions};
+use verisum_tree::{Entry, Error, Kind, Operation, Stat, Walk, WalkOptions};
 
 /// Files of up to so many bytes are small: the engine reads them whole.
 pub const SMALL: u64 = 64 << 10;
@@ -22,6 +24,8 @@ pub struct Load {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those without a byte: nothing of them is read or hashed.
+    pub empty_files: u64,
     /// Those of up to [`SMALL`] bytes.
     pub small_files: u64,
     /// Their bytes.
@@ -30,9 +34,11 @@ pub struct Load {
     pub large_files: u64,
     /// Their bytes.
     pub large_bytes: u64,
+    /// Those of them that lie on the device: holes are hashed, but not read.
+    pub large_stored: u64,
     /// Whether these are all.
     pub complete: bool,
-    /// Directories and files that cannot be looked at.
+    /// Directories that cannot be looked at and files that cannot be read; these files are not counted above.
     pub unreadable: u64,
 }
 
@@ -70,9 +76,8 @@ pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey
         if stopped() || Instant::now() >= until {
             return found;
         }
-        match entry.and_then(|entry| Ok((entry.kind() == Kind::File).then_some((entry.stat()?.size, entry))))
-        {
-            Ok(Some((size, entry))) => found.add(size, &entry, &mut chance),
+        match entry.and_then(readable) {
+            Ok(Some((stat, entry))) => found.add(stat.size, stat.stored, &entry, &mut chance),
             Ok(None) => {}
             Err(error) => {
                 found.load.unreadable += 1;
@@ -84,8 +89,25 @@ pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey
     found
 }
 
+/// A regular file that this user may read; none for what is no regular file.
+fn readable(entry: Entry) -> Result<Option<(Stat, Entry)>, Error> {
+    if entry.kind() != Kind::File {
+        return Ok(None);
+    }
+    let (stat, path) = (entry.stat()?, entry.path());
+    match accessat(CWD, &path, Access::READ_OK, AtFlags::EACCESS) {
+        Ok(()) => Ok(Some((stat, entry))),
+        // A name that is too long for one call says nothing of the file.
+        Err(Errno::NAMETOOLONG) => Ok(Some((stat, entry))),
+        Err(error) => Err(Error::Io { path, operation: Operation::Open, source: error.into() }),
+    }
+}
+
+/// A file of which less than this part is stored is mostly holes, and says nothing of reading.
+const STORED: u64 = 8;
+
 impl Survey {
-    fn add(&mut self, size: u64, entry: &Entry, chance: &mut Chance) {
+    fn add(&mut self, size: u64, stored: u64, entry: &Entry, chance: &mut Chance) {
         let load = &mut self.load;
         load.files += 1;
         load.bytes += size;
@@ -93,6 +115,10 @@ impl Survey {
         self.sizes.resize(self.sizes.len().max(class + 1), 0);
         self.sizes[class] += 1;
         let (kept, most, seen) = match size <= SMALL {
+            true if size == 0 => {
+                load.empty_files += 1;
+                return;
+            }
             true => {
                 load.small_files += 1;
                 load.small_bytes += size;
@@ -101,6 +127,10 @@ impl Survey {
             false => {
                 load.large_files += 1;
                 load.large_bytes += size;
+                load.large_stored += size.min(stored);
+                if stored < size / STORED {
+                    return;
+                }
                 (&mut self.large, KEPT_LARGE, load.large_files)
             }
         };
@@ -148,9 +178,10 @@ mod tests {
         let found = survey(tree.path(), soon(), &|| false);
         let load = found.load;
         assert_eq!((load.files, load.bytes, load.complete), (5, 78_194, true));
-        assert_eq!((load.small_files, load.small_bytes, load.large_bytes), (4, 8194, 70_000));
+        assert_eq!((load.small_files, load.small_bytes, load.large_bytes), (3, 8194, 70_000));
+        assert_eq!((load.empty_files, load.unreadable), (1, 0));
         assert_eq!((found.sizes[0], found.sizes[1], found.sizes[13], found.sizes[14]), (1, 1, 1, 1));
-        assert_eq!((found.small.len(), found.large.len()), (4, 1));
+        assert_eq!((found.small.len(), found.large.len()), (3, 1));
         let stopped = survey(tree.path(), soon(), &|| true);
         assert!(!stopped.load.complete && stopped.load.files == 0);
     }
@@ -163,9 +194,18 @@ mod tests {
         let mut found = Survey::default();
         let mut chance = Chance(1);
         for _ in 0..10_000 {
-            found.add(1 << 20, &entry, &mut chance);
+            found.add(1 << 20, 1 << 20, &entry, &mut chance);
         }
         assert_eq!((found.load.large_files, found.large.len()), (10_000, KEPT_LARGE));
+    }
+
+    #[test]
+    fn holes_are_not_read() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::File::create(tree.path().join("hole")).unwrap().set_len(1 << 30).unwrap();
+        let found = survey(tree.path(), soon(), &|| false);
+        assert_eq!((found.load.large_bytes, found.large.len()), (1 << 30, 0));
+        assert!(found.load.large_stored < 1 << 20);
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use tempfile::TempDir;
 use verisum_digest::{ALGORITHMS, Algorithm};
 use verisum_lab::digests::{self, CKSUM, FILE, Message, PROGRAMS, SMALL, SUM, Way};
 use verisum_lab::export::Report;
 use verisum_lab::measure::{self, About, Amount, Error, InProcess, Process, Subject, Work, find_program};
+use verisum_lab::stats::median;
 use verisum_lab::summary::Quantity;
 
+use super::leftovers::Folder;
 use super::{BenchOptions, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -37,13 +38,17 @@ pub(crate) struct DigestsArgs {
     #[arg(long, value_enum, conflicts_with = "style")]
     only: Option<Only>,
 
-    /// The size of the file that is made
+    /// The size of the file that is made for programs
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     size: String,
 
     /// The length of the 16 messages that are hashed in this process
     #[arg(long, value_name = "SIZE", default_value = "64k")]
     message: String,
+
+    /// Where files are made; they are removed in the end
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    on: Option<PathBuf>,
 
     /// Print the lines of a published experiment instead of tables
     #[arg(long, value_enum)]
@@ -61,7 +66,7 @@ enum Only {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Style {
-    /// An administrator's script of 2011: whole seconds over all runs
+    /// An administrator's script of 2011: whole seconds over all runs, and checks of lists
     TestDigests,
 }
 
@@ -74,6 +79,13 @@ const HISTORICAL_PROGRAMS: [&str; 4] = ["coreutils", "openssl", "perl", "rhash"]
 /// Its second table.
 const SECOND: [(&str, &str); 4] =
     [("coreutils", SUM), ("coreutils", CKSUM), ("openssl", "md4"), ("openssl", "md5")];
+
+/// Its third: programs that check lists.
+const CHECKS: [(&str, &str); 4] =
+    [("md5sum", "md5"), ("sha1sum", "sha1"), ("sha256sum", "sha256"), ("sha512sum", "sha512")];
+
+/// The name of their group.
+const LISTS: &str = "checks of a list of two files";
 
 /// What programs are compared by without being asked for more.
 const USUAL_PROGRAMS: [&str; 7] = ["md5", "sha1", "sha256", "sha512", "blake2b512", "blake3", "xxh3-64"];
@@ -107,12 +119,13 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
     let (rounds, seconds) = (Amount::Rounds(30), Amount::Time(Duration::from_secs(60)));
     let otherwise = if arguments.style.is_some() { rounds } else { seconds };
     let with_programs = arguments.only != Some(Only::Process);
+    let place = arguments.file.as_ref().or(arguments.on.as_ref()).cloned();
+    let places = if with_programs { vec![place.unwrap_or_else(std::env::temp_dir)] } else { Vec::new() };
+    let mut session = Session::begin("digests", &arguments.options, otherwise, &places)?;
     let files = match with_programs {
-        true => Some(Files::of(arguments)?),
+        true => Some(Files::of(arguments, &session)?),
         false => None,
     };
-    let places: Vec<PathBuf> = files.iter().map(|files| files.large.clone()).collect();
-    let mut session = Session::begin("digests", &arguments.options, otherwise, &places)?;
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
     if arguments.style.is_none() && arguments.only != Some(Only::Programs) {
         inside(&chosen, arguments, &mut session, &mut subjects)?;
@@ -124,6 +137,9 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         };
         for &(file, group) in sizes {
             programs(&chosen, file, group, &mut session, &mut subjects)?;
+        }
+        if chosen.lists {
+            lists(files, &mut session, &mut subjects)?;
         }
     }
     session.measure(subjects);
@@ -159,6 +175,8 @@ struct Chosen {
     /// Digests that our own program computes for comparison.
     ours: Vec<&'static str>,
     programs: Vec<&'static str>,
+    /// Whether programs also check lists.
+    lists: bool,
 }
 
 impl Chosen {
@@ -216,7 +234,8 @@ impl Chosen {
             false => Vec::new(),
         };
         let inside = or(&USUAL_INSIDE).iter().filter_map(|id| Algorithm::find(id)).collect();
-        Ok(Chosen { inside, ways, ours, programs: chosen })
+        let lists = historical && named.is_empty() && arguments.program.is_empty();
+        Ok(Chosen { inside, ways, ours, programs: chosen, lists })
     }
 
     /// The digests that programs are compared by, in the order of the table.
@@ -293,15 +312,11 @@ fn programs(
         .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
     for digest in chosen.digests() {
         let group = format!("{digest} {size}");
-        let about = |name: &str| {
-            let kind = if size == SMALL { "small" } else { "large" };
-            About::new(&group, name)
-                .bytes(length)
-                .file(file)
-                .label("digest", digest)
-                .label("kind", "program")
-                .label("size", kind)
-        };
+        let kind = if size == SMALL { "small" } else { "large" };
+        // Made before the right digest is computed: a file that changes from now on is seen.
+        let row = About::new(&group, "").bytes(length).file(file).label("digest", digest);
+        let row = row.label("kind", "program").label("size", kind);
+        let about = |name: &str| row.clone().named(name);
         let expected = match digests::expected(digest, file) {
             Ok(expected) => expected,
             Err(Error::Io { path, operation, source }) => {
@@ -347,6 +362,57 @@ fn our_program(about: About, ours: &Path, digest: &str, file: &Path) -> Process 
     let arguments = ["sum".into(), "-a".into(), digest.into(), "--".into(), file.as_os_str().to_owned()];
     let process = Process::new(about, ours, arguments);
     if check { process.parse(parse) } else { process }
+}
+
+/// The third table of the experiment: programs that check a list of two files, which are the same one here.
+fn lists(
+    files: &Files,
+    session: &mut Session<'_>,
+    subjects: &mut Vec<Box<dyn Subject>>,
+) -> Result<(), Failure> {
+    let path = std::env::var_os("PATH");
+    for (program, digest) in CHECKS {
+        let about = About::new(LISTS, format!("{program} -c")).file(&files.large).label("digest", digest);
+        let length = std::fs::metadata(&files.large).map_or(0, |about| about.len());
+        let about = about.bytes(2 * length);
+        let Some(found) = find_program(program, path.as_deref()) else {
+            session.skip(&about, format!("{program} is not installed"));
+            continue;
+        };
+        let expected = match digests::expected(digest, &files.large) {
+            Ok(expected) => expected,
+            Err(error) => {
+                session.skip(&about, error.to_string());
+                continue;
+            }
+        };
+        let list = files.folder.path().join(program);
+        let line = listed(&expected, &files.large);
+        std::fs::write(&list, [&line[..], &line].concat()).map_err(|error| Failure::File {
+            name: list.clone(),
+            operation: "write",
+            error,
+        })?;
+        subjects.push(Process::new(about, found, ["-c".into(), list.into_os_string()]).boxed());
+    }
+    Ok(())
+}
+
+/// A line as md5sum writes it.
+fn listed(digest: &str, file: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let name = file.as_os_str().as_bytes();
+    let mut escaped = Vec::new();
+    for &byte in name {
+        match byte {
+            b'\\' => escaped.extend(b"\\\\"),
+            b'\n' => escaped.extend(b"\\n"),
+            b'\r' => escaped.extend(b"\\r"),
+            byte => escaped.push(byte),
+        }
+    }
+    let start: &[u8] = if escaped == name { b"" } else { b"\\" };
+    [start, digest.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
 /// Reads a file and does nothing with it.
@@ -405,11 +471,25 @@ fn test_digests(session: &Session<'_>) -> String {
         }
         lines.push('\n');
     }
+    let series = || session.results.series.iter();
+    for check in series().filter(|one| one.group == LISTS && !one.wall.is_empty()) {
+        let [real, user, system] = [&check.wall, &check.user, &check.system].map(|times| median(times));
+        lines.push_str(&format!(
+            "CHECK: {} / real {real:.3} / user {user:.3} / sys {system:.3} seconds\n",
+            check.name
+        ));
+    }
     lines.truncate(lines.trim_end().len());
     lines.push('\n');
-    for series in session.results.series.iter().filter(|series| series.wrong) {
-        let why = names::plain(series.skipped.as_deref().unwrap_or_default());
-        lines.push_str(&format!("\n{}: {why}\n", series.name));
+    // The lines above say only that.
+    let skipped: Vec<_> = series().filter(|one| one.skipped.is_some() && !one.control).collect();
+    if !skipped.is_empty() {
+        lines.push('\n');
+    }
+    for one in skipped {
+        let digest = one.labels.get("digest").map_or("", String::as_str);
+        let why = names::plain(&one.verdict().unwrap_or_default());
+        lines.push_str(&format!("{} {digest}: {why}\n", one.name));
     }
     lines
 }
@@ -424,18 +504,16 @@ fn line(program: &str, digest: &str, measured: Option<(f64, usize)>) -> String {
 
 /// What programs hash. Dropping it removes what was made.
 struct Files {
-    folder: TempDir,
+    folder: Folder,
     large: PathBuf,
     small: PathBuf,
 }
 
 impl Files {
-    fn of(arguments: &DigestsArgs) -> Result<Files, Failure> {
-        let parent = std::env::temp_dir();
-        let failed = |error| Failure::File { name: parent.clone(), operation: "create a folder", error };
-        let folder = tempfile::Builder::new().prefix("verisum-bench-").tempdir().map_err(failed)?;
+    fn of(arguments: &DigestsArgs, session: &Session<'_>) -> Result<Files, Failure> {
+        let folder = session.leftovers.folder(arguments.on.as_deref())?;
         let small = folder.path().join("small");
-        fill(&small, SMALL_LENGTH)?;
+        fill(&small, SMALL_LENGTH, session)?;
         let large = match &arguments.file {
             Some(file) => {
                 // Absolute: no program takes it for an option.
@@ -453,7 +531,9 @@ impl Files {
                     must: "must be a size, as 64M".to_string(),
                 })?;
                 let large = folder.path().join("large");
-                fill(&large, length)?;
+                folder.needs(length)?;
+                session.preparing("making the file");
+                fill(&large, length, session)?;
                 large
             }
         };
@@ -461,19 +541,18 @@ impl Files {
     }
 
     fn remove(self) -> Result<(), Failure> {
-        let name = self.folder.path().to_path_buf();
-        self.folder.close().map_err(|error| Failure::File { name, operation: "remove", error })
+        self.folder.remove()
     }
 }
 
-/// Writes a file of bytes without a pattern.
-pub(super) fn fill(path: &Path, length: u64) -> Result<(), Failure> {
+/// Writes a file of bytes without a pattern; less of it when the user wants no more.
+pub(super) fn fill(path: &Path, length: u64, session: &Session<'_>) -> Result<(), Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
     let mut file = std::fs::File::create(path).map_err(failed)?;
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut buffer = vec![0; 256 * 1024];
     let mut left = length;
-    while left > 0 {
+    while left > 0 && !session.stopped() {
         for word in buffer.chunks_exact_mut(8) {
             state ^= state << 13;
             state ^= state >> 7;
@@ -498,6 +577,8 @@ mod tests {
             "TEST: coreutils / DIGEST: md5 / 58 seconds over 30 runs"
         );
         assert_eq!(line("coreutils", "ripemd160", None), "TEST: coreutils / DIGEST: ripemd160 / SKIPPED");
+        assert_eq!(listed("d4", Path::new("/a b")), b"d4  /a b\n");
+        assert_eq!(listed("d4", Path::new("/a\n\\")), b"\\d4  /a\\n\\\\\n");
     }
 
     #[test]

@@ -162,12 +162,20 @@ impl Chosen {
         let mut named = false;
         for text in &arguments.ways {
             named |= !text.contains('=');
+            let mut add = |found: &mut dyn Iterator<Item = &Way>| {
+                for way in found {
+                    // Named by itself and among others it is still one.
+                    if !chosen.ways.contains(way) {
+                        chosen.ways.push(way.clone());
+                    }
+                }
+            };
             match text.as_str() {
-                PUBLISHED => chosen.ways.extend(known.iter().filter(|way| way.published).cloned()),
+                PUBLISHED => add(&mut known.iter().filter(|way| way.published)),
                 OURS => chosen.ours = true,
                 WITHIN => chosen.within = true,
                 name => match known.iter().find(|way| way.name == name) {
-                    Some(way) => chosen.ways.push(way.clone()),
+                    Some(way) => add(&mut std::iter::once(way)),
                     None => users.push(Way::parse(text).map_err(|must| {
                         let all: Vec<&str> = known.iter().map(|way| way.name.as_str()).collect();
                         let must =
@@ -270,7 +278,14 @@ fn given(arguments: &FilesArgs) -> Result<Vec<Hashed>, Failure> {
         let name = format!("{}: {} bytes", names::quoted(path.as_os_str()), about.len());
         Ok(Hashed { name, path: path.clone(), length: about.len(), runs })
     };
-    arguments.files.iter().map(each).collect()
+    let mut files: Vec<Hashed> = Vec::new();
+    for path in &arguments.files {
+        let file = each(path)?;
+        if files.iter().all(|other| other.name != file.name) {
+            files.push(file);
+        }
+    }
+    Ok(files)
 }
 
 /// All ways to the digest of one file, and the controls.

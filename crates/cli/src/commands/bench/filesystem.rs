@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use verisum_lab::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
-use verisum_lab::measure::{About, Amount, Error, version};
+use verisum_lab::measure::{About, Amount, Error, find_program, version};
 use verisum_lab::summary::Quantity;
 
 use super::{BenchOptions, Session};
@@ -28,8 +29,18 @@ pub(crate) struct FilesystemArgs {
     #[arg(long, value_enum)]
     style: Option<Style>,
 
+    /// Where it happens: root's file systems lie in memory, on a folder there, and files of others in it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    on: Option<PathBuf>,
+
     #[command(flatten)]
     bench: BenchOptions,
+}
+
+impl FilesystemArgs {
+    fn place(&self) -> PathBuf {
+        self.on.clone().unwrap_or_else(std::env::temp_dir)
+    }
 }
 
 /// How it is measured and shown.
@@ -75,7 +86,10 @@ fn size(text: &str) -> Result<u64, Failure> {
 }
 
 fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exit, Failure> {
-    let mut session = Session::begin("filesystem", &arguments.bench, Amount::Time(TIME), &[])?;
+    let on = arguments.place();
+    let places = std::slice::from_ref(&on);
+    let mut session = Session::begin("filesystem", &arguments.bench, Amount::Time(TIME), places)?;
+    record_versions(&mut session);
     let whole = session.plan.amount;
     let part = |place: usize| match whole {
         Amount::Time(time) => Amount::Time(time.mul_f64(PARTS[place])),
@@ -83,7 +97,7 @@ fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exi
     };
     let data = Data::new(size);
     session.plan.amount = part(0);
-    if let Err(error) = in_kernel(&mut session, &data) {
+    if let Err(error) = in_kernel(&mut session, &data, &on) {
         for group in Group::ALL {
             for checksum in &CHECKSUMS {
                 session.skip(&About::new(group.name(), checksum.name), error.to_string());
@@ -92,7 +106,7 @@ fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exi
     }
     if !session.stopped() {
         session.plan.amount = part(1);
-        if let Err(error) = tools(&mut session, &data) {
+        if let Err(error) = tools(&mut session, &data, &on) {
             for group in [filesystem::MKFS, filesystem::CHECK] {
                 session.skip(&About::new(group, "btrfs-progs"), error.to_string());
             }
@@ -126,14 +140,24 @@ fn root() -> Result<(), Error> {
     }
 }
 
+/// Who makes and checks the file systems.
+fn record_versions(session: &mut Session<'_>) {
+    for program in ["mkfs.btrfs", "btrfs"] {
+        let found = find_program(program, path().as_deref());
+        if let Some(version) = found.and_then(|found| version(&found, &["--version"])) {
+            session.results.host.versions.insert(program.to_string(), version);
+        }
+    }
+}
+
 /// The kernel's own file systems, in memory.
-fn in_kernel(session: &mut Session<'_>, data: &Data) -> Result<(), Error> {
+fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Error> {
     root()?;
     let programs = programs()?;
     let length = Volume::length(data.length);
     // The images, the file of the control, and the largest of the files in the cache.
     let needs = length * CHECKSUMS.len() as u64 + 2 * data.length;
-    let place = Place::in_memory(&std::env::temp_dir(), needs)?;
+    let place = Place::in_memory(on, needs)?;
     let mut volumes = Vec::new();
     for checksum in &CHECKSUMS {
         if session.stopped() {
@@ -148,22 +172,18 @@ fn in_kernel(session: &mut Session<'_>, data: &Data) -> Result<(), Error> {
         }
         volumes.push((volume, driver));
     }
-    if let Some(version) = version(programs.mkfs(), &["--version"]) {
-        session.results.host.versions.insert("mkfs.btrfs".to_string(), version);
-    }
     session.measure(filesystem::phases(&volumes, &place, data));
     session.note("system: with the kernel's own threads, in which btrfs computes most checksums");
     Ok(())
 }
 
 /// The tools, which everybody can use.
-fn tools(session: &mut Session<'_>, data: &Data) -> Result<(), Error> {
+fn tools(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Error> {
     let tools = Tools::find(path().as_deref())?;
-    let parent = std::env::temp_dir();
-    let in_memory = root().and_then(|()| Place::in_memory(&parent, filesystem::rootless_needs(data.length)));
+    let in_memory = root().and_then(|()| Place::in_memory(on, filesystem::rootless_needs(data.length)));
     let place = match in_memory {
         Ok(place) => place,
-        Err(_) => Place::in_folder(&parent)?,
+        Err(_) => Place::in_folder(on)?,
     };
     let lies = if place.is_in_memory() { "in memory" } else { "in the temporary folder" };
     session.note(format!("the files of mkfs.btrfs --rootdir and btrfs check lie {lies}"));
@@ -203,9 +223,19 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
     }
     root().map_err(unavailable)?;
     let programs = programs().map_err(unavailable)?;
-    let mut session = Session::begin("filesystem-original", &arguments.bench, Amount::Rounds(1), &[])?;
+    let on = arguments.place();
+    let places = std::slice::from_ref(&on);
+    let mut session = Session::begin("filesystem-original", &arguments.bench, Amount::Rounds(1), places)?;
+    record_versions(&mut session);
+    if size < ORIGINAL_SIZE {
+        session.note(format!(
+            "not what was published: images of {} and not of 4G, in which mkfs, mounting and a lack of room weigh \
+             more",
+            sizes::human(size)
+        ));
+    }
     // 5 GiB for 4, as published.
-    let place = Place::in_memory(&std::env::temp_dir(), size / 4 * 5).map_err(unavailable)?;
+    let place = Place::in_memory(&on, size / 4 * 5).map_err(unavailable)?;
     let scripts = filesystem::original(&place, &programs, size);
     let written: Vec<_> = scripts.iter().map(|(_, written)| written.clone()).collect();
     let mut subjects: Vec<_> = scripts.into_iter().map(|(script, _)| Box::new(script) as _).collect();
@@ -232,8 +262,9 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
                     clock(of(&series.system))
                 );
             }
-            (why, _) => {
-                let _ = write!(lines, "{}\n\nSKIPPED: {}\n\n", series.name, why.as_deref().unwrap_or("-"));
+            _ => {
+                let why = series.verdict().unwrap_or_default();
+                let _ = write!(lines, "{}\n\n{why}\n\n", series.name);
             }
         }
     }

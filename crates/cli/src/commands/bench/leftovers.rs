@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::iterator::Signals;
-use tempfile::TempDir;
+use verisum_lab::filesystem::Place;
+use verisum_lab::measure::Error;
 
 use crate::commands::demo::scratch::{ending_signals, remove};
 use crate::failure::Failure;
@@ -55,9 +56,12 @@ impl Leftovers {
         let failed = |error| Failure::File { name: parent.clone(), operation: "create a folder", error };
         // The program runs in the folder of the user: names in other folders must not depend on that.
         let parent = std::path::absolute(&parent).map_err(failed)?;
-        // With the lock held a signal finds the folder listed, or not made.
+        // With the lock held a signal finds the folder listed, or not made. What killed runs left goes.
         let mut all = self.lock();
-        let folder = tempfile::Builder::new().prefix("verisum-bench-").tempdir_in(&parent).map_err(failed)?;
+        let folder = Place::in_folder(&parent).map_err(|error| match error {
+            Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
+            error => failed(io::Error::other(error.to_string())),
+        })?;
         all.push(Leftover::Folder(folder.path().to_path_buf()));
         drop(all);
         Ok(Folder { folder: Some(folder), leftovers: self.clone() })
@@ -99,7 +103,7 @@ impl Leftovers {
 /// A private folder; dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    folder: Option<TempDir>,
+    folder: Option<Place>,
     leftovers: Leftovers,
 }
 
@@ -134,9 +138,12 @@ impl Folder {
     /// Removes it, and says if that failed.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         let name = self.path().to_path_buf();
-        let removed = self.folder.take().map_or(Ok(()), TempDir::close);
+        let removed = self.folder.take().map_or(Ok(()), Place::remove);
         self.leftovers.forget(&Leftover::Folder(name.clone()));
-        removed.map_err(|error| Failure::File { name, operation: "remove", error })
+        removed.map_err(|error| match error {
+            Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
+            error => Failure::File { name, operation: "remove", error: io::Error::other(error.to_string()) },
+        })
     }
 }
 

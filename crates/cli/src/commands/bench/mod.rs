@@ -7,6 +7,7 @@ mod filesystem;
 mod image;
 mod leftovers;
 mod session;
+pub(crate) mod starter;
 mod usual;
 
 use clap::{Args, Subcommand};
@@ -65,6 +66,9 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
     }
 }
 
+/// How long a run of a program may take without --limit.
+pub(crate) const LIMIT: &str = "10m";
+
 /// Options that every measurement has.
 #[derive(Args, Debug)]
 pub(crate) struct BenchOptions {
@@ -84,9 +88,13 @@ pub(crate) struct BenchOptions {
     #[arg(long)]
     pub(crate) cold: bool,
 
-    /// Where the random order of the runs comes from
+    /// Where the random order of the runs comes from: a number, which gives the same order again
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+
+    /// Kill a program that takes longer than this for one run; it has failed then
+    #[arg(long, value_name = "TIME", default_value = LIMIT)]
+    pub(crate) limit: String,
 
     #[command(flatten)]
     pub(crate) report: ReportOptions,
@@ -101,6 +109,7 @@ impl BenchOptions {
             (None, None) => otherwise,
         };
         let (warmup, seed, cold) = (self.warmup, self.seed, self.cold);
-        Ok(Plan { amount, warmup, seed, cold, ..Plan::default() })
+        let limit = Some(values::duration("--limit", &self.limit)?);
+        Ok(Plan { amount, warmup, seed, cold, limit, ..Plan::default() })
     }
 }

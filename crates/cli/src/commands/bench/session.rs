@@ -14,6 +14,7 @@ use verisum_lab::summary::{self, Quantity};
 
 use super::BenchOptions;
 use super::leftovers::Leftovers;
+use super::starter::starter;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::kernel;
@@ -36,6 +37,8 @@ pub(crate) struct Session<'a> {
     pub(crate) leftovers: Leftovers,
     before: Load,
     folders: Folders,
+    /// When the results were last written.
+    saved: Instant,
 }
 
 impl<'a> Session<'a> {
@@ -56,7 +59,8 @@ impl<'a> Session<'a> {
         let stop = Arc::new(AtomicBool::new(false));
         let leftovers = Leftovers::default();
         leftovers.watch(stop.clone())?;
-        Ok(Session { options, plan, results, stop, leftovers, before, folders })
+        let saved = Instant::now();
+        Ok(Session { options, plan, results, stop, leftovers, before, folders, saved })
     }
 
     /// Says on a terminal what is made ready, until there is something else to say.
@@ -101,8 +105,11 @@ impl<'a> Session<'a> {
         }
         let started = Instant::now();
         let count = groups.len();
+        // Begun anew, it sees the mounts that were made since.
+        let starter = starter();
         for (place, (_, subjects)) in groups.into_iter().enumerate() {
             let mut plan = self.plan.clone();
+            plan.starter = Some(starter.clone());
             // What one group left over is for those after it.
             if let Amount::Time(time) = plan.amount {
                 plan.amount = Amount::Time(time.saturating_sub(started.elapsed()) / (count - place) as u32);
@@ -122,11 +129,12 @@ impl<'a> Session<'a> {
         plan: &Plan,
         group: (usize, usize),
     ) {
+        self.tell_of_scripts(&subjects);
         let mut watcher = Watcher {
             drawn: stderr().is_terminal(),
             group,
             last: Instant::now(),
-            saved: Instant::now(),
+            saved: &mut self.saved,
             earlier: self.results.series.len(),
             export: self.options.report.export_json().map(PathBuf::from),
             stop: self.stop.clone(),
@@ -136,6 +144,23 @@ impl<'a> Session<'a> {
         let earlier = watcher.earlier;
         self.results.series.truncate(earlier);
         self.results.series.extend(series);
+    }
+
+    /// Notes each script that a shell would have started in a program's place.
+    fn tell_of_scripts(&mut self, subjects: &[Box<dyn Subject + '_>]) {
+        let path = std::env::var_os("PATH");
+        for program in subjects.iter().filter_map(|subject| subject.about().program.as_deref()) {
+            if let Some(script) = measure::passed_over(program, path.as_deref()) {
+                let note = format!(
+                    "{} is measured, and not the script {} that stands before it in PATH",
+                    program.display(),
+                    script.display()
+                );
+                if !self.results.notes.contains(&note) {
+                    self.note(note);
+                }
+            }
+        }
     }
 
     /// The report that every bench has.
@@ -179,6 +204,8 @@ impl<'a> Session<'a> {
             Exit::Interrupted
         } else if self.results.series.iter().any(|series| series.wrong) {
             Exit::Mismatch
+        } else if self.results.series.iter().any(|series| series.failed) {
+            Exit::Unchecked
         } else {
             Exit::Clean
         }
@@ -191,7 +218,7 @@ struct Watcher<'a> {
     /// Which group this is, and of how many.
     group: (usize, usize),
     last: Instant,
-    saved: Instant,
+    saved: &'a mut Instant,
     earlier: usize,
     export: Option<PathBuf>,
     stop: Arc<AtomicBool>,
@@ -233,7 +260,7 @@ impl Watch for Watcher<'_> {
             render::say(PROGRAM, &failure(error).message());
             self.export = None;
         }
-        self.saved = Instant::now();
+        *self.saved = Instant::now();
     }
 }
 

@@ -9,6 +9,7 @@ use verisum_lab::measure::{About, Amount, Error, InProcess, Subject, Work};
 use verisum_lab::summary::{self, Quantity};
 
 use super::digests::{ReadFile, USUAL_INSIDE, add_inside, fill};
+use super::leftovers::Folder;
 use super::{BenchOptions, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,15 +31,22 @@ const GROUP: &str = "A file of 64 MiB, one thread";
 /// Measures.
 pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let folder = tempfile::Builder::new().prefix("verisum-bench-").tempdir();
-    let file: Option<PathBuf> = folder.as_ref().ok().map(|folder| folder.path().join("file"));
-    let mut session = Session::begin("usual", options, Amount::Time(TIME), file.as_slice())?;
+    let mut session = Session::begin("usual", options, Amount::Time(TIME), &[std::env::temp_dir()])?;
+    let folder = session.leftovers.folder(None);
+    let room = |folder: &Folder| folder.needs(LENGTH).map(|()| folder.path().join("file"));
+    let file = folder
+        .as_ref()
+        .map_err(Failure::message)
+        .and_then(|folder| room(folder).map_err(|failure| failure.message()));
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
     // A full disk takes the file away and nothing else.
-    match file.as_deref().map(|file| (file, fill(file, LENGTH))) {
-        Some((file, Ok(()))) => of_file(file, &policy, &mut subjects),
-        Some((_, Err(failure))) => session.skip(&About::new(GROUP, "read the file"), failure.message()),
-        None => session.skip(&About::new(GROUP, "read the file"), "no folder for temporary files"),
+    let made = file.and_then(|file| match fill(&file, LENGTH, &session) {
+        Ok(()) => Ok(file),
+        Err(failure) => Err(failure.message()),
+    });
+    match made {
+        Ok(file) => of_file(&file, &policy, &mut subjects),
+        Err(why) => session.skip(&About::new(GROUP, "read the file"), why),
     }
     for algorithm in USUAL_INSIDE.iter().filter_map(|id| Algorithm::find(id)) {
         add_inside(algorithm, Message::default(), &mut session, &mut subjects);

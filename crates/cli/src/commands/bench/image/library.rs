@@ -2,8 +2,8 @@
 
 use clap::Args;
 use verisum_digest::{Digest, Policy};
-use verisum_lab::images::{BUFFER, Input, Memory, Settings};
-use verisum_lab::measure::{About, InProcess};
+use verisum_lab::images::{BUFFER, Input, Settings};
+use verisum_lab::measure::About;
 
 use super::{Found, missing, session_measure};
 use crate::commands::bench::Session;
@@ -150,7 +150,7 @@ fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<Found<'a>> {
     if let Some((group, Input::Data | Input::Zero)) = limit {
         let bytes = super::MEMORY;
         let about = About::new(group, format!("read memory, threads: {most}")).bytes(bytes as u64).control();
-        found.push(Ok(InProcess::new(about, Memory::new(bytes, most)).boxed()));
+        found.push(super::read_memory(about, bytes, most));
     }
     found
 }

@@ -142,7 +142,14 @@ fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
             must: "must be 25, 50, 75, 100, empty or zeros".to_string(),
         })
     };
-    arguments.images.iter().map(find).collect()
+    let mut found: Vec<Content> = Vec::new();
+    for name in &arguments.images {
+        let content = find(name)?;
+        if !found.contains(&content) {
+            found.push(content);
+        }
+    }
+    Ok(found)
 }
 
 /// The commands, and what they need.
@@ -334,7 +341,7 @@ impl<'a> Commands<'a> {
             let memory = About::new(group, format!("read memory, {threads} thread{plural}"));
             let bytes = MEMORY.min(self.size as usize);
             let memory = memory.bytes(bytes as u64).control();
-            found.push(Ok(InProcess::new(memory, Memory::new(bytes, threads)).boxed()));
+            found.push(read_memory(memory, bytes, threads));
         }
         found
     }
@@ -432,7 +439,7 @@ impl<'a> Commands<'a> {
         found.push(match programs {
             [Some(nbdcopy), Some(openssl), Some(sh)] => {
                 // Nothing of it is put together: names are arguments of the shell.
-                let script = "\"$1\" -- \"$3\" - | \"$2\" dgst -\"$4\"";
+                let script = COPY_AND_HASH;
                 let arguments: Vec<std::ffi::OsString> = vec![
                     "-c".into(),
                     script.into(),
@@ -451,11 +458,26 @@ impl<'a> Commands<'a> {
     }
 }
 
+/// A pipe that fails if any of its two programs does. Not every `sh` has `pipefail`: so the first one's exit
+/// code, and the second one's if it is none, come by descriptor 3, and the digest by 4.
+const COPY_AND_HASH: &str = r#"{ codes=$(
+{ { "$1" -- "$3" - 4>&-; echo "$?" >&3; } | { "$2" dgst -"$4" >&4 || echo "$?" >&3; }; } 3>&1
+); } 4>&1
+test "$codes" = 0 || { echo "one of them failed" >&2; exit 1; }"#;
+
 /// What memory bandwidth is measured on, in bytes: more than caches hold.
 const MEMORY: usize = 128 << 20;
 
 /// A subject, or the reason why there is none.
 type Found<'a> = Result<Box<dyn Subject + 'a>, Box<(About, String)>>;
+
+/// Reading of memory; there may not be enough of it.
+fn read_memory<'a>(about: About, bytes: usize, threads: usize) -> Found<'a> {
+    match Memory::new(bytes, threads) {
+        Ok(memory) => Ok(InProcess::new(about, memory).boxed()),
+        Err(error) => missing(about, error.to_string()),
+    }
+}
 
 fn missing<'a>(about: About, why: impl Into<String>) -> Found<'a> {
     Err(Box::new((about, why.into())))
@@ -507,4 +529,33 @@ fn line(results: &Results, group: &str, name: &str) -> String {
         "{name}: {:.1} x faster than {} ({:.1} to {:.1}{verdict}), {less:.1} x less processor time\n",
         ratio.median, peer.name, ratio.low, ratio.high
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COPY_AND_HASH;
+    use std::process::Command;
+
+    /// Whichever of the two fails, the pipe does.
+    #[test]
+    fn a_pipe_fails_with_either_of_its_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str, script: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            path
+        };
+        let (good, bad) = (program("good", "echo \"$2\""), program("bad", "echo \"$2\"; exit 3"));
+        let (hash, no_hash) = (program("hash", "cat; echo \"$1 $2\""), program("no-hash", "cat; exit 1"));
+        for (copy, hash, right) in [(&good, &hash, true), (&bad, &hash, false), (&good, &no_hash, false)] {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", COPY_AND_HASH, "sh"]).arg(copy).arg(hash).args(["it's", "md5"]);
+            let output = command.output().unwrap();
+            assert_eq!(output.status.success(), right, "{output:?}");
+            if right {
+                assert_eq!(String::from_utf8_lossy(&output.stdout), "it's\ndgst -md5\n");
+            }
+        }
+    }
 }
