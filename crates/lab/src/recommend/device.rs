@@ -131,7 +131,8 @@ pub fn read_cold(
 
 /// Returns how much stayed, if the kernel says it. A pipe that took the file's place is not waited for.
 fn drop_pages(path: &Path) -> Result<Option<u64>, TreeError> {
-    let failed = |source| TreeError::Io { path: path.to_path_buf(), operation: Operation::Open, source };
+    let failed =
+        |source| TreeError::Io { path: path.to_path_buf(), operation: Operation::Open, offset: None, source };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
     let file = File::from(opened.map_err(|error| failed(error.into()))?);

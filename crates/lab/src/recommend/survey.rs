@@ -99,7 +99,7 @@ fn readable(entry: Entry) -> Result<Option<(Stat, Entry)>, Error> {
         Ok(()) => Ok(Some((stat, entry))),
         // A name that is too long for one call says nothing of the file.
         Err(Errno::NAMETOOLONG) => Ok(Some((stat, entry))),
-        Err(error) => Err(Error::Io { path, operation: Operation::Open, source: error.into() }),
+        Err(error) => Err(Error::io(&path, Operation::Open, error)),
     }
 }
 
