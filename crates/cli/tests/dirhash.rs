@@ -188,6 +188,10 @@ fn images_are_inspected() {
     let path = image.to_str().unwrap();
     let out = dirhash(&["inspect", path, "/d"]).clean();
     assert!(out.contains("none") && out.contains("300"), "{out}");
+    let out = dirhash(&["inspect", path]).clean();
+    assert!(out.contains("1 of 3 directories shown") || out.contains("2 of 3 directories shown"), "{out}");
+    let out = dirhash(&["inspect", "--all", path]).clean();
+    assert!(out.contains("3 of 3 directories shown\n"), "{out}");
     dirhash(&["inspect", "--all", "--json", path]).clean();
     // e2fsck makes the index; 1 says that it changed something.
     if let Some(e2fsck) = verisum_testkit::require_tool("e2fsck") {

@@ -531,6 +531,23 @@ fn what_is_no_ext4_is_refused() {
     }
 }
 
+/// A seed that is no image any more would begin nothing.
+#[test]
+fn the_seeds_of_the_fuzz_target_are_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/ext4_dir");
+    for seed in std::fs::read_dir(seeds).unwrap() {
+        let seed = seed.unwrap().path();
+        let mut image = vec![0; 1024];
+        image.extend(std::fs::read(&seed).unwrap());
+        image.resize(128 * 1024, 0);
+        std::fs::write(&path, image).unwrap();
+        let survey = Survey::all(&Ext4::open(&path).unwrap());
+        assert!(!survey.is_damaged && survey.reports.len() == 4, "{}: {survey:?}", seed.display());
+    }
+}
+
 /// What the fuzz target does, on some thousands of random images.
 #[test]
 fn damaged_images_neither_panic_nor_hang() {

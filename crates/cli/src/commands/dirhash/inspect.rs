@@ -67,20 +67,22 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         (false, false) => Exit::Clean,
     };
     let paths = paths(&reports);
-    let path_of = |inode: u32| match (&arguments.path, paths.get(&inode)) {
-        (Some(path), _) => names::quoted(path),
-        (None, Some(path)) => names::quoted(OsStr::from_bytes(path)),
-        (None, None) => "-".to_string(),
+    let asked_for = arguments.path.as_ref().zip(reports.first().map(|report| report.inode));
+    let path_of = |inode: u32| match (asked_for, paths.get(&inode)) {
+        (Some((path, one)), _) if one == inode => names::quoted(path),
+        (_, Some(path)) => names::quoted(OsStr::from_bytes(path)),
+        (_, None) => "-".to_string(),
     };
     let is_asked_for = arguments.all || arguments.path.is_some();
-    reports.retain(|report| is_asked_for || report.blocks > 1 || !report.findings.is_empty());
+    let all = reports.len();
+    reports.retain(|report| is_asked_for || report.blocks > 1 || damages(report) > 0);
     let mut report = Report::new("Directories of an ext4 image");
-    report.lines.push(format!(
-        "hash seed {}, block size {}, {} directories shown",
-        image.seed(),
-        image.block_size(),
-        reports.len()
-    ));
+    let mut line = format!("hash seed {}, block size {}", image.seed(), image.block_size());
+    if arguments.path.is_none() {
+        let hidden = if reports.len() < all { "; the others have one block (--all)" } else { "" };
+        line.push_str(&format!(", {} of {all} directories shown{hidden}", reports.len()));
+    }
+    report.lines.push(line);
     if image.needs_recovery() {
         let line = "the journal was not replayed: what looks like damage may be none";
         report.lines.push(line.to_string());
