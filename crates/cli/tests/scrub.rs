@@ -213,6 +213,23 @@ fn a_bad_file_that_is_renamed_stays_bad() {
 }
 
 #[test]
+fn a_bad_file_that_is_renamed_into_another_part_of_its_tree_stays_bad() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (one, two) = (tree.path("f1"), tree.path("f2"));
+    change_and_restore_time(&one, "CONTENT 1");
+    change_and_restore_time(&two, "CONTENT 2");
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &one), ("suspicious", &two)]);
+    let (renamed, below) = (tree.path("below/one"), tree.path("below"));
+    fs::rename(&one, &renamed).unwrap();
+    // Only the part that it is in now is looked at.
+    expect(&scrub(&tree.catalog(), &below, &["-v"]), 1, &[("suspicious", &renamed)]);
+    expect(&scrub(&tree.catalog(), &below, &["-v"]), 1, &[("suspicious", &renamed)]);
+    expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &renamed), ("suspicious", &two)]);
+    check(&tree.catalog());
+}
+
+#[test]
 fn many_missing_files_are_some_names_and_a_number() {
     let tree = Tree::new();
     for number in 0..30 {

@@ -2,13 +2,15 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use super::jobs::Outcome;
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
-use crate::Verdict;
-use crate::store::catalog::{Place, Record, Seen, State, Trouble};
+use crate::store::catalog::{Place, Position, Record, Seen, State, Trouble};
+use crate::{Entry, Verdict};
 
 /// How many missing files are looked at at once.
 const PAGE: usize = 1024;
@@ -55,6 +57,9 @@ impl Writer<'_> {
             && self.scope.directory == self.scope.root.directory;
         self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
         self.resolve_gone(&names)?;
+        if !was_everywhere {
+            self.resolve_elsewhere(&names)?;
+        }
         let newly_missing = self.resolve_missing(&names)?;
         self.report_new(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
@@ -104,50 +109,69 @@ impl Writer<'_> {
     /// Gives files that were bad, or changed and were never accepted, and are gone their heirs, and reports
     /// what they are now. Being renamed makes nothing good: only the recorded content does.
     fn resolve_gone(&mut self, names: &Names) -> Result<(), Error> {
-        let root = self.scope.root.id;
         let mut after: Place = (i64::MIN, Vec::new());
         loop {
-            let page = self.catalog.gone(root, &after, PAGE)?;
+            let page = self.catalog.gone(self.scope.root.id, &after, PAGE)?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = last.clone();
             for (place, record) in page {
-                let State::Trouble(trouble) = record.state else { continue };
-                let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-                let (verdict, held) = match trouble {
-                    Trouble::Verdict(verdict) => (verdict, false),
-                    Trouble::Held => (Verdict::Modified, true),
+                if self.hand_down(&place, &record, names)? {
+                    continue;
+                }
+                let (verdict, false) = bad_verdict(record.state) else { continue };
+                self.summary.add(verdict, 1);
+                let error = match verdict {
+                    Verdict::RecordDamaged => "it is gone",
+                    _ => "it is gone, and what it was when it was last seen is as bad",
                 };
-                let is_known = verdict != Verdict::RecordDamaged;
                 let path = self.path(place.0, &place.1)?;
-                let recorded = Some(seen(&record));
-                if is_known && let Some(heir) = self.catalog.inherit(root, &place, &record)? {
-                    self.summary.add(Verdict::Moved, 1);
-                    let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
-                    (report.from, report.recorded, report.algorithm) = (Some(path), recorded, algorithm);
-                    (self.report)(report);
-                    continue;
-                }
-                let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
-                if is_known
-                    && let Some((heir, found)) = self.catalog.inherit_bad(root, &place, &record, &finding)?
-                {
-                    self.summary.add(verdict, 1);
-                    let mut report = Report::new(self.path(heir.0, &heir.1)?, verdict);
-                    (report.from, report.recorded, report.algorithm) = (Some(path), recorded, algorithm);
-                    (report.found, report.held, report.since) = (Some(found), held, Some(finding.since));
-                    (self.report)(report);
-                    continue;
-                }
-                if !held {
-                    self.summary.add(verdict, 1);
-                    let error = match is_known {
-                        true => "it is gone, and what it was when it was last seen is as bad",
-                        false => "it is gone",
-                    };
-                    (self.report)(Report { error: Some(error.to_string()), ..Report::new(path, verdict) });
+                (self.report)(Report { error: Some(error.to_string()), ..Report::new(path, verdict) });
+            }
+        }
+    }
+
+    /// Does the same with those that the walk has not come to, where it was not everywhere, as far as they
+    /// have heirs: afterwards these would not be new any more.
+    fn resolve_elsewhere(&mut self, names: &Names) -> Result<(), Error> {
+        let mut after = Position::START;
+        loop {
+            let page = self.catalog.in_trouble(self.scope.root.id, &after, false, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (Position { directory, name, .. }, record) in page {
+                if record.state.is_unforgiven() && is_gone(&self.path(directory, &name)?) {
+                    self.hand_down(&(directory, name), &record, names)?;
                 }
             }
         }
+    }
+
+    /// Gives the record of one that is gone to the file that it is now, and reports that; whether there is
+    /// such a file.
+    fn hand_down(&mut self, place: &Place, record: &Record, names: &Names) -> Result<bool, Error> {
+        let (verdict, held) = bad_verdict(record.state);
+        if verdict == Verdict::RecordDamaged {
+            // It says nothing of any file.
+            return Ok(false);
+        }
+        let root = self.scope.root.id;
+        let from = Some(self.path(place.0, &place.1)?);
+        let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        let recorded = Some(seen(record));
+        if let Some(heir) = self.catalog.inherit(root, place, record)? {
+            self.summary.add(Verdict::Moved, 1);
+            let report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
+            (self.report)(Report { from, recorded, algorithm, ..report });
+            return Ok(true);
+        }
+        let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
+        let heir = self.catalog.inherit_bad(root, place, record, &finding)?;
+        let Some((heir, found)) = heir else { return Ok(false) };
+        self.summary.add(verdict, 1);
+        let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
+        let (found, since) = (Some(found), Some(finding.since));
+        (self.report)(Report { from, recorded, algorithm, found, held, since, ..report });
+        Ok(true)
     }
 
     /// Gives missing files their heirs, and reports those that have none. Returns how many these are.
@@ -199,4 +223,19 @@ impl Writer<'_> {
             }
         }
     }
+}
+
+/// What a file in trouble is called, and whether it is held.
+fn bad_verdict(state: State) -> (Verdict, bool) {
+    match state {
+        State::Trouble(Trouble::Verdict(verdict)) => (verdict, false),
+        State::Trouble(Trouble::Held) => (Verdict::Modified, true),
+        State::Sound => (Verdict::Ok, false),
+    }
+}
+
+/// Whether nothing has a name any more.
+fn is_gone(path: &Path) -> bool {
+    let found = Entry::named(path);
+    found.is_err_and(|error| matches!(error.errno(), Some(Errno::NOENT | Errno::NOTDIR)))
 }
