@@ -68,6 +68,14 @@ pub(crate) trait Vector:
     /// `(self | !other) ^ third`
     fn or_not_xor(self, other: Self, third: Self) -> Self;
 
+    /// The same, as a sum of its own: the compiler, to which all orders of adding are alike, leaves what is
+    /// added to it later for later. What is ready early is to be added early, not at the end of a chain of
+    /// steps, where each instruction counts.
+    #[inline(always)]
+    fn summed(self) -> Self {
+        self
+    }
+
     /// `self` chooses, bit by bit, between `one` and `zero`.
     #[inline(always)]
     fn choose(self, one: Self, zero: Self) -> Self {
@@ -311,6 +319,11 @@ mod pair {
         #[inline(always)]
         fn or_not_xor(self, other: Self, third: Self) -> Self {
             Pair(self.0.or_not_xor(other.0, third.0), self.1.or_not_xor(other.1, third.1))
+        }
+
+        #[inline(always)]
+        fn summed(self) -> Self {
+            Pair(self.0.summed(), self.1.summed())
         }
 
         #[inline(always)]

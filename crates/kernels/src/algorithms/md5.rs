@@ -31,7 +31,7 @@ impl<V: Vector<Word = u32>> Compress<V, 4, 16> for Md5 {
         // chain from step to step is what limits MD5.
         macro_rules! step {
             ($function:ident, $i:expr, $word:expr, $a:ident, $b:ident, $c:ident, $d:ident) => {
-                let early = $a + (block[$word % 16] + V::splat(token, k[$i]));
+                let early = ($a + (block[$word % 16] + V::splat(token, k[$i]))).summed();
                 let mixed = early + $function!($b, $c, $d);
                 $a = $b + mixed.rotate_left(ROTATIONS[$i / 16][$i % 4]);
             };

@@ -2,6 +2,7 @@
 
 pub(super) mod names;
 
+use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor};
 
@@ -135,6 +136,11 @@ macro_rules! common {
         }
 
         #[inline(always)]
+        fn summed(self) -> Self {
+            Self(avx512!(opaque(self.0)))
+        }
+
+        #[inline(always)]
         fn or_not_xor(self, other: Self, third: Self) -> Self {
             const TABLE: i32 = ((0xf0 | !0xcc) ^ 0xaa) & 0xff;
             Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
@@ -164,6 +170,17 @@ macro_rules! common {
             Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
         }
     };
+}
+
+/// Hides from the compiler what a vector was made of, by no instruction at all.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn opaque(mut vector: __m512i) -> __m512i {
+    // SAFETY: nothing is executed.
+    unsafe {
+        asm!("/* {0} */", inout(zmm_reg) vector, options(pure, nomem, nostack, preserves_flags));
+    }
+    vector
 }
 
 /// Reverses the bytes of words of this many bytes.
