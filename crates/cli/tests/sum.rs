@@ -337,6 +337,17 @@ fn links_touch_nothing_that_is_there() {
     assert_eq!(ended.stderr, format!("verisum: {}/md5sum: link: File exists\n", folder.path().display()));
     assert_eq!(fs::read(folder.path().join("md5sum")).unwrap(), b"mine");
     assert!(ended.out().lines().any(|line| line.ends_with("/b3sum")));
+    let ended = verisum(["links", "/nowhere/at/all"]);
+    assert_eq!(ended.code, Some(3));
+    assert_eq!(ended.stderr, "verisum: /nowhere/at/all: open: No such file or directory\n");
+}
+
+#[test]
+fn digests_may_be_one_list() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), "abc").unwrap();
+    let one = verisum_in(folder.path(), ["sum", "--tag", "-a", "md5,sha1", "a"]).clean();
+    assert_eq!(one, verisum_in(folder.path(), ["sum", "--tag", "-a", "md5", "-a", "sha1", "a"]).clean());
 }
 
 #[test]

@@ -25,9 +25,14 @@ pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Fa
         operation: "find",
         error,
     })?;
+    let directory = &arguments.directory;
+    let failed = |error| Failure::File { name: directory.clone(), operation: "open", error };
+    if !std::fs::metadata(directory).map_err(failed)?.is_dir() {
+        return Err(failed(rustix::io::Errno::NOTDIR.into()));
+    }
     let mut worst = Exit::Clean;
     for personality in NAMES {
-        let name = arguments.directory.join(personality.name);
+        let name = directory.join(personality.name);
         match std::os::unix::fs::symlink(&program, &name) {
             Ok(()) => output.line(&render::names::quoted(name.as_os_str()))?,
             Err(error) => {

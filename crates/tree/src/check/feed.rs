@@ -78,7 +78,10 @@ impl Iterator for Feed<'_> {
                     let opened = File::open(&path).map_err(|e| Error::io(&path, Operation::Open, e));
                     self.stream(group, &path, opened)
                 }
-                Some(Ok(entry)) => return Some(Job { entry, set: group.set, token: group }),
+                Some(Ok(entry)) => match group.unlisted_size(&entry) {
+                    Some(size) => group.of_size(size),
+                    None => return Some(Job { entry, set: group.set, token: group }),
+                },
                 Some(Err(error)) => group.failed(error),
                 None => self.stream(group, Path::new("-"), Ok(io::stdin().lock())),
             };
@@ -263,16 +266,18 @@ impl<'a> Feed<'a> {
     fn stream(&self, group: Group, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
         let set = &self.sets[group.set];
         match input.and_then(|input| hash_stream(&self.digests(set), path, input)) {
-            Ok(outputs) => group.compared(set, &outputs),
+            Ok((outputs, length)) => group.compared(set, &outputs, length),
             Err(error) => group.failed(error),
         }
     }
 }
 
-fn hash_stream(digests: &[Digest], path: &Path, mut input: impl Read) -> Result<Vec<Output>, Error> {
+/// The digests and the length of what comes out of something.
+fn hash_stream(digests: &[Digest], path: &Path, mut input: impl Read) -> Result<(Vec<Output>, u64), Error> {
     let failed = |source| Error::Digest { path: path.into(), source };
     let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let mut buffer = vec![0; 256 << 10];
+    let mut length = 0;
     loop {
         let count = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -280,11 +285,13 @@ fn hash_stream(digests: &[Digest], path: &Path, mut input: impl Read) -> Result<
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(Error::io(path, Operation::Read, e)),
         };
+        length += count as u64;
         streams.iter_mut().try_for_each(|stream| stream.update(&buffer[..count])).map_err(failed)?;
     }
     let finish = |(digest, mut stream): (&Digest, Box<dyn verisum_digest::Stream>)| {
         let mut output = Output::zeroed(digest.len());
         stream.finish(output.as_mut_bytes()).map(|()| output)
     };
-    digests.iter().zip(streams).map(finish).collect::<Result<_, _>>().map_err(failed)
+    let outputs = digests.iter().zip(streams).map(finish).collect::<Result<_, _>>().map_err(failed)?;
+    Ok((outputs, length))
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use verisum_digest::Output;
 
 use super::place::Place;
-use super::{Event, Outcome};
+use super::{Difference, Event, Outcome};
 use crate::store::manifest::Listed;
-use crate::{Content, Error};
+use crate::{Content, Entry, Error, Kind};
 
 /// Lines about one file.
 #[derive(Debug)]
@@ -40,16 +40,44 @@ impl Group {
         match result {
             Ok(content) => {
                 let set = self.set;
-                self.compared(&sets[set], &content.digests)
+                self.compared(&sets[set], &content.digests, content.length)
             }
             Err(error) => self.failed(error),
         }
     }
 
-    /// Compares what is listed with these digests of these names.
-    pub(super) fn compared(self, names: &[Cow<'static, str>], digests: &[Output]) -> Vec<(u64, Event)> {
+    /// The length of the file, if every line lists another: then it need not be read.
+    pub(super) fn unlisted_size(&self, entry: &Entry) -> Option<u64> {
+        let listed = || self.members.iter().map(|member| member.listed.size);
+        if listed().any(|size| size.is_none()) {
+            return None;
+        }
+        // What takes no room on a disk may be made up as it is read, and its length too.
+        let stat = entry.stat().ok().filter(|stat| stat.kind == Kind::File && stat.stored > 0)?;
+        listed().all(|size| size != Some(stat.size)).then_some(stat.size)
+    }
+
+    /// What it means that no line lists the length of the file.
+    pub(super) fn of_size(self, found: u64) -> Vec<(u64, Event)> {
+        let event = |member: Member| {
+            let listed = member.listed.size.unwrap_or_default();
+            member.event(Outcome::Unlike(Difference::Size { listed, found }))
+        };
+        self.members.into_iter().map(event).collect()
+    }
+
+    /// Compares what is listed with this length and these digests of these names.
+    pub(super) fn compared(
+        self,
+        names: &[Cow<'static, str>],
+        digests: &[Output],
+        length: u64,
+    ) -> Vec<(u64, Event)> {
         let find = |id: &str| names.iter().position(|name| name == id).map(|place| digests[place]);
         let event = |member: Member| {
+            if let Some(listed) = member.listed.size.filter(|size| *size != length) {
+                return member.event(Outcome::Unlike(Difference::Size { listed, found: length }));
+            }
             let claims = &member.listed.claims;
             let found: Vec<Option<Output>> = claims.iter().map(|claim| find(&claim.algorithm)).collect();
             let mut pairs = claims.iter().zip(&found);

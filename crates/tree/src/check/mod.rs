@@ -2,7 +2,7 @@
 //!
 //! Lines that stand near each other and name the same file are answered by one read of it. Memory does
 //! not depend on how long the manifests are. What is listed without a digest is compared by what can be seen
-//! without reading it.
+//! without reading it, and a file of another length than listed is not read.
 
 mod answers;
 mod feed;
@@ -102,7 +102,8 @@ pub enum Outcome {
     },
     /// There is no such file, and the manifest says that there need not be.
     Absent,
-    /// It is listed without a digest, and is there, of another kind or length.
+    /// It is of another length than listed, whatever its digests, for which it was not read if that could
+    /// be seen without; or it is listed without a digest, and is there, of another kind or length.
     Unlike(Difference),
 }
 

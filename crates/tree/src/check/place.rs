@@ -3,84 +3,85 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::Base;
 use super::group::is_missing;
 use crate::store::manifest::Listed;
-use crate::{Entry, Error, Operation};
+use crate::{Directory, Entry, Error, Kind, Operation};
 
 /// Where a file is to be found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     /// Standard input.
     Stdin,
-    /// A path.
+    /// A name.
     File {
-        /// Where it is.
-        path: PathBuf,
-        /// Where else it may be.
+        name: PathBuf,
+        /// Another name that it may have.
         otherwise: Option<PathBuf>,
-        /// The directory that it must be in.
-        inside: Option<PathBuf>,
+        /// Where the names begin.
+        directory: PathBuf,
+        /// Whether they must not leave the directory.
+        inside: bool,
     },
 }
 
 impl Place {
     /// Where a name leads. No base is for standard input.
     pub(super) fn new(base: &Option<Base>, listed: &Listed) -> Place {
-        let Some(base) = base else { return Place::Stdin };
         let (directory, inside) = match base {
-            Base::Here => (Path::new(""), None),
-            Base::Directory(directory) => (directory.as_path(), None),
-            Base::Inside(directory) => (directory.as_path(), Some(directory.clone())),
+            None => return Place::Stdin,
+            Some(Base::Here) => (PathBuf::new(), false),
+            Some(Base::Directory(directory)) => (directory.clone(), false),
+            Some(Base::Inside(directory)) => (directory.clone(), true),
         };
-        let otherwise = listed.otherwise.as_ref().map(|name| directory.join(path_of(name)));
-        Place::File { path: directory.join(path_of(&listed.name)), otherwise, inside }
+        let path = |name: &Vec<u8>| path_of(name).to_path_buf();
+        let (name, otherwise) = (path(&listed.name), listed.otherwise.as_ref().map(path));
+        Place::File { name, otherwise, directory, inside }
     }
 
-    /// The file, links followed; none if it is standard input.
+    /// The file, links followed unless they may leave the directory; none if it is standard input.
     pub(super) fn entry(&self) -> Option<Result<Entry, Error>> {
-        self.found(&Entry::followed)
+        self.found(&|directory, name, inside| match inside {
+            false => Entry::followed(&directory.join(name)),
+            true => beneath(directory, name).and_then(|entry| match entry.kind() {
+                Kind::Link => Err(Error::io(&entry.path(), Operation::Open, io::Error::other(IS_LINK))),
+                _ => Ok(entry),
+            }),
+        })
     }
 
     /// What is there itself, be it a link.
     pub(super) fn unfollowed(&self) -> Option<Result<Entry, Error>> {
-        self.found(&Entry::named)
+        self.found(&|directory, name, inside| match inside {
+            false => Entry::named(&directory.join(name)),
+            true => beneath(directory, name),
+        })
     }
 
-    fn found(&self, find: &dyn Fn(&Path) -> Result<Entry, Error>) -> Option<Result<Entry, Error>> {
-        let Place::File { path, otherwise, inside } = self else { return None };
-        let named = |path: &Path| match inside {
-            Some(directory) if !is_inside(path, directory) => Err(outside(path)),
-            _ => find(path),
-        };
-        Some(match (named(path), otherwise) {
-            (Err(error), Some(otherwise)) if is_missing(&error) => named(otherwise).map_err(|_| error),
+    fn found(
+        &self,
+        find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, Error>,
+    ) -> Option<Result<Entry, Error>> {
+        let Place::File { name, otherwise, directory, inside } = self else { return None };
+        Some(match (find(directory, name, *inside), otherwise) {
+            (Err(error), Some(otherwise)) if is_missing(&error) => {
+                find(directory, otherwise, *inside).map_err(|_| error)
+            }
             (result, _) => result,
         })
     }
 }
 
+/// Why a link in a directory that no name may leave is not followed.
+const IS_LINK: &str = "the name is a link, which may lead out of its directory";
+
+fn beneath(directory: &Path, name: &Path) -> Result<Entry, Error> {
+    Entry::beneath(&Directory::named(directory)?, name)
+}
+
 /// A name as a path.
 pub(super) fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
-}
-
-/// Whether a path leads to something below a directory, its links followed.
-fn is_inside(path: &Path, directory: &Path) -> bool {
-    let Ok(rest) = path.strip_prefix(directory) else { return false };
-    if rest.components().any(|component| !matches!(component, Component::Normal(_) | Component::CurDir)) {
-        return false;
-    }
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    match (path.canonicalize(), directory.canonicalize()) {
-        (Ok(path), Ok(directory)) => path.starts_with(directory),
-        // What is not there leads nowhere.
-        _ => true,
-    }
-}
-
-fn outside(path: &Path) -> Error {
-    Error::io(path, Operation::Open, io::Error::other("the name leads out of its directory"))
 }

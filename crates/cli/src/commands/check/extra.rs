@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use verisum_tree::check::Event;
-use verisum_tree::{Excludes, Kind, Walk, WalkOptions};
+use verisum_tree::{Excludes, Kind, Order, Walk, WalkOptions};
 
 use super::lists::Lists;
 use super::report::Report;
@@ -73,9 +73,10 @@ impl Extra {
         }
     }
 
-    /// Reports the files that no list has.
+    /// Reports the files that no list has, those of each directory by name.
     pub(super) fn find(&self, report: &mut Report) -> Result<(), Failure> {
-        let options = WalkOptions { excludes: self.excludes.clone(), ..WalkOptions::default() };
+        let options =
+            WalkOptions { excludes: self.excludes.clone(), order: Order::Name, ..WalkOptions::default() };
         for entry in Walk::new(self.directories.clone(), options) {
             match entry {
                 Ok(entry) if entry.kind() == Kind::File => {

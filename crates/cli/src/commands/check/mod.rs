@@ -61,7 +61,8 @@ pub(crate) struct CheckArgs {
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) base: Option<PathBuf>,
 
-    /// Also report the files below this directory that no list has
+    /// Also report the files below this directory that no list has. -C does not move it: it is a path
+    /// from the working directory, as on any command line
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) strict_tree: Option<PathBuf>,
 

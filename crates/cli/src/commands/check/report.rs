@@ -198,6 +198,13 @@ impl<'a> Report<'a> {
             record.digests = Some(digests(listed, outcome));
             record.error = match outcome {
                 Outcome::Missing(error) | Outcome::Failed(error) => Some(why(error)),
+                Outcome::Unlike(difference) => Some(unlike(difference)),
+                _ => None,
+            };
+            record.size = match outcome {
+                Outcome::Unlike(Difference::Size { listed, found }) => {
+                    Some(Sizes { listed: *listed, found: *found })
+                }
                 _ => None,
             };
             return self.output.json(&record);
@@ -334,13 +341,11 @@ impl<'a> Report<'a> {
     }
 
     fn say_unlike(&mut self, name: &[u8], difference: &Difference) -> Result<(), Failure> {
+        if self.options.status {
+            return Ok(());
+        }
         let name = shell::quoted(OsStr::from_bytes(name));
-        self.say(&match difference {
-            Difference::Kind { listed, found } => {
-                format!("{name}: is {}, listed as {}", kind(*found), kind(*listed))
-            }
-            Difference::Size { listed, found } => format!("{name}: has {found} bytes, listed with {listed}"),
-        })
+        self.say(&format!("{name}: {}", unlike(difference)))
     }
 
     fn say_of_file(&mut self, name: &[u8], error: &Error) -> Result<(), Failure> {
@@ -375,6 +380,14 @@ impl<'a> Report<'a> {
 
     fn worse(&mut self, exit: Exit) {
         self.exit = self.exit.max(exit);
+    }
+}
+
+/// What is other than listed, in words.
+fn unlike(difference: &Difference) -> String {
+    match difference {
+        Difference::Kind { listed, found } => format!("is {}, listed as {}", kind(*found), kind(*listed)),
+        Difference::Size { listed, found } => format!("has {found} bytes, listed with {listed}"),
     }
 }
 
@@ -422,8 +435,18 @@ struct Record<'a> {
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     digests: Option<Vec<Compared<'a>>>,
+    /// Where they differ, which is enough: the digests were not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<Sizes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+/// The length that is listed, and the file's, in bytes.
+#[derive(Serialize)]
+struct Sizes {
+    listed: u64,
+    found: u64,
 }
 
 /// A digest that is listed, and the file's.
@@ -444,6 +467,7 @@ impl<'a> Record<'a> {
             path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
             outcome,
             digests: None,
+            size: None,
             error: None,
         }
     }

@@ -27,8 +27,8 @@ pub(crate) use personality::{NAMES, called};
 /// What `verisum sum` takes.
 #[derive(Args, Debug)]
 pub(crate) struct SumArgs {
-    /// A digest, again for more in the same read; `verisum digests` lists them
-    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
+    /// A digest, again or after a comma for more in the same read; `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST", default_value = "sha256", value_delimiter = ',')]
     pub(crate) algorithm: Vec<String>,
 
     /// Take directories too, and all files below them
