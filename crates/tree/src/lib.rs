@@ -22,6 +22,7 @@ mod verdict;
 mod walk;
 
 pub use control::{Limits, Progress, Stop};
+pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};
 pub use error::{Error, Operation};
 pub use exclude::{BadPattern, Excludes};

@@ -95,7 +95,11 @@ fn holes_are_zeros_and_not_read() {
     // Where reading would take most of a day by the limit, a hole takes a moment.
     paint(&folder.path().join("big"), &[Run::hole(256 << 20)]).unwrap();
     let plan = Plan { limits: Some(Arc::new(Limits::new(4096, 0))), ..plan(&["crc32"], 2) };
-    assert_eq!(one(&plan, &folder.path().join("big")).length, 256 << 20);
+    let big = one(&plan, &folder.path().join("big"));
+    assert_eq!((big.length, big.read), (256 << 20, 0));
+    let part = one(&self::plan(&["crc32"], 2), &folder.path().join("3"));
+    assert_eq!(part.length, (2 << 20) + 1);
+    assert!((1 << 20..2 << 20).contains(&part.read), "{}", part.read);
 }
 
 #[test]
@@ -152,7 +156,8 @@ fn a_file_that_changes_while_it_is_read_is_told_by_its_states() {
                 }
             }
         });
-        let plan = Plan::new(vec![digests(&["sha256"], Level::Portable)], 1);
+        // The limit makes it last long enough for the other thread to have its turn.
+        let plan = Plan { limits: Some(Arc::new(Limits::new(64 << 20, 0))), ..plan(&["sha256"], 1) };
         let results = results(&plan, &mut jobs(folder.path()));
         over.store(true, Ordering::Relaxed);
         let same = |path| {

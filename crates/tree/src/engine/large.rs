@@ -43,7 +43,8 @@ impl<T: Send> Engine<'_, T> {
         }
         let bytes = pieces.iter().map(|(piece, _)| piece.len()).sum();
         let parts = turns.iter().zip(hashers).zip(&pieces).map(|((turn, mut hasher), (piece, _))| {
-            hasher.length += piece.len();
+            hasher.lengths.hashed += piece.len();
+            hasher.lengths.read += piece.stored();
             let failure = match &result {
                 Err(error) => Some(Failed::Digest(error.clone())),
                 Ok(()) => piece.failure.map(|(cause, offset)| Failed::Read(cause, offset)),
@@ -61,11 +62,11 @@ impl<T: Send> Engine<'_, T> {
 
     fn end(&self, ended: Ended<T>, worker: &mut Worker) {
         let Ended { set, reader, mut hasher } = ended;
-        let length = hasher.length;
+        let lengths = hasher.lengths;
         match hasher.finish(&self.plan.sets[set]) {
             Err(failure) => self.fail(reader.opened, |path| failure.error(path), worker),
             Ok(outputs) => {
-                if let Some(again) = self.finish(reader.opened, outputs, length, worker) {
+                if let Some(again) = self.finish(reader.opened, outputs, lengths, worker) {
                     self.pool.lock().add(set, Reader::new(again), hasher);
                 }
             }

@@ -104,8 +104,10 @@ pub struct Content {
     /// The same after the last byte. Where it is another state, the digests may fit no state: the file was
     /// read once more then, and changed again.
     pub after: Stat,
-    /// How many bytes were read.
+    /// How many bytes were hashed.
     pub length: u64,
+    /// How many bytes were read for that: none of holes, and none if the file was read under another name.
+    pub read: u64,
     /// Whether it was read under this name, and not under another name of the same file.
     pub is_own_read: bool,
 }
@@ -136,11 +138,25 @@ pub fn hash_wanted<T: Send>(
     wanted: &(dyn Fn(&T) -> bool + Sync),
     done: &(dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
 ) {
-    let engine = Engine::new(plan, jobs, wanted, done);
+    run(&Engine::new(plan, jobs, wanted, &Some, done));
+}
+
+/// As [`hash`], but for the jobs that `prepare` makes of those that come, if any: on the threads that hash,
+/// right before a file is opened. What takes long to find out of each file is found out in parallel there.
+pub(crate) fn hash_prepared<T: Send>(
+    plan: &Plan,
+    jobs: &mut (dyn Iterator<Item = Job<T>> + Send),
+    prepare: &(dyn Fn(Job<T>) -> Option<Job<T>> + Sync),
+    done: &(dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
+) {
+    run(&Engine::new(plan, jobs, &|_| true, prepare, done));
+}
+
+fn run<T: Send>(engine: &Engine<T>) {
     thread::scope(|scope| {
         for _ in 1..engine.threads {
             // With fewer threads it is done too.
-            let _ = thread::Builder::new().spawn_scoped(scope, || engine.work());
+            let _ = thread::Builder::new().spawn_scoped(scope, || engine.help());
         }
         engine.work();
     });

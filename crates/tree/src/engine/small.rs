@@ -9,7 +9,7 @@ use verisum_digest::Output;
 use super::links::Links;
 use super::source::Numbered;
 use super::stream::{Failed, Opened, read_at};
-use super::work::{ARENA, Engine, Worker};
+use super::work::{ARENA, Engine, Lengths, Worker};
 use crate::{Error, Timestamp, system};
 
 /// The longest file that is read whole.
@@ -43,6 +43,7 @@ struct Wholes<T> {
 impl<T: Send> Engine<'_, T> {
     /// Opens files; the small ones are read and hashed, the large ones begun.
     pub(super) fn open_all(&self, jobs: Vec<Numbered<T>>, worker: &mut Worker) {
+        let jobs: Vec<_> = jobs.into_iter().filter_map(|job| self.prepared(job, worker)).collect();
         let started = Instant::now();
         let count = jobs.len();
         let files = Vec::with_capacity(count);
@@ -197,7 +198,9 @@ impl<T: Send> Engine<'_, T> {
         for (Whole { opened, place }, outputs) in files.into_iter().zip(outputs) {
             match outputs {
                 Ok(outputs) => {
-                    if let Some(again) = self.finish(opened, outputs, place.len() as u64, worker) {
+                    let length = place.len() as u64;
+                    let lengths = Lengths { hashed: length, read: length };
+                    if let Some(again) = self.finish(opened, outputs, lengths, worker) {
                         self.begin(again, worker);
                     }
                 }

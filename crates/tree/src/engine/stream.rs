@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use verisum_digest::{Digest, Message, Output};
 
 use super::source::Numbered;
+use super::work::Lengths;
 use crate::{Error, Operation, Stat};
 
 /// The most of a large file that is read and hashed at once.
@@ -156,7 +157,7 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usi
 pub(super) struct Hasher {
     /// One for each digest of the set.
     pub(super) messages: Vec<Message>,
-    pub(super) length: u64,
+    pub(super) lengths: Lengths,
     /// Why there will be no digests.
     pub(super) failure: Option<Failed>,
 }
@@ -164,11 +165,11 @@ pub(super) struct Hasher {
 impl Hasher {
     pub(super) fn new(digests: &[Digest]) -> Result<Self, verisum_digest::Error> {
         let messages = digests.iter().map(Digest::message).collect::<Result<_, _>>()?;
-        Ok(Hasher { messages, length: 0, failure: None })
+        Ok(Hasher { messages, lengths: Lengths::default(), failure: None })
     }
 
     pub(super) fn finish(&mut self, digests: &[Digest]) -> Result<Vec<Output>, Failed> {
-        self.length = 0;
+        self.lengths = Lengths::default();
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

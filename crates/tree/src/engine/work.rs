@@ -30,10 +30,14 @@ const CACHE_LINE: usize = 64;
 /// The most messages that any digest hashes side by side.
 const MOST_LANES: usize = 64;
 
+/// How many arenas more than its own must find room before a thread takes one that could be done without.
+const SPARE_ROOM: usize = 4;
+
 /// What the threads share.
 pub(super) struct Engine<'a, T> {
     pub(super) plan: &'a Plan,
     wanted: &'a (dyn Fn(&T) -> bool + Sync),
+    prepare: &'a (dyn Fn(Job<T>) -> Option<Job<T>> + Sync),
     done: &'a (dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
     source: Source<'a, T>,
     pub(super) pool: Pool<T>,
@@ -69,12 +73,28 @@ pub(super) struct Found<T> {
     pub(super) stat: Option<Stat>,
 }
 
+/// How many bytes of a file were hashed, and how many of them were read: those of holes were not.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lengths {
+    pub(super) hashed: u64,
+    pub(super) read: u64,
+}
+
 /// Memory that begins with a cache line.
 pub(super) struct Arena(Vec<u8>);
 
 impl Arena {
+    const LEN: usize = ARENA + MOST_LANES * STAGGER + CACHE_LINE;
+
     fn new() -> Arena {
-        Arena(vec![0; ARENA + MOST_LANES * STAGGER + CACHE_LINE])
+        Arena(vec![0; Arena::LEN])
+    }
+
+    /// One for a thread that can be done without; none where memory is so short that those who cannot be
+    /// may soon have too little.
+    fn spare() -> Option<Arena> {
+        Vec::<u8>::new().try_reserve_exact(SPARE_ROOM * Arena::LEN).ok()?;
+        Some(Arena::new())
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {
@@ -88,6 +108,7 @@ impl<'a, T: Send> Engine<'a, T> {
         plan: &'a Plan,
         jobs: &'a mut (dyn Iterator<Item = Job<T>> + Send),
         wanted: &'a (dyn Fn(&T) -> bool + Sync),
+        prepare: &'a (dyn Fn(Job<T>) -> Option<Job<T>> + Sync),
         done: &'a (dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
     ) -> Self {
         let lanes: Vec<usize> =
@@ -98,6 +119,7 @@ impl<'a, T: Send> Engine<'a, T> {
         Engine {
             plan,
             wanted,
+            prepare,
             done,
             source: Source::new(jobs, plan.window),
             pool: Pool::new(lanes, threads),
@@ -110,20 +132,25 @@ impl<'a, T: Send> Engine<'a, T> {
         }
     }
 
+    /// Works until everything is done, unless there is no memory for one thread more.
+    pub(super) fn help(&self) {
+        if let Some(arena) = Arena::spare() {
+            self.work_in(arena);
+        }
+    }
+
     /// Works until everything is done.
     pub(super) fn work(&self) {
+        self.work_in(Arena::new());
+    }
+
+    fn work_in(&self, arena: Arena) {
         let _guard = Guard(self);
         let batch = |set: &Vec<Digest>| set.iter().map(Digest::batch).collect::<Result<_, _>>();
         let batches = self.plan.sets.iter().map(batch).collect::<Result<Vec<Vec<Batch>>, _>>();
         let batches = batches.unwrap_or_default();
-        let mut worker = Worker {
-            arena: Arena::new(),
-            batches,
-            finished: Vec::new(),
-            slow: false,
-            device: None,
-            has_our_clock: false,
-        };
+        let mut worker =
+            Worker { arena, batches, finished: Vec::new(), slow: false, device: None, has_our_clock: false };
         // Files are opened and pieces hashed by turns while the lanes are not full.
         let mut opens = true;
         let mut wakeful = true;
@@ -208,6 +235,18 @@ impl<'a, T: Send> Engine<'a, T> {
         !self.plan.stop.is_due() && (self.wanted)(token)
     }
 
+    /// The job that the caller makes of one, if there is anything left to do.
+    pub(super) fn prepared(&self, job: Numbered<T>, worker: &mut Worker) -> Option<Numbered<T>> {
+        let Numbered { number, job } = job;
+        match (self.prepare)(job) {
+            Some(job) => Some(Numbered { number, job }),
+            None => {
+                worker.finished.push(number);
+                None
+            }
+        }
+    }
+
     /// Opens a file, unless somebody has left it open and said what is known of it. `None` if there is
     /// nothing more to do for the job.
     pub(super) fn open(&self, mut job: Numbered<T>, worker: &mut Worker) -> Option<Found<T>> {
@@ -257,7 +296,7 @@ impl<'a, T: Send> Engine<'a, T> {
                 Turn::Waits => return None,
                 Turn::Known(job, digests, length) => {
                     let content =
-                        Content { digests, file, before, after: before, length, is_own_read: false };
+                        Content { digests, file, before, after: before, length, read: 0, is_own_read: false };
                     self.report(job, Ok(content), worker);
                     return None;
                 }
@@ -282,7 +321,7 @@ impl<'a, T: Send> Engine<'a, T> {
         &self,
         mut opened: Opened<T>,
         digests: Vec<Output>,
-        length: u64,
+        Lengths { hashed: length, read }: Lengths,
         worker: &mut Worker,
     ) -> Option<Opened<T>> {
         let after = match opened.after.take().map_or_else(|| Stat::of(&opened.file), Ok) {
@@ -304,7 +343,11 @@ impl<'a, T: Send> Engine<'a, T> {
             let found = same.then_some((&after, digests.as_slice(), length));
             self.source.give_back(links.read(job.job.set, &before, found));
         }
-        self.report(job, Ok(Content { digests, file, before, after, length, is_own_read: true }), worker);
+        self.report(
+            job,
+            Ok(Content { digests, file, before, after, length, read, is_own_read: true }),
+            worker,
+        );
         None
     }
 

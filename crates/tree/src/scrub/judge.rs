@@ -106,8 +106,9 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             return Some(Look::unreadable(Operation::Read, None, &error));
         }
         self.tally.read_files.fetch_add(1, Ordering::Relaxed);
+        self.tally.read_bytes.fetch_add(content.read, Ordering::Relaxed);
         if content.is_own_read {
-            self.tally.read_bytes.fetch_add(content.length, Ordering::Relaxed);
+            self.tally.hashed_bytes.fetch_add(content.length, Ordering::Relaxed);
         }
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
             Failed::System(error) => Look::unreadable(Operation::Read, None, &error.into()),

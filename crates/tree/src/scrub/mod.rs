@@ -161,8 +161,10 @@ pub struct Summary {
     pub bytes: u64,
     /// Files that were read to their end.
     pub read_files: u64,
-    /// Bytes that were read of them.
+    /// Bytes that were read of them: none of holes.
     pub read_bytes: u64,
+    /// Bytes of them that were hashed: those of holes too.
+    pub hashed_bytes: u64,
     /// New and changed files for which there was no time.
     pub waiting: u64,
     /// Files that were not read because their device fails.
@@ -249,7 +251,7 @@ pub fn scrub(
     summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
     summary.time = clock.elapsed();
     (run.complete, run.interrupted) = (is_through, summary.interrupted);
-    (run.read_files, run.read_bytes) = (summary.read_files, summary.read_bytes);
+    (run.read_files, run.read_bytes) = (summary.read_files, summary.hashed_bytes);
     run.counts = counts(&summary);
     summary.forecast = forecast::forecast(&summary, &run, &history, options);
     catalog.end_run(&run)?;
@@ -298,6 +300,7 @@ fn work(
     let mut summary = writer.finish(&outcome)?;
     summary.read_files = tally.read_files.load(Ordering::Relaxed);
     summary.read_bytes = tally.read_bytes.load(Ordering::Relaxed);
+    summary.hashed_bytes = tally.hashed_bytes.load(Ordering::Relaxed);
     Ok((summary, outcome.is_through))
 }
 

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Tally {
     pub(super) read_files: AtomicU64,
     pub(super) read_bytes: AtomicU64,
+    /// With those of holes.
+    pub(super) hashed_bytes: AtomicU64,
     /// Files that were not read because their device fails.
     given_up: AtomicU64,
     /// The same of files that were known to be bad.

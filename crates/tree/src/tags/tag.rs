@@ -2,8 +2,8 @@
 
 use verisum_digest::Algorithm;
 
-use super::files::{next_entry, open};
-use super::reading::{Wanted, read};
+use super::files::open;
+use super::reading::{Wanted, read_chosen};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::Family;
@@ -27,8 +27,8 @@ pub struct TagOptions {
 pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Report) -> Counts {
     let session = Session::new(options, report);
     let (plan, sets) = session.plan_by_digest();
-    let mut wanted = std::iter::from_fn(|| next_wanted(&session, entries, &sets, tagging));
-    read(&session, &plan, &mut wanted, &|entry, record, content| match record {
+    let choose = |entry| choose(&session, entry, &sets, tagging);
+    read_chosen(&session, &plan, entries, &choose, &|entry, record, content| match record {
         None => {
             let record = Record::new(tagging.algorithm, content.digests[0], &content.after, Some(now()));
             session.store(&entry, &content.file, &content.after, &record, Outcome::Tagged);
@@ -38,54 +38,51 @@ pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Re
     session.counts()
 }
 
-/// The next file to read, with the record that it has.
-fn next_wanted(
+/// What to read of a file, with the record that it has; none if it need not be read.
+fn choose(
     session: &Session,
-    entries: Entries,
+    entry: Entry,
     sets: &DigestSets,
     tagging: &TagOptions,
 ) -> Option<Wanted<Option<Record>>> {
-    loop {
-        let entry = next_entry(session, entries)?;
-        let Some(opened) = open(session, entry, session.family()) else { continue };
-        let (mut entry, stat) = (opened.entry, opened.stat);
-        // Of plain tags a file may have several; each stands for itself.
-        let mut found = opened.found.into_iter().filter(|found| match found {
-            Ok(record) => session.family() != Family::Plain || record.algorithm.id == tagging.algorithm.id,
-            Err(_) => true,
-        });
-        let record = match found.next().transpose() {
-            Ok(record) => record,
-            Err(defect) => {
-                session.defective(&entry, defect);
-                continue;
-            }
+    let opened = open(session, entry, session.family())?;
+    let (mut entry, stat) = (opened.entry, opened.stat);
+    // Of plain tags a file may have several; each stands for itself.
+    let mut found = opened.found.into_iter().filter(|found| match found {
+        Ok(record) => session.family() != Family::Plain || record.algorithm.id == tagging.algorithm.id,
+        Err(_) => true,
+    });
+    let record = match found.next().transpose() {
+        Ok(record) => record,
+        Err(defect) => {
+            session.defective(&entry, defect);
+            return None;
+        }
+    };
+    if let Some(record) = &record {
+        let is_current = match record.standing(&stat) {
+            Standing::Current => true,
+            Standing::Outdated | Standing::Resized => false,
+            // A plain tag never has a time, so there is nothing to add to it.
+            Standing::Unknown => session.family() == Family::Plain,
         };
-        if let Some(record) = &record {
-            let is_current = match record.standing(&stat) {
-                Standing::Current => true,
-                Standing::Outdated | Standing::Resized => false,
-                // A plain tag never has a time, so there is nothing to add to it.
-                Standing::Unknown => session.family() == Family::Plain,
-            };
-            if is_current || tagging.new_only {
-                // What the catalogue has goes into the file once that takes it.
-                let is_moved =
-                    opened.is_apart && is_current && session.family().write(&opened.file, record).is_ok();
-                session.passed_over(&stat);
-                session.plain(&entry, if is_moved { Outcome::Tagged } else { Outcome::Current });
-                continue;
-            }
-        }
-        if session.is_refused(&stat) || !session.may_take_attributes(&entry, &opened.file, &stat) {
+        if is_current || tagging.new_only {
+            // What the catalogue has goes into the file once that takes it.
+            let is_moved =
+                opened.is_apart && is_current && session.family().write(&opened.file, record).is_ok();
             session.passed_over(&stat);
-            continue;
+            session.plain(&entry, if is_moved { Outcome::Tagged } else { Outcome::Current });
+            return None;
         }
-        let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
-        let Some(set) = session.set_of(&entry, sets, algorithm) else { continue };
-        entry.hold(opened.file, stat);
-        return Some(Wanted { entry, set, modified: stat.modified, token: record });
     }
+    if session.is_refused(&stat) || !session.may_take_attributes(&entry, &opened.file, &stat) {
+        session.passed_over(&stat);
+        return None;
+    }
+    let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
+    let set = session.set_of(&entry, sets, algorithm)?;
+    entry.hold(opened.file, stat);
+    Some(Wanted { entry, set, modified: stat.modified, token: record })
 }
 
 /// Brings a tag up to date, if that is what the file's state asks for.

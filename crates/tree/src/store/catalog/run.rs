@@ -29,7 +29,7 @@ pub struct Run {
     pub seconds: f64,
     /// How many files it read.
     pub read_files: u64,
-    /// How many bytes it read.
+    /// How long the files were that it read, with their holes, which take time too.
     pub read_bytes: u64,
     /// How many files had each verdict, as JSON.
     pub counts: String,
