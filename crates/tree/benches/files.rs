@@ -29,7 +29,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
     if let Some(folder) = arguments.peek().map(Path::new).filter(|path| path.is_dir()) {
         let started = Instant::now();
-        let (files, _) = bare(folder, threads);
+        let (files, _) = bare(folder, threads, Looks::AtEach);
         println!("{files} files, {:.3} s", started.elapsed().as_secs_f64());
         return;
     }
@@ -42,15 +42,19 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     make(folder.path(), count, size);
 
-    let mut ways = vec![("walk, open, fstat, read, close".to_string(), None)];
-    ways.extend(digests.iter().map(|name| (name.clone(), Some(Digest::find(name).expect("a digest")))));
+    let mut ways = vec![
+        ("walk, open, fstat, read, close".to_string(), Way::Bare(Looks::AtEach)),
+        ("walk, open, read, close".to_string(), Way::Bare(Looks::AtNone)),
+    ];
+    let hashed_by = |name: &String| (name.clone(), Way::Hashed(Digest::find(name).expect("a digest")));
+    ways.extend(digests.iter().map(hashed_by));
     let mut times = vec![Vec::new(); ways.len()];
     for round in 0..=ROUNDS {
-        for ((_, digest), times) in ways.iter().zip(&mut times) {
+        for ((_, way), times) in ways.iter().zip(&mut times) {
             let started = Instant::now();
-            let found = match digest {
-                None => bare(folder.path(), threads),
-                Some(digest) => hashed(folder.path(), threads, digest),
+            let found = match way {
+                Way::Bare(looks) => bare(folder.path(), threads, *looks),
+                Way::Hashed(digest) => hashed(folder.path(), threads, digest),
             };
             assert_eq!(found, (count as u64, (count * size) as u64));
             // The first round fills the caches.
@@ -72,12 +76,25 @@ fn main() {
     }
 }
 
+/// What is done with the files.
+enum Way {
+    Bare(Looks),
+    Hashed(Digest),
+}
+
+/// Whether a file is asked for its length, or read until nothing comes, of which a short read is the sign.
+#[derive(Clone, Copy)]
+enum Looks {
+    AtEach,
+    AtNone,
+}
+
 fn found(folder: &Path) -> impl Iterator<Item = Entry> + use<> {
     walk(folder).map(|entry| entry.expect("a tree")).filter(|entry| entry.kind() == Kind::File)
 }
 
 /// Finds and reads each file, and does nothing with it.
-fn bare(folder: &Path, threads: usize) -> (u64, u64) {
+fn bare(folder: &Path, threads: usize, looks: Looks) -> (u64, u64) {
     let entries = Mutex::new(found(folder));
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
@@ -89,11 +106,16 @@ fn bare(folder: &Path, threads: usize) -> (u64, u64) {
             }
             for entry in some {
                 let mut file = entry.open().expect("a file");
-                let stat = Stat::of(&file).expect("a file");
-                let mut left = stat.size;
-                while left > 0 {
+                let mut left = match looks {
+                    Looks::AtEach => Some(Stat::of(&file).expect("a file").size),
+                    Looks::AtNone => None,
+                };
+                while left != Some(0) {
                     let count = file.read(&mut buffer).expect("a file");
-                    left -= count as u64;
+                    left = match left {
+                        Some(left) => Some(left - count as u64),
+                        None => (count < buffer.len()).then_some(0),
+                    };
                     bytes.fetch_add(count as u64, Ordering::Relaxed);
                 }
                 files.fetch_add(1, Ordering::Relaxed);
