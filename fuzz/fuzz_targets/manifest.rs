@@ -28,7 +28,10 @@ fuzz_target!(|data: &[u8]| {
             let Line::File(listed) = line else { continue };
             assert!(!listed.name.contains(&0));
             assert!(reader.number() <= text.len() as u64 + 1);
-            again(&listed.name);
+            // An empty name is that of nobody's file; in some formats it looks like another.
+            if !listed.name.is_empty() {
+                again(&listed.name);
+            }
         }
     }
     if let Ok(index) = Chkbit::read(text) {
@@ -46,10 +49,9 @@ fn again(name: &[u8]) {
         let item = Item { name, size: 1, modified: None, mode: None, digests: &outputs };
         writer.item(&mut list, &item).expect("it holds every name");
         let mut reader = Reader::new(&list[..], &Options::default()).expect("it is one of ours");
-        // An empty name is one of nobody's files, and some readers say so.
         match reader.line().expect("it is in memory") {
             Some(Line::File(listed)) => assert_eq!(listed.name, name),
-            other => assert!(name.is_empty(), "{other:?}"),
+            other => panic!("{other:?}"),
         }
     }
 }
