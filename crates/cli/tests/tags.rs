@@ -484,6 +484,28 @@ fn lists_name_nothing_outside_their_directory() {
     }
 }
 
+/// bitrot decomposes names; files keep theirs.
+#[test]
+fn names_that_bitrot_decomposed_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("\u{e9}t\u{e9}/\u{fb01}n");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    write(&file, "abc");
+    let rows = "import sqlite3, sys, unicodedata\n\
+        db = sqlite3.connect(sys.argv[1])\n\
+        db.execute('CREATE TABLE bitrot (path, mtime, hash, timestamp)')\n\
+        name = unicodedata.normalize('NFKD', './\\u00e9t\\u00e9/\\ufb01n')\n\
+        sha1 = 'a9993e364706816aba3e25717850c26c9cd0d89d'\n\
+        db.execute('INSERT INTO bitrot VALUES (?, ?, ?, ?)', (name, 1600000000, sha1, ''))\n\
+        db.commit()";
+    let Some(python) = require_tool("python3") else { return };
+    let made = Command::new(python).args(["-c", rows]).arg(folder.path().join(".bitrot.db")).status();
+    assert!(made.unwrap().success());
+    let ended = verisum(["adopt", "--indexes", folder.path().to_str().unwrap()]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(attribute(&file, "user.verisum").is_some());
+}
+
 /// An index that cannot be read is told of by the exit code, and is not waited for.
 #[test]
 fn indexes_that_cannot_be_read_are_unchecked() {

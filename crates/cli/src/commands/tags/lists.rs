@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Algorithm;
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Line, Listed, Options, Reader, Recorded};
 use verisum_tree::{Directory, Entry, Error, Kind, Operation, Record, RecordedTime, Walk};
 
+use super::decomposed::Decomposed;
 use crate::failure::Failure;
 use crate::render::{self, names};
 use crate::verisum::PROGRAM;
@@ -29,13 +30,14 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
     let mut file = File::open(path).map_err(failed)?;
     let base = Directory::named(base).map_err(Failure::Tree)?;
     let name = path.file_name().unwrap_or_default();
-    let mut head = [0; 16];
-    let is_database = file.read(&mut head).map_err(failed)? == head.len() && head == SQLITE;
-    if is_database {
+    let mut head = Vec::with_capacity(SQLITE.len());
+    file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut head).map_err(failed)?;
+    if head == SQLITE {
         let path = path.canonicalize().map_err(failed)?;
         return database(&path, base).map_err(Failure::Tree);
     }
-    let file = File::open(path).map_err(failed)?;
+    // It may be a pipe, or another file by now: it is opened once.
+    let file = io::Cursor::new(head).chain(file);
     if name == ".chkbit" {
         return chkbit(path, file, base).map_err(Failure::Tree);
     }
@@ -87,7 +89,7 @@ fn index(entry: &Entry) -> Result<Items, Error> {
     if is_database { database(&path, base) } else { chkbit(&path, file, base) }
 }
 
-fn chkbit(path: &Path, file: File, base: Arc<Directory>) -> Result<Items, Error> {
+fn chkbit(path: &Path, file: impl Read, base: Arc<Directory>) -> Result<Items, Error> {
     let index = Chkbit::read(file).map_err(|error| not_an_index(path, error))?;
     if !index.is_sound {
         warn(path, "the index does not have the checksum that it claims");
@@ -99,6 +101,7 @@ fn chkbit(path: &Path, file: File, base: Arc<Directory>) -> Result<Items, Error>
 fn database(path: &Path, base: Arc<Directory>) -> Result<Items, Error> {
     let database = Bitrot::open(path).map_err(|error| not_an_index(path, error))?;
     let path = path.to_path_buf();
+    let decomposed = Arc::new(Mutex::new(Decomposed::default()));
     let (mut next, mut skipped) = (Some(i64::MIN), 0);
     let pages = std::iter::from_fn(move || {
         let page = database.page(next.take()?).map_err(|error| not_an_index(&path, error));
@@ -111,9 +114,15 @@ fn database(path: &Path, base: Arc<Directory>) -> Result<Items, Error> {
         Some(page)
     });
     Ok(Box::new(pages.flat_map(move |page| {
-        let base = base.clone();
+        let (base, decomposed) = (base.clone(), decomposed.clone());
         let items: Items = match page {
-            Ok(page) => Box::new(page.files.into_iter().map(move |recorded| found(&base, recorded))),
+            Ok(page) => Box::new(page.files.into_iter().map(move |mut recorded| {
+                let mut decomposed = decomposed.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(name) = decomposed.name(&base, &recorded.name) {
+                    recorded.name = name;
+                }
+                found(&base, recorded)
+            })),
             Err(error) => Box::new(std::iter::once(Err(error))),
         };
         items

@@ -1,6 +1,7 @@
 //! `verisum tag` and its like: checksums in extended attributes. One module for each verb.
 
 mod adopt;
+mod decomposed;
 mod lists;
 mod options;
 mod report;
