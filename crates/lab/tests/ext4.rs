@@ -5,6 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
+use verisum_digest::namehash::{NameHash, Seed};
+use verisum_lab::dirhash::Hashing;
+use verisum_lab::dirhash::attack;
 use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Survey, check};
 use verisum_lab::dirhash::live;
 use verisum_testkit::{FsKind, Mount, require_tool};
@@ -78,7 +81,7 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         let mut key = [0; 4];
         file.read_exact_at(&mut key, entry(5)).unwrap();
         key[0] |= 1;
-        damage(entry(5), &key, "this one has such a hash too");
+        damage(entry(5), &key, "the index: checksum");
         damage(leaf * 4096 + 4, &[3, 0], "record at byte 0");
         damage(root + 28, &[9], "hash version 9");
         damage(root + 34, &[0xff, 0xff], "entries");
@@ -154,6 +157,59 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         assert_eq!(survey.troubles[0].what, lacks);
         file.set_len(whole).unwrap();
     });
+}
+
+#[test]
+fn bits_that_a_hash_goes_on_may_outlive_its_names_and_must_not_be_missing() {
+    let tools = ["tune2fs", "e2fsck", "debugfs"].map(require_tool);
+    let [Some(tune2fs), Some(e2fsck), Some(_)] = tools else { return };
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 64 << 20) else { return };
+    mount.edit_image(|image| {
+        let done = Command::new(&tune2fs).args(["-E", "hash_alg=legacy"]).arg(image).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    });
+    let folder = mount.path().join("d");
+    std::fs::create_dir(&folder).unwrap();
+    let hashing = Hashing { hash: NameHash::find("legacy").unwrap(), seed: Seed::ZERO };
+    let colliding = attack::collide(hashing, b"hello", 600, 0, &mut |_, _| ()).names;
+    for number in 0..200 {
+        std::fs::write(folder.join(format!("other {number}")), "").unwrap();
+    }
+    let path = |name: &[u8]| folder.join(String::from_utf8(name.to_vec()).unwrap());
+    for name in &colliding {
+        std::fs::write(path(name), "").unwrap();
+    }
+    mount.edit_image(|image| assert_eq!(look(image).findings, []));
+    for name in &colliding {
+        std::fs::remove_file(path(name)).unwrap();
+    }
+    mount.edit_image(|image| {
+        assert_eq!(look(image).findings, []);
+        assert!(look(image).leaf_uses.iter().any(|leaf| leaf.key & 1 == 1));
+        let checked = Command::new(&e2fsck).arg("-fn").arg(image).output().unwrap();
+        assert!(checked.status.success(), "{checked:?}");
+    });
+    for name in &colliding {
+        std::fs::write(path(name), "").unwrap();
+    }
+    mount.edit_image(|image| {
+        let uses = look(image).leaf_uses;
+        let place = uses.iter().position(|leaf| leaf.key & 1 == 1 && leaf.names > 0).unwrap();
+        let root = debugfs_block(image, "/d", 0) * 4096;
+        assert_eq!(look(image).levels, 1);
+        let file = OpenOptions::new().write(true).open(image).unwrap();
+        let at = root + 32 + 8 * place as u64;
+        file.write_all_at(&(uses[place].key & !1).to_le_bytes(), at).unwrap();
+        let found = look(image).findings;
+        assert!(found.iter().any(|finding| finding.what.contains("is beyond the leaf")), "{found:?}");
+    });
+}
+
+/// Where a block of a directory lies.
+fn debugfs_block(image: &Path, directory: &str, block: u32) -> u64 {
+    let request = format!("bmap {directory} {block}");
+    let out = Command::new("debugfs").args(["-R", &request]).arg(image).output().unwrap().stdout;
+    String::from_utf8(out).unwrap().trim().parse().unwrap()
 }
 
 #[test]

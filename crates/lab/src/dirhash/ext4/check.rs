@@ -211,7 +211,8 @@ fn rebuilt(image: &Ext4, sizes: &mut [(u32, u32)]) -> Option<u64> {
 pub(super) struct Range {
     pub(super) hash: &'static NameHash,
     pub(super) from: u32,
-    /// The key of the next leaf, with the bit that says that a hash goes on there.
+    /// The key of the next leaf, with the bit that says that a hash goes on there. It must be set where one
+    /// does, and stays when the names are gone.
     pub(super) to: Option<u32>,
 }
 
@@ -301,7 +302,6 @@ fn names(
         names: 0,
         live_bytes: 0,
     };
-    let mut greatest = None;
     for record in records.iter().filter(|record| record.inode > 0) {
         let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
         if matches!(record.name, b"" | b"." | b"..")
@@ -345,7 +345,6 @@ fn names(
             report.unfolded += 1;
             continue;
         }
-        greatest = greatest.max(Some(key));
         if key < from & !1 {
             say(report, number, format!("{}: hash {key:08x} is below the leaf's {from:08x}", name()));
         } else if to.is_some_and(|to| key > to & !1 || (key == to & !1 && to & 1 == 0)) {
@@ -359,13 +358,5 @@ fn names(
     }
     if number.is_some() {
         report.leaf_uses.push(used);
-    }
-    // The bit that a hash goes on: then this leaf, too, must have a name of it.
-    if let Some(Range { to: Some(to), .. }) = range
-        && to & 1 == 1
-        && report.unfolded == 0
-        && greatest.is_some_and(|key| key < to & !1)
-    {
-        say(report, number, format!("the next leaf's key {to:08x} says that this one has such a hash too"));
     }
 }
