@@ -226,6 +226,15 @@ fn a_bad_file_that_is_renamed_into_another_part_of_its_tree_stays_bad() {
     expect(&scrub(&tree.catalog(), &below, &["-v"]), 1, &[("suspicious", &renamed)]);
     expect(&scrub(&tree.catalog(), &below, &["-v"]), 1, &[("suspicious", &renamed)]);
     expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &renamed), ("suspicious", &two)]);
+    // New files get another digest now, which the record does not have.
+    let other = tree.path("below/two");
+    fs::rename(&two, &other).unwrap();
+    for _ in 0..2 {
+        let ended = tree.scrub(&["-v", "--algorithm", "md5"]);
+        expect(&ended, 1, &[("suspicious", &renamed), ("suspicious", &other)]);
+    }
+    fs::write(&other, "content 2").unwrap();
+    expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &renamed), ("touched", &other)]);
     check(&tree.catalog());
 }
 

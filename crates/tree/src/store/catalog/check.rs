@@ -10,7 +10,7 @@ use super::{Catalog, Result, Root};
 const MOST: usize = 20;
 
 /// A catalogue of up to so many bytes is read whole before anything of it is told.
-const SMALL: i64 = 32 << 20;
+const SMALL: i64 = 256 << 20;
 
 /// What to do about damage.
 const ADVICE: &str = "(verisum catalog check says more; restore a backup of it)";

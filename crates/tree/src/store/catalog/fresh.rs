@@ -96,8 +96,8 @@ impl Catalog {
             inode: old.inode,
             digest: old.digest,
         });
-        let sql = "SELECT number, directory, name, size, mtime, ctime, inode, digest FROM (
-                       SELECT * FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND inode = ?3
+        let sql = "SELECT number, directory, name, size, mtime, ctime, inode, digest, algorithm = ?2 FROM (
+                       SELECT * FROM fresh_inode WHERE root = ?1 AND inode = ?3
                        AND (size = ?4 AND mtime = ?5 OR size = ?6 AND mtime = ?7)
                        UNION ALL
                        SELECT * FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND digest = ?8
@@ -120,7 +120,8 @@ impl Catalog {
                     mtime: row.get(4)?,
                     ctime: row.get(5)?,
                     inode: super::record::unsigned(row, 6)?,
-                    digest: super::record::output(row, 7)?,
+                    // That of another algorithm cannot be compared: it is taken for what was seen.
+                    digest: if row.get(8)? { super::record::output(row, 7)? } else { last.digest },
                 };
                 Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
             };
