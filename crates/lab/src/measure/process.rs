@@ -142,15 +142,25 @@ impl Subject for Process {
         })?;
         let status = ended.status();
         if !status.success() && !self.fails {
-            let said = ended.stderr.lines().next().unwrap_or_default();
-            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-            return Err(self.failed(format!("{status}{said}")));
+            return Err(self.failed(format!("{status}{}", first_words(&ended.stderr))));
         }
         self.optional = false;
         // What cannot be read is a wrong digest.
         let digest = self.parse.map(|parse| parse(&ended.stdout).unwrap_or_default());
         let Ended { wall, user, system, memory, cycles, .. } = ended;
         Ok(Measured { wall, user, system, memory, cycles, digest })
+    }
+}
+
+/// The first line of what was said, or its beginning, after a colon.
+fn first_words(said: &str) -> String {
+    /// Some tell all folders that they have looked in.
+    const LONG: usize = 120;
+    let line = said.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONG) {
+        _ if line.is_empty() => String::new(),
+        Some((end, _)) => format!(": {}…", &line[..end]),
+        None => format!(": {line}"),
     }
 }
 
@@ -234,6 +244,8 @@ mod tests {
         let failed = shell("echo why >&2; exit 3").run(1).unwrap_err().to_string();
         assert!(failed.ends_with("exit status: 3: why"), "{failed}");
         assert!(shell("exit 3").may_fail().run(1).is_ok());
+        let long = format!(": {}…", "é".repeat(120));
+        assert_eq!([first_words(""), first_words(&"é".repeat(200))], ["", &long]);
 
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![b'a'; 300_000]).unwrap();

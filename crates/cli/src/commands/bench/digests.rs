@@ -9,6 +9,7 @@ use verisum_digest::{ALGORITHMS, Algorithm};
 use verisum_lab::digests::{self, CKSUM, FILE, Message, PROGRAMS, SMALL, SUM, Way};
 use verisum_lab::export::Report;
 use verisum_lab::measure::{self, About, Amount, Error, InProcess, Process, Subject, Work, find_program};
+use verisum_lab::record::Series;
 use verisum_lab::stats::median;
 use verisum_lab::summary::Quantity;
 
@@ -447,7 +448,7 @@ fn test_digests(session: &Session<'_>) -> String {
     let asked: Vec<(&str, &str)> =
         HISTORICAL_PROGRAMS.iter().flat_map(|program| HISTORICAL.map(|digest| (*program, digest))).collect();
     let measured = |program: &str, digest: &str| {
-        let labelled = |one: &&verisum_lab::record::Series| {
+        let labelled = |one: &&Series| {
             one.name == program && one.labels.get("digest").is_some_and(|label| label == digest)
         };
         session.results.series.iter().find(labelled).filter(|one| !one.wall.is_empty())
@@ -483,14 +484,24 @@ fn test_digests(session: &Session<'_>) -> String {
     lines.push('\n');
     // The lines above say only that.
     let skipped: Vec<_> = series().filter(|one| one.skipped.is_some() && !one.control).collect();
-    if !skipped.is_empty() {
+    let mut reasons: Vec<String> = Vec::new();
+    let of = |one: &Series| one.labels.get("digest").cloned().unwrap_or_default();
+    for one in skipped {
+        let why = names::plain(&one.verdict().unwrap_or_default());
+        reasons.push(format!("{} {}: {why}\n", one.name, of(one)));
+    }
+    for (program, digest) in asked.iter().chain(&SECOND) {
+        let known = digests::ways().iter().any(|way| (way.program, way.digest) == (*program, *digest));
+        if !series().any(|one| one.name == *program && of(one) == *digest) {
+            let why = if known { "was not asked for" } else { "it has none" };
+            reasons.push(format!("{program} {digest}: SKIPPED: {why}\n"));
+        }
+    }
+    reasons.dedup();
+    if !reasons.is_empty() {
         lines.push('\n');
     }
-    for one in skipped {
-        let digest = one.labels.get("digest").map_or("", String::as_str);
-        let why = names::plain(&one.verdict().unwrap_or_default());
-        lines.push_str(&format!("{} {digest}: {why}\n", one.name));
-    }
+    lines.extend(reasons);
     lines
 }
 

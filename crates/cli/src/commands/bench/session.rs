@@ -86,7 +86,6 @@ impl<'a> Session<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    #[allow(dead_code, reason = "for benches with work of their own")]
     /// Where `true` appears when the user wants no more, for work of one's own.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         self.stop.clone()

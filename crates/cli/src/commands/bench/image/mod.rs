@@ -525,9 +525,13 @@ fn line(results: &Results, group: &str, name: &str) -> String {
     let less = cpu(peer) / cpu(ours).max(1e-6);
     let verdict = if pair.verdict == Verdict::NotResolved { ", not resolved" } else { "" };
     let ratio = pair.ratio;
+    let range = match ours.wall.len().min(peer.wall.len()) {
+        1 => "1 run".to_string(),
+        _ => format!("{:.1} to {:.1}", ratio.low, ratio.high),
+    };
     format!(
-        "{name}: {:.1} x faster than {} ({:.1} to {:.1}{verdict}), {less:.1} x less processor time\n",
-        ratio.median, peer.name, ratio.low, ratio.high
+        "{name}: {:.1} x faster than {} ({range}{verdict}), {less:.1} x less processor time\n",
+        ratio.median, peer.name
     )
 }
 
