@@ -3,7 +3,7 @@
 
     python3 scripts/results_digests.py target/release/verisum
 
-Takes about twenty minutes and wants a machine that does nothing else; --size, --runs, --time and --page
+Takes about fifteen minutes and wants a machine that does nothing else; --size, --runs, --time and --page
 try it on less. What stands between the lines
 `<!-- measured -->` and `<!-- /measured -->` is replaced; the rest of the page is written by people, and
 is to be read again against the new figures.
