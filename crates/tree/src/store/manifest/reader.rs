@@ -327,8 +327,9 @@ fn look(head: &[u8]) -> Look {
         let has = |text: &[u8]| head.windows(text.len()).any(|window| window == text);
         return if has(b"\"idx\"") && !has(b"\"path\"") { Look::Chkbit } else { Look::Json };
     }
-    // `HEX  size=1` lists a file of that name.
-    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    // `HEX  size=1` lists a file of that name; a backslash before it says that the name is escaped.
+    let digits =
+        line.strip_prefix(b"\\").unwrap_or(line).iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     if guess::by_length(digits).is_none() && mtree::is_entry(line) {
         return Look::Mtree;
     }
@@ -378,6 +379,7 @@ mod tests {
             (format!("# c\n/set type=file\na size=3 \\\n  md5={MD5}\nb \\"), Some(Format::Mtree), "md5:a :b"),
             (format!("{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"), Some(Format::Json), "md5:a"),
             (format!("{MD5}  size=1\n"), None, "md5:size=1"),
+            (format!("\\{MD5}  size=1\\r\n"), None, "md5:size=1\\r"),
             (format!("{MD5}  a\nb\0{MD5}  c\0"), None, "md5:a\\nb md5:c"),
         ];
         for (text, format, expected) in cases {
