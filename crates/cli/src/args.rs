@@ -10,6 +10,7 @@ use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
 use crate::commands::links::LinksArgs;
 use crate::commands::recommend::RecommendArgs;
+use crate::commands::remote::RemoteCommand;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::tags::TagsCommand;
@@ -48,6 +49,9 @@ pub(crate) enum AnyCommand {
         #[arg(value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    /// Serve another verisum over standard input and output
+    #[command(hide = true)]
+    RemoteServe(crate::remote::serve::ServeArgs),
 }
 
 /// The verbs that users are told of.
@@ -84,6 +88,12 @@ pub(crate) enum Command {
     Check(crate::commands::check::CheckArgs),
     #[command(flatten)]
     Scrub(ScrubCommand),
+    /// Checksums of files on other machines, over ssh
+    #[command(after_help = exit_codes(), after_long_help = with_environment())]
+    Remote {
+        #[command(subcommand)]
+        command: RemoteCommand,
+    },
     /// List the digests, and who computes each on this machine
     #[command(
         long_about = "List the digests, and who computes each on this machine.\n\n\

@@ -17,6 +17,7 @@ mod failure;
 mod getopt;
 mod input;
 mod kernel;
+mod remote;
 mod render;
 mod replace;
 mod sizes;

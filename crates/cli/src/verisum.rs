@@ -48,6 +48,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     };
     let command = match arguments.command {
         AnyCommand::Man { folder } => return commands::man::run(&folder),
+        AnyCommand::RemoteServe(arguments) => return crate::remote::serve::run(&arguments, output),
         AnyCommand::Listed(command) => command,
     };
     // It asks the commands that hash many files for a status line. The others must not die of it.
@@ -63,6 +64,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(arguments) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
+        Command::Remote { command } => commands::remote::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),

@@ -11,6 +11,7 @@ pub(crate) mod links;
 pub(crate) mod man;
 pub(crate) mod reading;
 pub(crate) mod recommend;
+pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod scrub;
 pub(crate) mod sum;

@@ -1,0 +1,390 @@
+//! `verisum remote check`: files on other machines against a list.
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, copy, stdin};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use clap::{Args, ValueHint};
+use serde::Serialize;
+use verisum_digest::{Digest, Output as Sum};
+use verisum_tree::Kind;
+use verisum_tree::store::manifest::{Bad, Line, Options as Reading, Reader};
+
+use super::hosts::{self, HostArgs, ManyArgs, OnHost};
+use super::report::Report;
+use super::sum::Record;
+use crate::exit::Exit;
+use crate::failure::{Failure, cause};
+use crate::remote::{Answer, Asked, Event, Folder, Options, Place, Reason};
+use crate::render::{Output, names};
+
+/// What `verisum remote check` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// The digest of bare numbers, where the list does not tell; `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST")]
+    algorithm: Option<String>,
+
+    /// Do not fail or report status for missing files
+    #[arg(long)]
+    ignore_missing: bool,
+
+    /// Do not print OK for each file that is verified
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Do not print anything about files; the exit code shows success
+    #[arg(long)]
+    status: bool,
+
+    /// Fail also for lines that are improperly formatted
+    #[arg(long)]
+    strict: bool,
+
+    /// Lines end with NUL, and nothing in names is escaped
+    #[arg(short, long)]
+    zero: bool,
+
+    /// Print a line of JSON for each file, and one of totals for each place
+    #[arg(long, conflicts_with_all = ["quiet", "status"])]
+    json: bool,
+
+    #[command(flatten)]
+    hosts: HostArgs,
+
+    #[command(flatten)]
+    many: ManyArgs,
+
+    /// A list of checksums; - is standard input
+    #[arg(value_name = "LIST", value_hint = ValueHint::FilePath)]
+    list: OsString,
+
+    /// Where the names in the list begin: HOST:DIR, ssh://HOST/DIR or local:DIR; with --hosts a path
+    #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::Other)]
+    places: Vec<OsString>,
+}
+
+/// A list that is read once for each of its digests and places.
+struct List {
+    file: Mutex<File>,
+    path: PathBuf,
+    reading: Reading,
+    /// The ids of its digests.
+    algorithms: Vec<String>,
+    /// Files that are listed without a digest that is known here.
+    without: u64,
+    /// Lines that are not understood.
+    bad: u64,
+}
+
+/// What was found on a place.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Counts {
+    verified: u64,
+    failed: u64,
+    missing: u64,
+    unreadable: u64,
+}
+
+struct Task<'a> {
+    arguments: &'a CheckArgs,
+    list: List,
+    options: Options,
+    folder: Option<&'a Folder>,
+    prefixed: bool,
+    report: Report<'a>,
+}
+
+/// Does what `verisum remote check` was asked for.
+pub(super) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let algorithm = match &arguments.algorithm {
+        Some(name) => Some(hosts::digest(name)?.name().to_string()),
+        None => None,
+    };
+    let places = arguments.many.places(&arguments.places)?;
+    let reading = Reading {
+        algorithm: algorithm.map(Cow::Owned),
+        zero: arguments.zero,
+        name: arguments.list.as_bytes().to_vec(),
+        ..Reading::default()
+    };
+    let list = List::open(&arguments.list, reading)?;
+    let folder = hosts::folder(places.iter().map(|on| &on.host))?;
+    let options = arguments.hosts.options(places.len());
+    let prefixed = places.len() > 1;
+    let report = Report::new(output);
+    let task = Task { arguments: &arguments, list, options, folder: folder.as_ref(), prefixed, report };
+    task.of_list()?;
+    hosts::each(&places, arguments.many.at_once()?, &|on| task.host(on));
+    task.report.end()
+}
+
+impl List {
+    /// Reads it once, to know which digests it has.
+    fn open(name: &OsStr, reading: Reading) -> Result<List, Failure> {
+        let is_stdin = name == "-";
+        let path = if is_stdin { PathBuf::from("standard input") } else { PathBuf::from(name) };
+        let failed = |operation| {
+            let name = path.clone();
+            move |error| Failure::File { name, operation, error }
+        };
+        let file = if is_stdin {
+            let mut kept = tempfile::tempfile().map_err(failed("keep"))?;
+            copy(&mut stdin(), &mut kept).map_err(failed("read"))?;
+            kept
+        } else {
+            File::open(name).map_err(failed("open"))?
+        };
+        let mut list =
+            List { file: Mutex::new(file), path, reading, algorithms: Vec::new(), without: 0, bad: 0 };
+        let (mut algorithms, mut without, mut bad) = (Vec::new(), 0, 0);
+        list.each(&mut |line| match line {
+            Line::File(listed) if listed.claims.is_empty() => {
+                without += u64::from(listed.kind.is_none_or(|kind| kind == Kind::File));
+            }
+            Line::File(listed) => {
+                for claim in &listed.claims {
+                    if !algorithms.iter().any(|known| *known == claim.algorithm) {
+                        algorithms.push(claim.algorithm.to_string());
+                    }
+                }
+            }
+            Line::Bad(Bad::UnknownDigest(_)) => without += 1,
+            Line::Bad(_) => bad += 1,
+        })?;
+        (list.algorithms, list.without, list.bad) = (algorithms, without, bad);
+        Ok(list)
+    }
+
+    /// Its lines from the start on.
+    fn reader(&self) -> Result<Reader<File>, Failure> {
+        let failed = |error| Failure::File { name: self.path.clone(), operation: "read", error };
+        let held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each reader needs a position of its own.
+        let mut file = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&*held)))
+            .or_else(|_| held.try_clone())
+            .map_err(failed)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        Reader::new(file, &self.reading).map_err(|error| self.unreadable(&error))
+    }
+
+    fn each(&self, each: &mut dyn FnMut(Line)) -> Result<(), Failure> {
+        let mut reader = self.reader()?;
+        while let Some(line) = reader.line().map_err(|error| self.unreadable(&error))? {
+            each(line);
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, error: &verisum_tree::store::manifest::ReadError) -> Failure {
+        use verisum_tree::store::manifest::ReadError;
+        let why = match error {
+            ReadError::Io(error) => cause(error),
+            other => other.to_string(),
+        };
+        Failure::Program { name: self.path.to_string_lossy().into_owned(), why }
+    }
+
+    /// The files that have a digest of this kind, below a place.
+    fn files(&self, algorithm: &str, place: &Place) -> Result<impl Iterator<Item = Asked> + Send, Failure> {
+        let mut reader = self.reader()?;
+        let (algorithm, place) = (algorithm.to_string(), place.clone());
+        Ok(std::iter::from_fn(move || {
+            loop {
+                // It could be read before; whoever shortens it meanwhile has it so.
+                let Line::File(listed) = reader.line().ok()?? else { continue };
+                let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == algorithm) else {
+                    continue;
+                };
+                let path = place.join(&listed.name);
+                return Some(Asked { path, expected: Some(claim.digest), ..Asked::default() });
+            }
+        }))
+    }
+}
+
+impl Task<'_> {
+    /// Says what is wrong with the list itself.
+    fn of_list(&self) -> Result<(), Failure> {
+        let name = names::quoted(self.list.path.as_os_str());
+        let warn = |message: String| crate::render::say(crate::verisum::PROGRAM, &message);
+        if self.list.bad > 0 {
+            let lines = if self.list.bad == 1 { "line is" } else { "lines are" };
+            warn(format!("{name}: WARNING: {} {lines} improperly formatted", self.list.bad));
+            if self.arguments.strict {
+                self.report.worse(Exit::Mismatch);
+            }
+        }
+        if self.list.without > 0 {
+            warn(format!("{name}: WARNING: {} listed without a digest that is known", self.list.without));
+            self.report.worse(Exit::Unchecked);
+        }
+        if self.list.algorithms.is_empty() && self.list.without == 0 {
+            warn(format!("{name}: no properly formatted checksum lines found"));
+            self.report.worse(Exit::Mismatch);
+        }
+        Ok(())
+    }
+
+    fn host(&self, on: &OnHost) {
+        let counts = Mutex::new(vec![Counts::default(); on.places.len()]);
+        let mut complete = true;
+        for algorithm in &self.list.algorithms {
+            let digest = match hosts::digest(algorithm) {
+                Ok(digest) => digest,
+                Err(failure) => {
+                    self.report.note(&on.host, &failure.message());
+                    self.report.worse(Exit::Unchecked);
+                    complete = false;
+                    continue;
+                }
+            };
+            complete &= self.algorithm(on, &digest, &counts);
+        }
+        let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (place, counts) in on.places.iter().zip(counts) {
+            self.total(place, &counts, complete);
+        }
+    }
+
+    fn algorithm(&self, on: &OnHost, digest: &Digest, counts: &Mutex<Vec<Counts>>) -> bool {
+        let opened = hosts::open(&on.host, digest, &self.options, self.folder, &self.report);
+        let Some(mut session) = opened else { return false };
+        let mut complete = true;
+        for (number, place) in on.places.iter().enumerate() {
+            let way = session.way();
+            let sink = |event: Event| match event {
+                Event::Note(note) | Event::Unlisted(note) => {
+                    self.report.note(&place.host, &names::plain(&note))
+                }
+                Event::Answer(answer) => {
+                    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.judge(place, way, digest, &answer, &mut counts[number])
+                }
+            };
+            let ended = match self.list.files(digest.name(), place) {
+                Ok(mut files) => session.names(&mut files, &sink),
+                Err(failure) => {
+                    self.report.note(&place.host, &failure.message());
+                    self.report.worse(Exit::Unchecked);
+                    return false;
+                }
+            };
+            if let Err(trouble) = ended {
+                hosts::fail(&place.host, &trouble, &self.report);
+                complete = false;
+                break;
+            }
+        }
+        complete
+    }
+
+    fn judge(&self, place: &Place, way: &str, digest: &Digest, answer: &Answer, counts: &mut Counts) -> bool {
+        let name = place.shown(&answer.asked.path);
+        let found = match &answer.result {
+            Ok(found) => found.digest,
+            Err(_) => None,
+        };
+        let (status, shown, exit) = match &answer.result {
+            Ok(found) if found.digest == answer.asked.expected && found.digest.is_some() => {
+                counts.verified += 1;
+                ("ok", "OK", Exit::Clean)
+            }
+            Ok(_) => {
+                counts.failed += 1;
+                ("failed", "FAILED", Exit::Mismatch)
+            }
+            Err(Reason::Missing) if self.arguments.ignore_missing => return true,
+            Err(Reason::Missing) => {
+                counts.missing += 1;
+                ("missing", "FAILED open or read", Exit::Unchecked)
+            }
+            Err(_) => {
+                counts.unreadable += 1;
+                ("unreadable", "FAILED open or read", Exit::Unchecked)
+            }
+        };
+        self.report.worse(exit);
+        if self.arguments.json {
+            let value = |sum: &Option<Sum>| sum.map(|sum| sum.to_string());
+            let record = Record::new(place, way, name, &answer.asked.seen);
+            let record = Checked {
+                record: Record {
+                    status: Some(status),
+                    error: answer.result.as_ref().err().map(Reason::message),
+                    ..record
+                },
+                algorithm: digest.name(),
+                listed: value(&answer.asked.expected),
+                found: value(&found),
+            };
+            let mut line = serde_json::to_vec(&record).unwrap_or_default();
+            line.push(b'\n');
+            return self.report.result(&line);
+        }
+        if let Err(reason) = &answer.result {
+            let name = names::quoted(OsStr::from_bytes(name));
+            self.report.note(&place.host, &format!("{name}: {}", reason.message()));
+        }
+        if self.arguments.status || (status == "ok" && self.arguments.quiet) {
+            return true;
+        }
+        let mut full = if self.prefixed { place.host.prefix(name) } else { Vec::new() };
+        full.extend_from_slice(name);
+        let mut line = Vec::new();
+        names::result_name(&mut line, OsStr::from_bytes(&full));
+        line.extend_from_slice(format!(": {shown}\n").as_bytes());
+        self.report.result(&line)
+    }
+
+    fn total(&self, place: &Place, counts: &Counts, complete: bool) {
+        if self.arguments.json {
+            #[derive(Serialize)]
+            struct Summary<'a> {
+                host: String,
+                summary: &'a Counts,
+                complete: bool,
+            }
+            let summary = Summary { host: place.host.name(), summary: counts, complete };
+            let mut line = serde_json::to_vec(&summary).unwrap_or_default();
+            line.push(b'\n');
+            self.report.result(&line);
+            return;
+        }
+        if counts.verified == 0 && self.arguments.ignore_missing && complete {
+            self.report.note(&place.host, "no file was verified");
+            self.report.worse(Exit::Mismatch);
+        }
+        if self.arguments.quiet || self.arguments.status {
+            return;
+        }
+        let mut line = format!("{} verified", counts.verified);
+        for (count, what) in
+            [(counts.failed, "failed"), (counts.missing, "missing"), (counts.unreadable, "unreadable")]
+        {
+            if count > 0 {
+                line.push_str(&format!(", {count} {what}"));
+            }
+        }
+        if !complete {
+            line.push_str(", and not all were asked for");
+        }
+        self.report.note(&place.host, &line);
+    }
+}
+
+/// A line of JSON of a file that was checked.
+#[derive(Serialize)]
+struct Checked<'a> {
+    #[serde(flatten)]
+    record: Record<'a>,
+    algorithm: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<String>,
+}

@@ -1,0 +1,379 @@
+//! `verisum remote compare`: two trees, on any two machines.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use clap::{Args, ValueHint};
+use serde::Serialize;
+use verisum_digest::{Digest, Output as Sum};
+
+use super::hosts::{self, HostArgs};
+use super::report::Report;
+use super::sum::hexadecimal;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::remote::{Asked, Event, Host, Place, Reason, Seen, Session, Trouble};
+use crate::render::{Output, names};
+
+/// What `verisum remote compare` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// The digest; `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
+    algorithm: String,
+
+    /// Take files of the same size and time for the same, without reading them
+    #[arg(long)]
+    quick: bool,
+
+    /// Print a line of JSON for each difference, and one of totals
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    hosts: HostArgs,
+
+    /// A tree: HOST:DIR, ssh://HOST/DIR, or a directory of this machine
+    #[arg(value_name = "A", value_hint = ValueHint::DirPath)]
+    a: OsString,
+
+    /// Another one
+    #[arg(value_name = "B", value_hint = ValueHint::DirPath)]
+    b: OsString,
+}
+
+/// One of the two trees.
+struct Side<'a> {
+    place: Place,
+    session: Session<'a>,
+    /// Its files, by name.
+    files: Vec<Listed>,
+    /// Whether something in it could not be listed.
+    incomplete: bool,
+}
+
+/// A file of a tree.
+struct Listed {
+    /// Below the tree; empty if the tree is a file.
+    name: Vec<u8>,
+    path: Vec<u8>,
+    seen: Seen,
+}
+
+/// What is known of a file on both sides.
+struct Pair {
+    name: Vec<u8>,
+    a: Option<usize>,
+    b: Option<usize>,
+    status: Status,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// Nothing but reading tells.
+    Asked,
+    Same,
+    Differs,
+    /// Only A has it.
+    Missing,
+    /// Only B has it.
+    Extra,
+    /// One side has it, and the other could not be listed whole.
+    Unknown,
+    Unreadable,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Status::Asked | Status::Unknown => "unknown",
+            Status::Same => "same",
+            Status::Differs => "differs",
+            Status::Missing => "missing",
+            Status::Extra => "extra",
+            Status::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A digest, or why there is none; none where it was not asked for.
+type Read = Option<Result<Sum, Reason>>;
+
+/// Does what `verisum remote compare` was asked for.
+pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let digest = hosts::digest(&arguments.algorithm)?;
+    let places = [hosts::parse(&arguments.a, true)?, hosts::parse(&arguments.b, true)?];
+    let folder = hosts::folder(places.iter().map(|place| &place.host))?;
+    let remote = places.iter().filter(|place| place.host != Host::Local).count();
+    let options = arguments.hosts.options(remote);
+    let report = Report::new(output);
+    let listed = both(places, |place| {
+        let session = hosts::open(&place.host, &digest, &options, folder.as_ref(), &report)?;
+        list(place, session, &report)
+    });
+    let [Some(mut a), Some(mut b)] = listed else { return report.end() };
+    let mut pairs = paired(&a, &b, arguments.quick);
+    let asked = |side: &Side, of: fn(&Pair) -> Option<usize>| -> Vec<Asked> {
+        let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == Status::Asked);
+        let file = |(tag, pair): (usize, &Pair)| {
+            of(pair).map(|at| Asked {
+                path: side.files[at].path.clone(),
+                tag: tag as u64,
+                ..Asked::default()
+            })
+        };
+        asked.filter_map(file).collect()
+    };
+    let wanted = [(asked(&a, |pair| pair.a), &mut a), (asked(&b, |pair| pair.b), &mut b)];
+    let count = pairs.len();
+    let [from_a, from_b] = both(wanted, |(asked, side)| read(side, asked, count, &report));
+    for (place, pair) in pairs.iter_mut().enumerate().filter(|(_, pair)| pair.status == Status::Asked) {
+        pair.status = match (&from_a[place], &from_b[place]) {
+            (Some(Ok(one)), Some(Ok(other))) if one == other => Status::Same,
+            (Some(Ok(_)), Some(Ok(_))) => Status::Differs,
+            (Some(Err(Reason::Missing)), Some(Ok(_))) => Status::Extra,
+            (Some(Ok(_)), Some(Err(Reason::Missing))) => Status::Missing,
+            _ => Status::Unreadable,
+        };
+    }
+    tell(&arguments, &digest, [&a, &b], &pairs, [&from_a, &from_b], &report);
+    drop((a, b));
+    report.end()
+}
+
+/// Does the same on both sides at once.
+fn both<T: Send, U: Send>(of: [T; 2], work: impl Fn(T) -> U + Sync) -> [U; 2] {
+    let [a, b] = of;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| work(b));
+        let first = work(a);
+        match other.join() {
+            Ok(second) => [first, second],
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn list<'a>(place: Place, mut session: Session<'a>, report: &Report) -> Option<Side<'a>> {
+    let found: Mutex<(Vec<Listed>, bool)> = Mutex::default();
+    let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
+    let unlisted = |what: &str| {
+        lock().1 = true;
+        report.worse(Exit::Unchecked);
+        report.note(&place.host, what)
+    };
+    let sink = |event: Event| match event {
+        Event::Note(note) => report.note(&place.host, &note),
+        Event::Unlisted(line) => unlisted(&names::plain(&line)),
+        Event::Answer(answer) => match answer.result {
+            Ok(_) => {
+                let Asked { path, seen, .. } = answer.asked;
+                let name = if path == place.path { Vec::new() } else { place.below(&path).to_vec() };
+                lock().0.push(Listed { name, path, seen });
+                true
+            }
+            Err(reason) => {
+                let name = names::quoted(OsStr::from_bytes(place.shown(&answer.asked.path)));
+                unlisted(&format!("{name}: {}", reason.message()))
+            }
+        },
+    };
+    let listed = session.tree(&place.path, false, &sink);
+    if let Err(trouble) = listed {
+        hosts::fail(&place.host, &trouble, report);
+        return None;
+    }
+    let (mut files, incomplete) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Some(Side { place, session, files, incomplete })
+}
+
+/// Brings the files of both sides together by name, and settles what can be settled unread.
+fn paired(a: &Side, b: &Side, quick: bool) -> Vec<Pair> {
+    let mut pairs = Vec::with_capacity(a.files.len().max(b.files.len()));
+    let (mut i, mut j) = (0, 0);
+    loop {
+        let order = match (a.files.get(i), b.files.get(j)) {
+            (None, None) => return pairs,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(one), Some(other)) => one.name.cmp(&other.name),
+        };
+        let (in_a, in_b) = (order.is_le().then_some(i), order.is_ge().then_some(j));
+        let status = match (in_a, in_b) {
+            (Some(i), Some(j)) => settled(&a.files[i].seen, &b.files[j].seen, quick),
+            (Some(_), None) if b.incomplete => Status::Unknown,
+            (Some(_), None) => Status::Missing,
+            _ if a.incomplete => Status::Unknown,
+            _ => Status::Extra,
+        };
+        let name = in_a.map_or_else(|| &b.files[j].name, |i| &a.files[i].name).clone();
+        pairs.push(Pair { name, a: in_a, b: in_b, status });
+        i += usize::from(in_a.is_some());
+        j += usize::from(in_b.is_some());
+    }
+}
+
+/// What sizes tell, and times if that is enough.
+fn settled(a: &Seen, b: &Seen, quick: bool) -> Status {
+    match (a.size, b.size) {
+        (Some(one), Some(other)) if one != other => Status::Differs,
+        (Some(_), Some(_)) if quick => match (a.modified, b.modified) {
+            (Some(one), Some(other)) if one.is_same(&other) => Status::Same,
+            _ => Status::Asked,
+        },
+        _ => Status::Asked,
+    }
+}
+
+fn read(side: &mut Side, asked: Vec<Asked>, count: usize, report: &Report) -> Vec<Read> {
+    let results: Mutex<Vec<Read>> = Mutex::new(vec![None; count]);
+    let place = &side.place;
+    let sink = |event: Event| match event {
+        Event::Note(note) | Event::Unlisted(note) => report.note(&place.host, &names::plain(&note)),
+        Event::Answer(answer) => {
+            let result = match answer.result {
+                Ok(found) => found.digest.ok_or(Reason::Failed(String::new())),
+                Err(reason) => Err(reason),
+            };
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            results[answer.asked.tag as usize] = Some(result);
+            true
+        }
+    };
+    let ended: Result<(), Trouble> = match asked.is_empty() {
+        true => Ok(()),
+        false => side.session.names(&mut asked.into_iter(), &sink),
+    };
+    if let Err(trouble) = ended {
+        hosts::fail(&side.place.host, &trouble, report);
+    }
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says how they differ, by name, and how many are the same.
+fn tell(
+    arguments: &CompareArgs,
+    digest: &Digest,
+    sides: [&Side; 2],
+    pairs: &[Pair],
+    read: [&Vec<Read>; 2],
+    report: &Report,
+) {
+    let mut counts = Counts::default();
+    for (place, pair) in pairs.iter().enumerate() {
+        let count = match pair.status {
+            Status::Same => {
+                counts.same += 1;
+                continue;
+            }
+            Status::Differs => &mut counts.differ,
+            Status::Missing => &mut counts.missing,
+            Status::Extra => &mut counts.extra,
+            Status::Unreadable | Status::Unknown | Status::Asked => &mut counts.unreadable,
+        };
+        *count += 1;
+        report.worse(match pair.status {
+            Status::Differs | Status::Missing | Status::Extra => Exit::Mismatch,
+            _ => Exit::Unchecked,
+        });
+        let name: &[u8] =
+            if pair.name.is_empty() { sides[0].place.shown(&sides[0].place.path) } else { &pair.name };
+        let mut line = Vec::new();
+        if arguments.json {
+            let of = |side: usize, at: Option<usize>| {
+                at.map(|at| State {
+                    size: sides[side].files[at].seen.size,
+                    digest: match &read[side][place] {
+                        Some(Ok(sum)) => Some(sum.to_string()),
+                        _ => None,
+                    },
+                    error: match &read[side][place] {
+                        Some(Err(reason)) => Some(reason.message()),
+                        _ => None,
+                    },
+                })
+            };
+            let record = Record {
+                path: String::from_utf8_lossy(name).into_owned(),
+                path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
+                status: pair.status.name(),
+                algorithm: digest.name(),
+                a: of(0, pair.a),
+                b: of(1, pair.b),
+            };
+            line = serde_json::to_vec(&record).unwrap_or_default();
+        } else {
+            names::result_name(&mut line, OsStr::from_bytes(name));
+            line.extend_from_slice(format!(": {}", pair.status.name().to_uppercase()).as_bytes());
+            for (side, read) in sides.iter().zip(read) {
+                if let Some(Err(reason)) = &read[place] {
+                    let name = names::quoted(OsStr::from_bytes(name));
+                    report.note(&side.place.host, &format!("{name}: {}", reason.message()));
+                }
+            }
+        }
+        line.push(b'\n');
+        if !report.result(&line) {
+            return;
+        }
+    }
+    if arguments.json {
+        #[derive(Serialize)]
+        struct Summary {
+            summary: Counts,
+        }
+        let mut line = serde_json::to_vec(&Summary { summary: counts }).unwrap_or_default();
+        line.push(b'\n');
+        report.result(&line);
+        return;
+    }
+    let mut line = format!("{} the same", counts.same);
+    for (count, what) in [
+        (counts.differ, "differ"),
+        (counts.missing, "missing"),
+        (counts.extra, "extra"),
+        (counts.unreadable, "unknown"),
+    ] {
+        if count > 0 {
+            line.push_str(&format!(", {count} {what}"));
+        }
+    }
+    report.say(&line);
+}
+
+#[derive(Default, Serialize)]
+struct Counts {
+    same: u64,
+    differ: u64,
+    missing: u64,
+    extra: u64,
+    unreadable: u64,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Record<'a> {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+    status: &'a str,
+    algorithm: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<State>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<State>,
+}
+
+/// A file on one side.
+#[derive(Serialize)]
+struct State {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}

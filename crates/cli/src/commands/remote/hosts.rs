@@ -1,0 +1,200 @@
+//! Which hosts, how to reach them, and what to use there.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use clap::{Args, ValueHint};
+use verisum_digest::Digest;
+
+use super::report::Report;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::remote::{Event, Folder, Host, Options, Place, Session, SshOptions, Trouble, WAYS};
+use crate::{digests, kernel, sizes};
+
+/// How many hosts are worked on at once, unless somebody says otherwise.
+const AT_ONCE: usize = 8;
+
+/// How to reach hosts, and what to use there.
+#[derive(Args, Debug)]
+pub(super) struct HostArgs {
+    /// The configuration of ssh, in place of the user's own
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    ssh_config: Option<PathBuf>,
+
+    /// Give up a host that does not answer for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86400))]
+    timeout: u32,
+
+    /// Use only these ways to hash, the best of them that a host has
+    #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
+    require: Vec<String>,
+
+    /// Use this way to hash; the same as --require with one
+    #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
+    way: Option<String>,
+
+    /// Copy verisum to a private directory of hosts that lack it, for the time of the run
+    #[arg(long)]
+    push: bool,
+}
+
+/// Many hosts.
+#[derive(Args, Debug)]
+pub(super) struct ManyArgs {
+    /// Take the hosts from this file, one in a line; each PLACE is a path on all of them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hosts: Option<PathBuf>,
+
+    /// How many hosts at once
+    #[arg(short = 'j', long, value_name = "N")]
+    jobs: Option<String>,
+}
+
+/// The places on one host.
+#[derive(Clone, Debug)]
+pub(super) struct OnHost {
+    pub(super) host: Host,
+    pub(super) places: Vec<Place>,
+}
+
+impl ManyArgs {
+    /// The places by their hosts, in the order in which hosts were first named.
+    pub(super) fn places(&self, typed: &[OsString]) -> Result<Vec<OnHost>, Failure> {
+        let mut found: Vec<OnHost> = Vec::new();
+        let mut add = |place: Place| match found.iter_mut().find(|on| on.host == place.host) {
+            Some(on) => on.places.push(place),
+            None => found.push(OnHost { host: place.host.clone(), places: vec![place] }),
+        };
+        match &self.hosts {
+            None => typed.iter().try_for_each(|text| parse(text, false).map(&mut add))?,
+            Some(file) => {
+                for host in hosts(file)? {
+                    for path in typed {
+                        add(Place::new(host.clone(), path.as_bytes()));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many hosts at once.
+    pub(super) fn at_once(&self) -> Result<usize, Failure> {
+        self.jobs.as_deref().map_or(Ok(AT_ONCE), sizes::threads)
+    }
+}
+
+/// A place as it was typed.
+pub(super) fn parse(text: &OsString, plain: bool) -> Result<Place, Failure> {
+    Place::parse(text, plain).map_err(|must| Failure::Value {
+        option: "PLACE",
+        value: text.to_string_lossy().into_owned(),
+        must: must.to_string(),
+    })
+}
+
+/// The hosts of a file: a name or an address in each line; what follows # is a comment.
+fn hosts(file: &PathBuf) -> Result<Vec<Host>, Failure> {
+    let text = std::fs::read(file);
+    let text = text.map_err(|error| Failure::File { name: file.clone(), operation: "read", error })?;
+    let mut hosts = Vec::new();
+    for line in text.split(|byte| *byte == b'\n') {
+        let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let is_address = line.starts_with(b"ssh://");
+        let text = if is_address { line.to_vec() } else { [line, b":"].concat() };
+        let place = parse(&OsString::from_vec(text), false)?;
+        if !hosts.contains(&place.host) {
+            hosts.push(place.host);
+        }
+    }
+    match hosts.is_empty() {
+        true => Err(Failure::Usage(format!("--hosts: {} names no host", file.display()))),
+        false => Ok(hosts),
+    }
+}
+
+impl HostArgs {
+    /// What sessions take. With several hosts ssh asks for nothing: nobody would know for which.
+    pub(super) fn options(&self, hosts: usize) -> Options {
+        let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
+        let mut required = self.require.clone();
+        required.extend(self.way.clone());
+        let ssh = SshOptions { config: self.ssh_config.clone(), timeout: self.timeout, may_ask };
+        Options { ssh, required, push: self.push }
+    }
+}
+
+/// The digest of this name, as it is computed here.
+pub(super) fn digest(name: &str) -> Result<Digest, Failure> {
+    digests::find(name, &kernel::policy()?)
+}
+
+/// The folder for sockets, if a host needs one.
+pub(super) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Option<Folder>, Failure> {
+    match hosts.any(|host| *host != Host::Local) {
+        false => Ok(None),
+        true => match Folder::new() {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) => {
+                let name = std::env::temp_dir();
+                Err(Failure::File { name, operation: "make a private directory", error })
+            }
+        },
+    }
+}
+
+/// Opens a session and says what it uses; what goes wrong is reported.
+pub(super) fn open<'a>(
+    host: &Host,
+    digest: &Digest,
+    options: &'a Options,
+    folder: Option<&'a Folder>,
+    report: &Report,
+) -> Option<Session<'a>> {
+    let sink = |event: Event| match event {
+        Event::Note(note) => report.note(host, &note),
+        _ => true,
+    };
+    match Session::open(host, digest, options, folder, &sink) {
+        Ok(session) => {
+            report.note(host, &format!("{} by {}", digest.name(), session.described()));
+            Some(session)
+        }
+        Err(trouble) => {
+            fail(host, &trouble, report);
+            None
+        }
+    }
+}
+
+/// Reports what is wrong with a host.
+pub(super) fn fail(host: &Host, trouble: &Trouble, report: &Report) {
+    report.note(host, &trouble.message());
+    report.worse(Exit::Unchecked);
+}
+
+/// Does the work of each host, some at once.
+pub(super) fn each<T: Sync>(hosts: &[T], at_once: usize, work: &(dyn Fn(&T) + Sync)) {
+    if let [one] = hosts {
+        return work(one);
+    }
+    let queue: Mutex<VecDeque<&T>> = Mutex::new(hosts.iter().collect());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..at_once.min(hosts.len()) {
+            scope.spawn(|| {
+                while let Some(one) = next() {
+                    work(one);
+                }
+            });
+        }
+    });
+}

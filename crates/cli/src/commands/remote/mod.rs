@@ -1,0 +1,49 @@
+//! `verisum remote`: checksums of files on other machines, which need have nothing installed.
+
+mod check;
+mod compare;
+mod hosts;
+mod report;
+mod sum;
+
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+
+/// What `verisum remote` takes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RemoteCommand {
+    /// Print the digests of files on other machines
+    #[command(
+        long_about = "Print the digests of files on other machines.\n\n\
+            PLACE is HOST:PATH, ssh://[USER@]HOST[:PORT]/PATH, or local:PATH for this machine. Directories \
+            are taken with all files below them, in the order in which the host lists them. With several \
+            hosts, HOST: stands before each name. What computes the digests is told for each host.",
+        after_help = crate::args::exit_codes(),
+        after_long_help = crate::args::with_environment()
+    )]
+    Sum(sum::SumArgs),
+    /// Check files on other machines against a list of checksums
+    #[command(after_help = crate::args::exit_codes(), after_long_help = crate::args::with_environment())]
+    Check(check::CheckArgs),
+    /// Compare two trees, each on any machine
+    #[command(
+        long_about = "Compare two trees, each on any machine.\n\n\
+            Files that differ, those that only A has (missing) and those that only B has (extra) are \
+            listed by name. Files of different sizes are not read.",
+        after_help = crate::args::exit_codes(),
+        after_long_help = crate::args::with_environment()
+    )]
+    Compare(compare::CompareArgs),
+}
+
+/// Does what `verisum remote` was asked for.
+pub(crate) fn run(command: RemoteCommand, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        RemoteCommand::Sum(arguments) => sum::run(arguments, output),
+        RemoteCommand::Check(arguments) => check::run(arguments, output),
+        RemoteCommand::Compare(arguments) => compare::run(arguments, output),
+    }
+}

@@ -1,0 +1,85 @@
+//! Results of many hosts on one standard output.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::remote::Host;
+use crate::render::{self, Output};
+use crate::verisum::PROGRAM;
+
+/// How long a result may wait to be seen.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Prints what comes from several threads, and remembers the worst of it.
+pub(super) struct Report<'a>(Mutex<State<'a>>);
+
+struct State<'a> {
+    output: &'a mut Output,
+    flushed: Instant,
+    worst: Exit,
+    broken: Option<Failure>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(output: &'a mut Output) -> Report<'a> {
+        Report(Mutex::new(State { output, flushed: Instant::now(), worst: Exit::Clean, broken: None }))
+    }
+
+    /// Prints a result. False where nothing can be printed any more.
+    pub(super) fn result(&self, text: &[u8]) -> bool {
+        let mut state = self.lock();
+        let is_late = state.flushed.elapsed() > PATIENCE;
+        let mut written = state.output.bytes(text);
+        if is_late {
+            written = written.and_then(|()| state.output.flush());
+            state.flushed = Instant::now();
+        }
+        state.keep(written)
+    }
+
+    /// Says something about a host, after all results that were before it.
+    pub(super) fn note(&self, host: &Host, message: &str) -> bool {
+        let mut state = self.lock();
+        let flushed = state.output.flush();
+        render::say(PROGRAM, &format!("{}: {message}", host.name()));
+        state.keep(flushed)
+    }
+
+    /// Says something about all.
+    pub(super) fn say(&self, message: &str) -> bool {
+        let mut state = self.lock();
+        let flushed = state.output.flush();
+        render::say(PROGRAM, message);
+        state.keep(flushed)
+    }
+
+    /// The exit code is no better than this.
+    pub(super) fn worse(&self, exit: Exit) {
+        let mut state = self.lock();
+        state.worst = state.worst.max(exit);
+    }
+
+    /// Says how it ended.
+    pub(super) fn end(self) -> Result<Exit, Failure> {
+        let state = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.broken {
+            Some(failure) => Err(failure),
+            None => Ok(state.worst),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State<'_> {
+    fn keep(&mut self, written: Result<(), Failure>) -> bool {
+        if let Err(failure) = written {
+            self.broken.get_or_insert(failure);
+        }
+        self.broken.is_none()
+    }
+}

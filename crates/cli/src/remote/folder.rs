@@ -1,0 +1,50 @@
+//! The private directory in which the sockets of ssh's connections are.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The longest path in which a socket still fits: ssh appends a name of its own while it makes one.
+const MOST: usize = 60;
+
+/// A directory that only this user can enter. It goes when this is dropped, and also when this process ends
+/// in any other way: a shell waits for that.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Waits for the end of its standard input, which only this process holds open.
+    keeper: Child,
+}
+
+impl Folder {
+    /// Makes it.
+    pub(crate) fn new() -> io::Result<Folder> {
+        let usual = std::env::temp_dir();
+        let parent = if usual.as_os_str().len() < MOST { usual } else { PathBuf::from("/tmp") };
+        // `tempfile` makes it with the mode 0700.
+        let folder = tempfile::Builder::new().prefix("verisum-ssh-").tempdir_in(parent)?;
+        // Out of reach of the keys of the terminal, which end this process and so tell it anyway.
+        let keeper = Command::new("/bin/sh")
+            .args(["-c", r#"trap "" HUP INT TERM; while read -r l; do :; done; rm -rf -- "$0""#])
+            .arg(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Folder { path: folder.keep(), keeper })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}

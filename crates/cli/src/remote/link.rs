@@ -1,0 +1,415 @@
+//! The way to a host: commands that are started there, over one connection of the system's own ssh, or on
+//! this machine.
+//!
+//! What is started is always the same constant command, so that the login shell of the host matters not:
+//! a POSIX shell that takes one line from its standard input, which takes the script that follows it. No
+//! name of a file is ever part of a command.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::folder::Folder;
+use super::place::Host;
+use super::trouble::Trouble;
+
+/// What a login shell of any kind is told to do. It is the same for sh, csh and fish: no variable, no
+/// backslash, no exclamation mark and no quote stands where one of them would see it.
+const COMMAND: &str = r#"exec /bin/sh -c 'IFS= read -r s; eval "$s"'"#;
+
+/// The same for a shell that needs no login shell before it.
+const HERE: &str = r#"IFS= read -r s; eval "$s""#;
+
+/// The line that it reads first: it defines what the scripts use, and takes the script.
+const START: &str = include_str!("script/start.sh");
+
+/// What stands between the greetings of a login shell and our own output.
+const MARK: &[u8] = b"@verisum@\n";
+
+/// The most greetings that are read.
+const MOST_GREETINGS: usize = 1 << 20;
+
+/// The most lines of messages that are kept.
+const MOST_LINES: usize = 1000;
+
+/// How long ssh may take to end once it has nothing left to do.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How ssh is to be run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SshOptions {
+    /// A configuration in place of the user's own.
+    pub(crate) config: Option<PathBuf>,
+    /// Seconds after which a host that does not answer is given up.
+    pub(crate) timeout: u32,
+    /// Whether it may ask for passwords.
+    pub(crate) may_ask: bool,
+}
+
+/// An open way to a host.
+#[derive(Debug)]
+pub(crate) struct Link {
+    host: Host,
+    options: SshOptions,
+    /// Where the socket of the connection is.
+    socket: PathBuf,
+}
+
+impl Link {
+    /// A way to a host, of which nothing is used yet. The folder holds the socket.
+    pub(crate) fn new(host: &Host, options: &SshOptions, folder: Option<&Folder>) -> Link {
+        /// Sockets are never used again.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let socket = folder.map_or(PathBuf::new(), |folder| folder.path().join(number.to_string()));
+        Link { host: host.clone(), options: options.clone(), socket }
+    }
+
+    /// Starts a script, with these lines of other scripts and texts after it. The first that is started has
+    /// to run as long as any other: it is the connection.
+    pub(crate) fn start(&self, is_first: bool, script: &Script) -> Result<Running, Trouble> {
+        let mut command = self.command(is_first);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| Trouble::Here(error.to_string()))?;
+        let (Some(mut stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Trouble::Here("it has no standard streams".to_string()));
+        };
+        let said = Said::default();
+        let listener = said.listen(stderr);
+        // If it cannot be written, it has ended, and said why.
+        let sent = stdin.write_all(START.as_bytes()).and_then(|()| stdin.write_all(&script.0));
+        let is_group = self.host == Host::Local;
+        let mut running = Running {
+            end: Killer { child, is_group },
+            stdin: Some(stdin),
+            stdout: BufReader::with_capacity(64 << 10, stdout),
+            said,
+            listener: Some(listener),
+        };
+        let watch = Watch::new(&running.end.child, self.patience());
+        let is_there = sent.is_ok() && running.skip_greetings();
+        if watch.has_barked() {
+            return Err(Trouble::Unreachable("it does not answer".to_string()));
+        }
+        if !is_there {
+            let (code, said) = running.end();
+            return Err(Trouble::of_start(code, &said));
+        }
+        Ok(running)
+    }
+
+    /// How long a shell may take to greet. Whoever types a password takes any time.
+    fn patience(&self) -> Option<Duration> {
+        let is_remote = self.host != Host::Local;
+        // ssh itself gives up connecting after half of it.
+        (is_remote && !self.options.may_ask).then(|| Duration::from_secs(2 * u64::from(self.options.timeout)))
+    }
+
+    fn command(&self, is_first: bool) -> Command {
+        let Host::Ssh { destination, port } = &self.host else {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", HERE]);
+            // Its pipelines are ended with it.
+            command.process_group(0);
+            return command;
+        };
+        let mut command = Command::new("ssh");
+        if let Some(config) = &self.options.config {
+            command.arg("-F").arg(config);
+        }
+        if let Some(port) = port {
+            command.arg("-p").arg(port.to_string());
+        }
+        command.args(["-T", "-a", "-x", "-S"]).arg(&self.socket);
+        let seconds = self.options.timeout.max(1);
+        for option in [
+            format!("ControlMaster={}", if is_first { "yes" } else { "no" }),
+            format!("BatchMode={}", if self.options.may_ask { "no" } else { "yes" }),
+            format!("ConnectTimeout={seconds}"),
+            format!("ServerAliveInterval={}", seconds.div_ceil(3)),
+        ] {
+            command.arg("-o").arg(option);
+        }
+        for option in [
+            "ControlPersist=no",
+            "ServerAliveCountMax=3",
+            "ClearAllForwardings=yes",
+            "PermitLocalCommand=no",
+            "RemoteCommand=none",
+            "LogLevel=ERROR",
+        ] {
+            command.arg("-o").arg(option);
+        }
+        command.arg("--").arg(destination).arg(COMMAND);
+        command
+    }
+}
+
+/// A script and what it reads, as it is sent.
+pub(crate) struct Script(Vec<u8>);
+
+impl Script {
+    /// A script of ours.
+    pub(crate) fn new(text: &str) -> Script {
+        Script(Vec::new()).script(text)
+    }
+
+    /// What its function `script` reads next, into `$v`.
+    pub(crate) fn script(mut self, text: &str) -> Script {
+        for line in text.lines() {
+            debug_assert_ne!(line, "#end");
+            self.0.extend_from_slice(line.as_bytes());
+            self.0.push(b'\n');
+        }
+        self.0.extend_from_slice(b"#end\n");
+        self
+    }
+
+    /// What its function `text` reads next, into `$l`: any bytes but NUL.
+    pub(crate) fn text(mut self, text: &[u8]) -> Script {
+        let mut line = String::new();
+        for byte in text {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                    line.push(char::from(*byte))
+                }
+                other => {
+                    let _ = write!(line, "\\0{other:03o}");
+                }
+            }
+        }
+        line.push('\n');
+        self.0.extend_from_slice(line.as_bytes());
+        self
+    }
+}
+
+/// A command that runs on the host. Dropping it ends it.
+pub(crate) struct Running {
+    end: Killer,
+    /// None once it was told that nothing more comes.
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: BufReader<ChildStdout>,
+    said: Said,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Reads up to the next of these bytes, which is taken off; none at the end.
+    pub(crate) fn record(&mut self, end: u8) -> io::Result<Option<Vec<u8>>> {
+        record(&mut self.stdout, end)
+    }
+
+    /// Its ends, for one thread that writes and one that reads and may end it.
+    pub(crate) fn split(&mut self) -> (Option<ChildStdin>, &mut BufReader<ChildStdout>, &mut Killer) {
+        (self.stdin.take(), &mut self.stdout, &mut self.end)
+    }
+
+    /// Waits for its end. Returns its exit code, and the lines that it wrote as messages.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>) {
+        self.wait()
+    }
+
+    /// What it said until now.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.lines()
+    }
+
+    fn wait(&mut self) -> (Option<i32>, Vec<String>) {
+        drop(self.stdin.take());
+        let started = Instant::now();
+        let status = loop {
+            match self.end.child.try_wait() {
+                Ok(Some(status)) => break status.code(),
+                Ok(None) if started.elapsed() < PATIENCE => {
+                    // What it still writes must not keep it from ending.
+                    let passed = started.elapsed().as_millis() as u64;
+                    std::thread::sleep(Duration::from_millis(1 + (passed / 8).min(20)));
+                }
+                _ => {
+                    self.end.kill();
+                    break self.end.child.wait().ok().and_then(|status| status.code());
+                }
+            }
+        };
+        if let Some(listener) = self.listener.take() {
+            // A connection that was left to a process in the background may keep it open.
+            let started = Instant::now();
+            while !listener.is_finished() && started.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        (status, self.said.lines())
+    }
+
+    /// Whether our own output begins.
+    fn skip_greetings(&mut self) -> bool {
+        let mut seen = Vec::new();
+        while seen.len() < MOST_GREETINGS {
+            let before = seen.len();
+            let mut limited = (&mut self.stdout).take((MOST_GREETINGS - before) as u64);
+            match limited.read_until(b'\n', &mut seen) {
+                Ok(0) | Err(_) => return false,
+                // A greeting need not end its line.
+                Ok(_) if seen.ends_with(MARK) => return true,
+                Ok(_) => {}
+            }
+        }
+        false
+    }
+}
+
+/// Ends a process that takes too long. Asking it ends the watch.
+struct Watch {
+    /// Dropped when nobody has to be watched any more.
+    done: Option<Sender<()>>,
+    watcher: Option<JoinHandle<bool>>,
+}
+
+impl Watch {
+    fn new(child: &Child, patience: Option<Duration>) -> Watch {
+        // It is not waited for while it is watched, so that its number stays its own.
+        let (Some(patience), Some(pid)) = (patience, Pid::from_raw(child.id() as i32)) else {
+            return Watch { done: None, watcher: None };
+        };
+        let (done, waiting) = channel::<()>();
+        let watcher = std::thread::spawn(move || {
+            let is_late = waiting.recv_timeout(patience) == Err(RecvTimeoutError::Timeout);
+            if is_late {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            is_late
+        });
+        Watch { done: Some(done), watcher: Some(watcher) }
+    }
+
+    fn has_barked(mut self) -> bool {
+        drop(self.done.take());
+        self.watcher.take().is_some_and(|watcher| watcher.join().unwrap_or(false))
+    }
+}
+
+/// Ends a command before its time.
+pub(crate) struct Killer {
+    child: Child,
+    /// Whether it leads a group of processes of its own.
+    is_group: bool,
+}
+
+impl Killer {
+    /// Ends it. What it writes to and reads from is closed then.
+    pub(crate) fn kill(&mut self) {
+        if self.is_group
+            && let Some(group) = Pid::from_raw(self.child.id() as i32)
+        {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.listener.is_some() {
+            // Nobody wants to know what it would still give.
+            drop(self.stdin.take());
+            self.end.kill();
+            self.wait();
+        }
+    }
+}
+
+/// Reads up to the next of these bytes, which is taken off; none at the end, and for what does not end so.
+pub(crate) fn record(from: &mut impl BufRead, end: u8) -> io::Result<Option<Vec<u8>>> {
+    let mut record = Vec::new();
+    let limit = super::MOST_RECORD as u64;
+    from.take(limit).read_until(end, &mut record)?;
+    match record.pop_if(|last| *last == end) {
+        Some(_) => Ok(Some(record)),
+        None if record.len() as u64 == limit => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "a record is too long"))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The lines that a command writes as messages, the first of them.
+#[derive(Clone, Debug, Default)]
+struct Said(Arc<Mutex<Vec<String>>>);
+
+impl Said {
+    fn listen(&self, stderr: impl Read + Send + 'static) -> JoinHandle<()> {
+        let lines = Arc::clone(&self.0);
+        std::thread::spawn(move || {
+            let mut stderr = BufReader::new(stderr);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                match (&mut stderr).take(4096).read_until(b'\n', &mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => {}
+                }
+                let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+                if line.ends_with(MARK) {
+                    // What came before is of the login shell, and no concern of ours.
+                    lines.clear();
+                } else if lines.len() < MOST_LINES {
+                    lines.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
+                } else if lines.len() == MOST_LINES {
+                    lines.push("… and more".to_string());
+                }
+            }
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_and_texts_arrive_as_they_are() {
+        let link = Link::new(&Host::Local, &SshOptions::default(), None);
+        let text: Vec<u8> = (1..=255).collect();
+        let script = Script::new("text; printf '%s' \"$l\"\nscript; printf '%s' \"$v\"")
+            .text(&text)
+            .script("a\\b 'c'\n  d");
+        let mut running = link.start(true, &script).unwrap();
+        let mut out = Vec::new();
+        running.stdout.read_to_end(&mut out).unwrap();
+        assert_eq!(out, [&text[..], b"a\\b 'c'\n  d\n"].concat());
+        assert_eq!(running.end(), (Some(0), Vec::new()));
+    }
+
+    #[test]
+    fn half_a_script_does_not_run() {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", HERE])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("made");
+        let mut stdin = child.stdin.take().unwrap();
+        write!(stdin, "{START}: > '{}'\n", made.display()).unwrap();
+        drop(stdin);
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        assert!(!made.exists());
+    }
+}

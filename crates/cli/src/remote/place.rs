@@ -1,0 +1,302 @@
+//! Where files are: a host, and a path on it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// A file or directory on some host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) host: Host,
+    /// As the host takes it: it begins with `/` or `.`, and has no empty parts and no slash at its end.
+    pub(crate) path: Vec<u8>,
+    /// Whether the `./` at its start was not typed, and is not shown.
+    bare: bool,
+}
+
+/// Which machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Host {
+    /// This one, without ssh.
+    Local,
+    /// One that ssh knows by this name, with a user before an `@` if one was named.
+    Ssh { destination: String, port: Option<u16> },
+}
+
+impl Place {
+    /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `local:PATH`; where `plain` is allowed also a path of
+    /// this machine.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &OsStr, plain: bool) -> Result<Place, &'static str> {
+        let bytes = text.as_bytes();
+        if let Some(rest) = bytes.strip_prefix(b"ssh://") {
+            return url(rest);
+        }
+        if let Some(path) = bytes.strip_prefix(b"local:") {
+            return Ok(Place::new(Host::Local, path));
+        }
+        let end = match bytes.strip_prefix(b"[") {
+            Some(rest) => rest.iter().position(|byte| *byte == b']').map(|place| place + 2),
+            None => bytes.iter().position(|byte| matches!(byte, b':' | b'/')),
+        };
+        match end.filter(|end| bytes.get(*end) == Some(&b':')) {
+            Some(end) => Ok(Place::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
+            None if plain => Ok(Place::new(Host::Local, bytes)),
+            None => Err("must be HOST:PATH, ssh://HOST/PATH or local:PATH"),
+        }
+    }
+
+    /// A path on a host, as a user typed it.
+    pub(crate) fn new(host: Host, path: &[u8]) -> Place {
+        let is_local = host == Host::Local;
+        // ssh starts at home; so does scp where this stands.
+        let path = match path {
+            b"~" if !is_local => b"",
+            _ if !is_local => path.strip_prefix(b"~/").unwrap_or(path),
+            _ => path,
+        };
+        let mut clean = Vec::with_capacity(path.len() + 2);
+        let is_plain =
+            !path.is_empty() && path != b"." && !path.starts_with(b"/") && !path.starts_with(b"./");
+        if is_plain {
+            clean.extend_from_slice(b"./");
+        }
+        for byte in path {
+            if *byte != b'/' || clean.last() != Some(&b'/') {
+                clean.push(*byte);
+            }
+        }
+        if clean.len() > 1 {
+            clean.pop_if(|last| *last == b'/');
+        }
+        if clean.is_empty() {
+            clean.push(b'.');
+        }
+        Place { host, path: clean, bare: is_plain }
+    }
+
+    /// The path that a name of a list has here: below this one, unless it begins at the root.
+    pub(crate) fn join(&self, name: &[u8]) -> Vec<u8> {
+        if name.starts_with(b"/") {
+            return name.to_vec();
+        }
+        let mut joined = self.path.clone();
+        if joined != b"/" {
+            joined.push(b'/');
+        }
+        joined.extend_from_slice(name.strip_prefix(b"./").unwrap_or(name));
+        joined
+    }
+
+    /// A path of the host as its user would type it.
+    pub(crate) fn shown<'a>(&self, path: &'a [u8]) -> &'a [u8] {
+        match self.bare {
+            true => path.strip_prefix(b"./").unwrap_or(path),
+            false => path,
+        }
+    }
+
+    /// What of a path is below this one, without a slash at its start; all of it if this is a file.
+    pub(crate) fn below<'a>(&self, path: &'a [u8]) -> &'a [u8] {
+        let rest = path.strip_prefix(&self.path[..]).unwrap_or(path);
+        let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+        match rest.is_empty() {
+            true => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
+            false => rest,
+        }
+    }
+
+    /// The same as an address, by which a catalogue knows it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the catalogue is next"))]
+    pub(crate) fn address(&self) -> Vec<u8> {
+        let mut address = match &self.host {
+            Host::Local => return self.path.clone(),
+            Host::Ssh { destination, port } => {
+                let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+                format!("ssh://{destination}{port}").into_bytes()
+            }
+        };
+        match &self.path[..] {
+            b"." => address.extend_from_slice(b"/~"),
+            path => match path.strip_prefix(b"./") {
+                Some(path) => address.extend([b"/~/", path].concat()),
+                None => address.extend_from_slice(path),
+            },
+        }
+        address
+    }
+}
+
+impl Host {
+    /// A host by the name that ssh shall take, with or without `USER@`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn named(name: &[u8], port: Option<u16>) -> Result<Host, &'static str> {
+        let name = std::str::from_utf8(name).map_err(|_| "the host's name is not UTF-8")?;
+        let (user, host) = name.rsplit_once('@').map_or((None, name), |(user, host)| (Some(user), host));
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if host.is_empty() || user == Some("") {
+            return Err("the host's name is empty");
+        }
+        // ssh would take them for options, or give them to a shell in `ProxyCommand`.
+        let is_odd = |part: &str| {
+            part.starts_with('-')
+                || part
+                    .contains(|c: char| c.is_control() || c.is_whitespace() || "'\"`$\\;&<>|(){}".contains(c))
+        };
+        if is_odd(host) || user.is_some_and(is_odd) {
+            return Err("the host's name has characters that no host's name has");
+        }
+        let destination = user.map_or(host.to_string(), |user| format!("{user}@{host}"));
+        Ok(Host::Ssh { destination, port })
+    }
+
+    /// Its name in messages and results.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Host::Local => "local".to_string(),
+            Host::Ssh { destination, port: None } => destination.clone(),
+            Host::Ssh { destination, port: Some(port) } => format!("ssh://{destination}:{port}"),
+        }
+    }
+
+    /// What stands before the path of a file, to name it among those of all hosts.
+    pub(crate) fn prefix(&self, path: &[u8]) -> Vec<u8> {
+        let colon = match self {
+            Host::Ssh { port: Some(_), .. } if path.starts_with(b"/") => "",
+            Host::Ssh { port: Some(_), .. } => "/~/",
+            _ => ":",
+        };
+        format!("{}{colon}", self.name()).into_bytes()
+    }
+}
+
+/// What follows `ssh://`.
+fn url(rest: &[u8]) -> Result<Place, &'static str> {
+    let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(slash);
+    let colon = authority.iter().rposition(|byte| *byte == b':');
+    // Those inside brackets belong to an IPv6 address.
+    let colon = colon.filter(|colon| !authority[*colon..].contains(&b']'));
+    let (name, port) = match colon {
+        Some(colon) => {
+            let port = std::str::from_utf8(&authority[colon + 1..]).ok().and_then(|port| port.parse().ok());
+            (
+                &authority[..colon],
+                Some(port.filter(|port| *port > 0).ok_or("the port must be a number below 65536")?),
+            )
+        }
+        None => (authority, None),
+    };
+    let host = Host::named(name, port)?;
+    let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
+    let path = match path.strip_prefix(b"/~") {
+        Some(home) if home.is_empty() || home.starts_with(b"/") => home.strip_prefix(b"/").unwrap_or(home),
+        _ => &path,
+    };
+    Ok(Place::new(host, path))
+}
+
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        let value = match byte {
+            b'%' => {
+                let digit = |byte: Option<&u8>| (*byte? as char).to_digit(16);
+                (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8
+            }
+            other => *other,
+        };
+        if value == 0 {
+            return None;
+        }
+        out.push(value);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Place {
+        Place::parse(OsStr::new(text), true).unwrap()
+    }
+
+    #[test]
+    fn places_are_those_of_scp_and_urls() {
+        for (text, host, path) in [
+            ("web:/srv", "web", "/srv"),
+            ("alice@web:/srv//www/", "alice@web", "/srv/www"),
+            ("web:", "web", "."),
+            ("web:data", "web", "./data"),
+            ("web:~/data", "web", "./data"),
+            ("web:~", "web", "."),
+            ("web:-x", "web", "./-x"),
+            ("web:a:b", "web", "./a:b"),
+            ("[::1]:/srv", "::1", "/srv"),
+            ("ssh://web/srv", "web", "/srv"),
+            ("ssh://alice@web:2222/srv/", "ssh://alice@web:2222", "/srv"),
+            ("ssh://[::1]:22/a%20b", "ssh://::1:22", "/a b"),
+            ("ssh://web", "web", "."),
+            ("ssh://web/~/a", "web", "./a"),
+            ("ssh://web/~a", "web", "/~a"),
+            ("local:a", "local", "./a"),
+            ("./a:b", "local", "./a:b"),
+            ("/", "local", "/"),
+            ("a/b:c", "local", "./a/b:c"),
+        ] {
+            let found = place(text);
+            assert_eq!(
+                (found.host.name(), found.path),
+                (host.to_string(), path.as_bytes().to_vec()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for text in [
+            "-oProxyCommand=x:/a",
+            ":/a",
+            "@h:/a",
+            "u@-h:/a",
+            "a b:/c",
+            "$(x):/c",
+            "ssh://h:0/",
+            "ssh://h:x/",
+            "ssh://h/%0",
+            "ssh://h/%00",
+        ] {
+            assert!(Place::parse(OsStr::new(text), true).is_err(), "{text}");
+        }
+        assert!(Place::parse(OsStr::new("/srv"), false).is_err());
+    }
+
+    #[test]
+    fn names_are_joined_shown_and_taken_apart() {
+        let srv = place("web:/srv");
+        assert_eq!(srv.join(b"./a/b"), b"/srv/a/b");
+        assert_eq!(srv.join(b"/etc/x"), b"/etc/x");
+        assert_eq!(srv.below(b"/srv/a"), b"a");
+        assert_eq!(srv.below(b"/srv"), b"srv");
+        let home = place("web:data");
+        assert_eq!(home.shown(&home.join(b"a")), b"data/a");
+        assert_eq!(place("web:.").shown(b"./a"), b"./a");
+        assert_eq!(place("web:/").join(b"a"), b"/a");
+        assert_eq!(place("web:/").below(b"/a"), b"a");
+    }
+
+    #[test]
+    fn addresses_lead_to_the_same_place() {
+        for text in ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv"] {
+            let found = place(text);
+            let again = place(std::str::from_utf8(&found.address()).unwrap());
+            assert_eq!((again.host, again.path), (found.host, found.path), "{text}");
+        }
+    }
+}

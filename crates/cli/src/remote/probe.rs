@@ -1,0 +1,134 @@
+//! What a host has, found out in one go.
+
+use verisum_digest::Digest;
+
+use super::link::{Running, Script};
+use super::trouble::Trouble;
+use super::ways::{Kind, Way, ways};
+
+const PROBE: &str = include_str!("script/probe.sh");
+pub(super) const PERL: &str = include_str!("script/serve.pl");
+pub(super) const PYTHON: &str = include_str!("script/serve.py");
+
+/// Which ways a user takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Only these, if there are any.
+    pub(crate) required: Vec<String>,
+}
+
+impl Wanted {
+    /// Whether this way may be used.
+    pub(super) fn allows(&self, name: &str) -> bool {
+        self.required.is_empty() || self.required.iter().any(|required| required == name)
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probed {
+    /// Its system and processor, as `uname -sm` prints them.
+    pub(super) system: String,
+    /// How it lists trees, if it can.
+    pub(super) lister: Option<Lister>,
+    /// The best way, if there is one.
+    pub(super) way: Option<Way>,
+    /// Ways that are there and do not give the right digests.
+    pub(super) rejected: Vec<Way>,
+    /// Ways that may be right, and cannot be used without `find` or `xargs`.
+    pub(super) unfit: Vec<Way>,
+}
+
+/// How a tree is listed by programs of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lister {
+    /// GNU find prints size and time.
+    Gnu,
+    /// `stat -c` prints them.
+    Stat,
+    /// `stat -f` prints them.
+    Bsd,
+    /// Nothing prints them.
+    Plain,
+}
+
+impl Lister {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Lister::Gnu => "gnu",
+            Lister::Stat => "stat",
+            Lister::Bsd => "bsd",
+            Lister::Plain => "plain",
+        }
+    }
+}
+
+/// The script that looks for the best way to compute a digest; it ends, or else stays until its standard input ends.
+pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Script, Trouble> {
+    let bytes: Vec<u8> = (0..=255).collect();
+    let value = |message: &[u8]| match digest.hash(message) {
+        Ok(value) => Ok(value.to_string()),
+        Err(error) => Err(Trouble::Here(error.to_string())),
+    };
+    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    let mut text = PROBE
+        .replace("@ABC@", &value(b"abc")?)
+        .replace("@BYTES@", &value(&bytes)?)
+        .replace("@EMPTY@", &value(b"")?)
+        .replace("@OCTAL@", &octal);
+    text.push_str("script; perl=$v\nscript; python=$v\n");
+    for (number, way) in ways(digest.name()).iter().enumerate() {
+        if !wanted.allows(way.name) {
+            continue;
+        }
+        let program = way.program;
+        let line = match &way.kind {
+            Kind::Tool(tool) => {
+                format!("tool {number} {program} '{}' '{}' '{}'", tool.mark, tool.batch, tool.stream)
+            }
+            Kind::Verisum => format!("server {number} {program} {} {program} remote-serve", digest.name()),
+            Kind::Perl { algorithm } => {
+                format!("server {number} {program} {algorithm} {program} -e \"$perl\"")
+            }
+            Kind::Python { algorithm } => {
+                format!("server {number} {program} {algorithm} {program} -B -E -c \"$python\"")
+            }
+        };
+        text.push_str(&line);
+        text.push_str(" ||\n");
+    }
+    text.push_str("printf 'way none\\n'\nprintf 'done\\n'\n");
+    if stays {
+        text.push_str("while IFS= read -r l; do :; done\n");
+    }
+    Ok(Script::new(&text).script(PERL).script(PYTHON))
+}
+
+/// Reads what the script prints.
+pub(super) fn read(running: &mut Running, digest: &Digest) -> Result<Probed, Trouble> {
+    let mut probed = Probed::default();
+    let ways = ways(digest.name());
+    loop {
+        let line = running.record(b'\n').map_err(|error| Trouble::Lost(error.to_string()))?;
+        let Some(line) = line else {
+            let why =
+                running.said().last().cloned().unwrap_or_else(|| "it ended while it was probed".to_string());
+            return Err(Trouble::Lost(why));
+        };
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let (what, value) = line.split_once(' ').unwrap_or((&line, ""));
+        let way = || value.parse().ok().and_then(|number: usize| ways.get(number)).cloned();
+        match what {
+            "system" => probed.system = value.trim().to_string(),
+            "lister" => {
+                let all = [Lister::Gnu, Lister::Stat, Lister::Bsd, Lister::Plain];
+                probed.lister = all.into_iter().find(|lister| lister.name() == value);
+            }
+            "way" => probed.way = way(),
+            "rejected" => probed.rejected.extend(way()),
+            "unfit" => probed.unfit.extend(way()),
+            "done" => return Ok(probed),
+            _ => {}
+        }
+    }
+}

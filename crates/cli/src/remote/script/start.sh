@@ -1,0 +1,1 @@
+n=$(printf "\nx"); n=${n%x}; LC_ALL=C; export LC_ALL; unset CDPATH ENV BASH_ENV GREP_OPTIONS; script() { v=; e=; while IFS= read -r l; do case $l in "#end") e=1; break;; esac; v=$v$l$n; done; [ "$e" ] || exit 1; }; text() { IFS= read -r l || exit 1; l=$(printf "%bx" "$l"); l=${l%x}; }; printf "@verisum@\n"; printf "@verisum@\n" >&2; script; eval "$v"

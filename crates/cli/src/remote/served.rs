@@ -1,0 +1,211 @@
+//! Hashing by a program on the host that speaks our protocol.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use verisum_digest::Digest;
+
+use super::link::{Running, record};
+use super::protocol::{GREETING, Record};
+use super::trouble::Trouble;
+use super::{Answer, Asked, Event, Found, Sink};
+
+/// A server that waits for requests.
+pub(super) struct Served {
+    running: Running,
+    /// What it calls the digest.
+    algorithm: String,
+    length: usize,
+}
+
+/// What came of a request.
+pub(super) enum Ended {
+    /// All of it was done.
+    Done,
+    /// Whoever asked wants no more.
+    Stopped,
+    /// The connection or the host failed; these were asked and are not answered.
+    Broken(Trouble, VecDeque<Asked>),
+}
+
+impl Served {
+    /// Takes a server that was just started.
+    pub(super) fn new(mut running: Running, algorithm: String, digest: &Digest) -> Result<Served, Trouble> {
+        match running.record(0) {
+            Ok(Some(greeting)) if greeting == GREETING => {
+                Ok(Served { running, algorithm, length: digest.len() })
+            }
+            Ok(Some(_)) => Err(Trouble::Odd("the server speaks another protocol".to_string())),
+            Ok(None) | Err(_) => {
+                let (code, said) = running.end();
+                Err(Trouble::of_end(code, &said))
+            }
+        }
+    }
+
+    /// Lists the files of a tree after this path, and hashes them if wanted.
+    pub(super) fn tree(&mut self, path: &[u8], after: &mut Vec<u8>, hashed: bool, sink: Sink) -> Ended {
+        let algorithm = if hashed { self.algorithm.as_str() } else { "-" };
+        let length = hashed.then_some(self.length);
+        let request = [b"tree\0", algorithm.as_bytes(), b"\0", path, b"\0", after, b"\0"].concat();
+        if !self.send(&request) {
+            return Ended::Broken(self.lost(), VecDeque::new());
+        }
+        loop {
+            let record = match self.running.record(0) {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ended::Broken(self.lost(), VecDeque::new()),
+                Err(error) => return Ended::Broken(Trouble::Odd(error.to_string()), VecDeque::new()),
+            };
+            let answer = match Record::parse(&record, length) {
+                Some(Record::End) => return Ended::Done,
+                Some(Record::File { path, seen, digest, changed }) => {
+                    after.clone_from(&path);
+                    Answer {
+                        asked: Asked { path, seen, ..Asked::default() },
+                        result: Ok(Found { digest, changed }),
+                    }
+                }
+                Some(Record::Failed { path, reason }) => {
+                    Answer { asked: Asked { path, ..Asked::default() }, result: Err(reason) }
+                }
+                _ => return Ended::Broken(odd(&record), VecDeque::new()),
+            };
+            if !sink(Event::Answer(answer)) {
+                return Ended::Stopped;
+            }
+        }
+    }
+
+    /// Hashes the files of these names.
+    pub(super) fn names(&mut self, names: &mut (dyn Iterator<Item = Asked> + Send), sink: Sink) -> Ended {
+        let (algorithm, length) = (&self.algorithm, self.length);
+        let (stdin, stdout, killer) = self.running.split();
+        let Some(mut stdin) = stdin else {
+            return Ended::Broken(self.lost(), VecDeque::new());
+        };
+        let pending = Pending::default();
+        let (stdin, ended) = thread::scope(|scope| {
+            let pending = &pending;
+            let writer = scope.spawn(move || {
+                let mut request = format!("names\0{algorithm}\0").into_bytes();
+                let mut sent = true;
+                for asked in names {
+                    request.push(b'+');
+                    request.extend_from_slice(&asked.path);
+                    request.push(0);
+                    if !pending.push(asked) {
+                        break;
+                    }
+                    if request.len() > 16 << 10 {
+                        sent = stdin.write_all(&request).is_ok();
+                        request.clear();
+                        if !sent {
+                            break;
+                        }
+                    }
+                }
+                request.extend_from_slice(b".\0");
+                let sent = sent && stdin.write_all(&request).is_ok() && stdin.flush().is_ok();
+                sent.then_some(stdin)
+            });
+            let ended = loop {
+                let answer = match record(stdout, 0) {
+                    Ok(Some(record)) => match Record::parse(&record, Some(length)) {
+                        Some(Record::End) => break Ok(true),
+                        Some(Record::Hashed { number, seen, digest, changed }) => pending
+                            .take(number)
+                            .map(|asked| (Asked { seen, ..asked }, Ok(Found { digest, changed }))),
+                        Some(Record::Unread { number, reason }) => {
+                            pending.take(number).map(|asked| (asked, Err(reason)))
+                        }
+                        _ => break Err(Some(odd(&record))),
+                    },
+                    Ok(None) => break Err(None),
+                    Err(error) => break Err(Some(Trouble::Odd(error.to_string()))),
+                };
+                let Some((asked, result)) = answer else {
+                    break Err(Some(Trouble::Odd("an answer to nothing that was asked".to_string())));
+                };
+                if !sink(Event::Answer(Answer { asked, result })) {
+                    break Ok(false);
+                }
+            };
+            pending.end();
+            if !matches!(ended, Ok(true)) {
+                // Whoever writes waits for it to read, and it for us.
+                killer.kill();
+            }
+            (writer.join().ok().flatten(), ended)
+        });
+        self.running.stdin = stdin;
+        let left = pending.rest();
+        match ended {
+            Ok(false) => Ended::Stopped,
+            Ok(true) if left.is_empty() => Ended::Done,
+            Ok(true) => Ended::Broken(Trouble::Odd("it left files unanswered".to_string()), left),
+            Err(None) => Ended::Broken(self.lost(), left),
+            Err(Some(trouble)) => Ended::Broken(trouble, left),
+        }
+    }
+
+    fn send(&mut self, request: &[u8]) -> bool {
+        let Some(stdin) = &mut self.running.stdin else { return false };
+        stdin.write_all(request).and_then(|()| stdin.flush()).is_ok()
+    }
+
+    fn lost(&mut self) -> Trouble {
+        Trouble::of_end(None, &self.running.said())
+    }
+}
+
+fn odd(record: &[u8]) -> Trouble {
+    let start = &record[..record.len().min(60)];
+    Trouble::Odd(format!("unexpected record: {}", String::from_utf8_lossy(start)))
+}
+
+/// What was asked and is not answered.
+#[derive(Default)]
+struct Pending(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The number of the first of them.
+    first: u64,
+    asked: VecDeque<Option<Asked>>,
+    is_over: bool,
+}
+
+impl Pending {
+    /// False where no more is to be asked.
+    fn push(&self, asked: Asked) -> bool {
+        let mut state = self.lock();
+        state.asked.push_back(Some(asked));
+        !state.is_over
+    }
+
+    fn take(&self, number: u64) -> Option<Asked> {
+        let mut state = self.lock();
+        let index = number.checked_sub(state.first)?;
+        let taken = state.asked.get_mut(usize::try_from(index).ok()?)?.take()?;
+        while let Some(None) = state.asked.front() {
+            state.asked.pop_front();
+            state.first += 1;
+        }
+        Some(taken)
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+    }
+
+    fn rest(&self) -> VecDeque<Asked> {
+        self.lock().asked.drain(..).flatten().collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

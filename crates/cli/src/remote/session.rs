@@ -1,0 +1,392 @@
+//! One host for the time of a command: connected, probed, and connected again where that helps.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use verisum_digest::Digest;
+
+use super::folder::Folder;
+use super::link::{Link, Running, Script, SshOptions};
+use super::place::Host;
+use super::probe::{self, Probed, Wanted};
+use super::push;
+use super::served::{Ended, Served};
+use super::tools::Tools;
+use super::trouble::Trouble;
+use super::ways::{Kind, Way};
+use super::{Asked, Event, Sink};
+
+/// How often in a row a connection that was lost is made anew, without any file between.
+const ATTEMPTS: u32 = 2;
+
+/// How many names of a listing wait to be hashed.
+const WAITING: usize = 4096;
+
+/// What to use on hosts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) ssh: SshOptions,
+    /// Only these ways, if there are any.
+    pub(crate) required: Vec<String>,
+    /// Whether to copy this program to hosts.
+    pub(crate) push: bool,
+}
+
+/// A host, the connection to it, and the way to hash there.
+pub(crate) struct Session<'a> {
+    host: Host,
+    options: &'a Options,
+    digest: Digest,
+    folder: Option<&'a Folder>,
+    /// None where it was lost.
+    open: Option<Open>,
+    /// The way that was chosen at first, which stays.
+    way: Way,
+    pushed: bool,
+}
+
+struct Open {
+    link: Link,
+    way: Opened,
+    /// It is dropped after what runs over it.
+    _connection: Connection,
+}
+
+/// What was started first on a host: as long as it runs, there is a connection.
+struct Connection(Option<Running>);
+
+enum Opened {
+    Served(Served),
+    Tools(Tools),
+}
+
+impl<'a> Session<'a> {
+    /// Connects to a host and finds the best way to compute a digest there. Says which it is.
+    pub(crate) fn open(
+        host: &Host,
+        digest: &Digest,
+        options: &'a Options,
+        folder: Option<&'a Folder>,
+        sink: Sink,
+    ) -> Result<Session<'a>, Trouble> {
+        let wanted = Wanted { required: options.required.clone() };
+        let (open, way, pushed) = connect(host, digest, options, &wanted, folder, sink)?;
+        let (host, digest) = (host.clone(), digest.clone());
+        Ok(Session { host, options, digest, folder, open: Some(open), way, pushed })
+    }
+
+    /// The name of the way, as in `--require`.
+    pub(crate) fn way(&self) -> &'static str {
+        self.way.name
+    }
+
+    /// The name of the way, and what is run.
+    pub(crate) fn described(&self) -> String {
+        match self.pushed {
+            true => format!("{} (pushed)", self.way.name),
+            false => self.way.described(),
+        }
+    }
+
+    /// Lists the files of a tree, and hashes them if wanted. Each comes once, and so does what cannot be
+    /// read or listed.
+    pub(crate) fn tree(&mut self, path: &[u8], hashed: bool, sink: Sink) -> Result<(), Trouble> {
+        let mut progress = Progress::new(&self.digest)?;
+        let mut after = Vec::new();
+        let mut left: VecDeque<Asked> = VecDeque::new();
+        let mut attempts = 0;
+        loop {
+            let before = (after.clone(), progress.listed, left.len());
+            let ended = match self.opened()? {
+                Open { way: Opened::Served(served), .. } => served.tree(path, &mut after, hashed, sink),
+                Open { way: Opened::Tools(tools), link, .. } => {
+                    tree(tools, link, path, hashed, &mut progress, &mut left, sink)
+                }
+            };
+            let Ended::Broken(trouble, again) = ended else { return Ok(()) };
+            left.extend(again);
+            attempts = if before == (after.clone(), progress.listed, left.len()) { attempts + 1 } else { 0 };
+            self.again(trouble, attempts, sink)?;
+            progress.restart();
+        }
+    }
+
+    /// Hashes files by their names. Each has one answer.
+    pub(crate) fn names(
+        &mut self,
+        names: &mut (dyn Iterator<Item = Asked> + Send),
+        sink: Sink,
+    ) -> Result<(), Trouble> {
+        let mut left: VecDeque<Asked> = VecDeque::new();
+        let mut attempts = 0;
+        loop {
+            let count = AtomicU64::new(0);
+            let counting = |event: Event| {
+                count.fetch_add(1, Ordering::Relaxed);
+                sink(event)
+            };
+            let mut all = std::iter::from_fn(|| left.pop_front().or_else(|| names.next()));
+            let ended = match self.opened()? {
+                Open { way: Opened::Served(served), .. } => served.names(&mut all, &counting),
+                Open { way: Opened::Tools(tools), link, .. } => tools.names(link, &mut all, false, &counting),
+            };
+            let Ended::Broken(trouble, mut again) = ended else { return Ok(()) };
+            again.append(&mut left);
+            left = again;
+            attempts = if count.into_inner() == 0 { attempts + 1 } else { 0 };
+            self.again(trouble, attempts, sink)?;
+        }
+    }
+
+    fn opened(&mut self) -> Result<&mut Open, Trouble> {
+        self.open.as_mut().ok_or_else(|| Trouble::Lost("it was closed".to_string()))
+    }
+
+    /// Connects again, unless that cannot help.
+    fn again(&mut self, trouble: Trouble, attempts: u32, sink: Sink) -> Result<(), Trouble> {
+        if !trouble.may_pass() || attempts >= ATTEMPTS || self.host == Host::Local {
+            return Err(trouble);
+        }
+        self.open = None;
+        sink(Event::Note(format!("{}: connecting again", trouble.message())));
+        // Another way might give other answers to the same question.
+        let wanted = Wanted { required: vec![self.way.name.to_string()] };
+        let quiet = |event: Event| matches!(event, Event::Note(_)) || sink(event);
+        let (open, way, pushed) =
+            connect(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet)?;
+        if (way != self.way) || pushed != self.pushed {
+            return Err(Trouble::NoWay(format!("{} is not there any more", self.described())));
+        }
+        self.open = Some(open);
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(first) = self.0.take() {
+            first.end();
+        }
+    }
+}
+
+/// Connects, probes, and starts what serves.
+fn connect(
+    host: &Host,
+    digest: &Digest,
+    options: &Options,
+    wanted: &Wanted,
+    folder: Option<&Folder>,
+    sink: Sink,
+) -> Result<(Open, Way, bool), Trouble> {
+    let link = Link::new(host, &options.ssh, folder);
+    let mut first = link.start(true, &probe::script(digest, wanted, true)?)?;
+    let probed = probe::read(&mut first, digest)?;
+    for way in &probed.rejected {
+        sink(Event::Note(format!("{} is not used: it gives wrong digests, or none", way.described())));
+    }
+    let is_there = matches!(probed.way, Some(Way { kind: Kind::Verisum, .. }));
+    if options.push && !is_there && wanted.allows("verisum") {
+        match pushed(&link, &probed, digest)? {
+            Ok(served) => {
+                let way = Way { name: "verisum", program: "verisum", kind: Kind::Verisum };
+                return Ok((
+                    Open { link, way: Opened::Served(served), _connection: Connection(Some(first)) },
+                    way,
+                    true,
+                ));
+            }
+            Err(why) => {
+                sink(Event::Note(format!("verisum cannot be pushed: {why}")));
+            }
+        }
+    }
+    let Some(way) = probed.way.clone() else { return Err(Trouble::NoWay(none(digest, wanted, &probed))) };
+    let opened = match &way.kind {
+        Kind::Tool(tool) => {
+            let lister = probed.lister.ok_or_else(|| Trouble::NoWay("it has no find".to_string()))?;
+            Opened::Tools(Tools::new(tool.clone(), lister, digest)?)
+        }
+        Kind::Verisum => {
+            let script = Script::new("exec verisum remote-serve");
+            Opened::Served(Served::new(link.start(false, &script)?, digest.name().to_string(), digest)?)
+        }
+        Kind::Perl { algorithm } => {
+            let script = Script::new(&format!("script; exec {} -e \"$v\"", way.program)).script(probe::PERL);
+            Opened::Served(Served::new(link.start(false, &script)?, algorithm.clone(), digest)?)
+        }
+        Kind::Python { algorithm } => {
+            let script = format!("script; exec {} -B -E -c \"$v\"", way.program);
+            let script = Script::new(&script).script(probe::PYTHON);
+            Opened::Served(Served::new(link.start(false, &script)?, algorithm.clone(), digest)?)
+        }
+    };
+    Ok((Open { link, way: opened, _connection: Connection(Some(first)) }, way, false))
+}
+
+/// Copies this program to a host of the same kind.
+fn pushed(link: &Link, probed: &Probed, digest: &Digest) -> Result<Result<Served, String>, Trouble> {
+    let here = push::system();
+    if probed.system != here {
+        return Ok(Err(format!("it is made for {here}, and the host is {}", probed.system)));
+    }
+    match push::push(link)? {
+        Ok(running) => Served::new(running, digest.name().to_string(), digest).map(Ok),
+        Err(why) => Ok(Err(why)),
+    }
+}
+
+/// Why there is no way.
+fn none(digest: &Digest, wanted: &Wanted, probed: &Probed) -> String {
+    let named = |ways: &[Way]| ways.iter().map(Way::described).collect::<Vec<_>>().join(", ");
+    let mut text = format!("nothing there computes {}", digest.name());
+    if !wanted.required.is_empty() {
+        text = format!("{} among {}", text, wanted.required.join(", "));
+    }
+    if !probed.unfit.is_empty() {
+        let what = if probed.lister.is_none() { "find" } else { "xargs" };
+        text = format!("{text} (without {what}, {} cannot be used)", named(&probed.unfit));
+    }
+    if !probed.rejected.is_empty() {
+        text = format!("{text} (wrong: {})", named(&probed.rejected));
+    }
+    text
+}
+
+/// Lists by one command and hashes by another, at the same time.
+fn tree(
+    tools: &Tools,
+    link: &Link,
+    path: &[u8],
+    hashed: bool,
+    progress: &mut Progress,
+    left: &mut VecDeque<Asked>,
+    sink: Sink,
+) -> Ended {
+    if !hashed {
+        let mut each = |asked: Asked| match progress.is_new(&asked.path) {
+            Ok(false) => true,
+            Ok(true) => sink(Event::Answer(super::Answer {
+                asked,
+                result: Ok(super::Found { digest: None, changed: false }),
+            })),
+            Err(()) => false,
+        };
+        let listed = tools.list(link, path, &mut each, sink);
+        return listed_as(listed, progress);
+    }
+    let (sender, receiver) = sync_channel(WAITING);
+    let again = std::mem::take(left);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let lister = scope.spawn(|| {
+            let mut each = |asked: Asked| match progress.is_new(&asked.path) {
+                Ok(false) => true,
+                Ok(true) => sender.send(asked).is_ok() && !is_over.load(Ordering::Relaxed),
+                Err(()) => false,
+            };
+            let listed = tools.list(link, path, &mut each, sink);
+            drop(sender);
+            listed_as(listed, progress)
+        });
+        let mut names = again.into_iter().chain(receiver);
+        let mut ended = tools.names(link, &mut names, true, sink);
+        is_over.store(true, Ordering::Relaxed);
+        if let Ended::Broken(_, unanswered) = &mut ended {
+            // What the lister counted has to be asked.
+            unanswered.extend(&mut names);
+        }
+        drop(names);
+        let listing = lister
+            .join()
+            .unwrap_or(Ended::Broken(Trouble::Odd("a thread failed".to_string()), VecDeque::new()));
+        match (ended, listing) {
+            (Ended::Broken(trouble, left), _) => Ended::Broken(trouble, left),
+            (Ended::Done, listing) => listing,
+            (stopped, _) => stopped,
+        }
+    })
+}
+
+fn listed_as(listed: Result<bool, Trouble>, progress: &Progress) -> Ended {
+    match listed {
+        _ if progress.differs => {
+            let why =
+                "the tree changed while the connection was down, and cannot be gone on with".to_string();
+            Ended::Broken(Trouble::Odd(why), VecDeque::new())
+        }
+        Ok(true) => Ended::Done,
+        Ok(false) => Ended::Stopped,
+        Err(trouble) => Ended::Broken(trouble, VecDeque::new()),
+    }
+}
+
+/// How far a listing came, in memory that does not grow with it: whoever lists again passes over as many
+/// names, which must be the same.
+struct Progress {
+    digest: Digest,
+    /// How many names were taken.
+    listed: u64,
+    /// A digest over them.
+    chain: Vec<u8>,
+    /// The same in the listing at hand, up to as many.
+    passed: u64,
+    passed_chain: Vec<u8>,
+    differs: bool,
+}
+
+impl Progress {
+    fn new(_: &Digest) -> Result<Progress, Trouble> {
+        let digest = Digest::find("xxh3-128").map_err(|error| Trouble::Here(error.to_string()))?;
+        Ok(Progress {
+            digest,
+            listed: 0,
+            chain: Vec::new(),
+            passed: 0,
+            passed_chain: Vec::new(),
+            differs: false,
+        })
+    }
+
+    /// Whether a listed name was not taken before; fails where the listing is another one.
+    fn is_new(&mut self, path: &[u8]) -> Result<bool, ()> {
+        let mut message = std::mem::take(&mut self.passed_chain);
+        message.extend_from_slice(path);
+        self.passed_chain = self.digest.hash(&message).map_err(|_| ())?.as_bytes().to_vec();
+        self.passed += 1;
+        if self.passed > self.listed {
+            self.listed = self.passed;
+            self.chain.clone_from(&self.passed_chain);
+            return Ok(true);
+        }
+        if self.passed == self.listed && self.passed_chain != self.chain {
+            self.differs = true;
+            return Err(());
+        }
+        Ok(false)
+    }
+
+    fn restart(&mut self) {
+        self.passed = 0;
+        self.passed_chain.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_is_gone_on_with_only_if_it_is_the_same() {
+        let mut progress = Progress::new(&Digest::find("md5").unwrap()).unwrap();
+        let list = |progress: &mut Progress, names: &[&str]| {
+            progress.restart();
+            names.iter().map(|name| progress.is_new(name.as_bytes())).collect::<Vec<_>>()
+        };
+        assert_eq!(list(&mut progress, &["a", "b"]), [Ok(true), Ok(true)]);
+        assert_eq!(list(&mut progress, &["a", "b", "c"]), [Ok(false), Ok(false), Ok(true)]);
+        assert_eq!(list(&mut progress, &["a", "c", "b"]), [Ok(false), Ok(false), Err(())]);
+    }
+}

@@ -1,0 +1,97 @@
+//! What goes wrong between two machines.
+
+use crate::render::names;
+
+/// Why a host gives no, or no more, answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It cannot be reached.
+    Unreachable(String),
+    /// It does not let this user in, or is not the host that it is known to be.
+    Refused(String),
+    /// The connection ended in the middle.
+    Lost(String),
+    /// It is no system with a POSIX shell.
+    NoShell(String),
+    /// It has nothing that computes the digest and is allowed.
+    NoWay(String),
+    /// What it gives cannot be understood.
+    Odd(String),
+    /// Something failed on this machine.
+    Here(String),
+}
+
+impl Trouble {
+    /// What was being done, and why it failed, in one line.
+    pub(crate) fn message(&self) -> String {
+        let (operation, why) = match self {
+            Trouble::Unreachable(why) => ("connect", why),
+            Trouble::Refused(why) => ("log in", why),
+            Trouble::Lost(why) => ("connection lost", why),
+            Trouble::NoShell(why) => ("start /bin/sh", why),
+            Trouble::NoWay(why) => ("find a way to hash", why),
+            Trouble::Odd(why) => ("read its answers", why),
+            Trouble::Here(why) => ("run ssh", why),
+        };
+        format!("{operation}: {}", names::plain(why))
+    }
+
+    /// Whether connecting again may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Trouble::Lost(_))
+    }
+
+    /// What ssh meant when it ended with this code, before anything came of the host.
+    pub(crate) fn of_start(code: Option<i32>, said: &[String]) -> Trouble {
+        let last = said.iter().rev().find(|line| !line.trim().is_empty());
+        let why = last.map_or_else(|| ended(code), |line| line.trim().to_string());
+        let any = |words: &[&str]| said.iter().any(|line| words.iter().any(|word| line.contains(word)));
+        match code {
+            Some(255) if any(&REFUSED) => {
+                let line = said.iter().rev().find(|line| REFUSED.iter().any(|word| line.contains(word)));
+                Trouble::Refused(line.map_or(why, |line| line.trim().to_string()))
+            }
+            Some(255) | None => Trouble::Unreachable(why),
+            _ => Trouble::NoShell(why),
+        }
+    }
+
+    /// The same after it had begun to answer.
+    pub(crate) fn of_end(code: Option<i32>, said: &[String]) -> Trouble {
+        let last = said.iter().rev().find(|line| !line.trim().is_empty());
+        Trouble::Lost(last.map_or_else(|| ended(code), |line| line.trim().to_string()))
+    }
+}
+
+/// What ssh says when it is not let in.
+const REFUSED: [&str; 6] = [
+    "Permission denied",
+    "Host key verification failed",
+    "Too many authentication failures",
+    "REMOTE HOST IDENTIFICATION HAS CHANGED",
+    "No supported authentication methods",
+    "Authentication failed",
+];
+
+fn ended(code: Option<i32>) -> String {
+    match code {
+        Some(code) => format!("it ended with the code {code}"),
+        None => "it was killed".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_is_told_apart() {
+        let trouble = |code, line: &str| Trouble::of_start(code, &[line.to_string()]);
+        let denied = "a@h: Permission denied (publickey).";
+        assert_eq!(trouble(Some(255), denied).message(), format!("log in: {denied}"));
+        let refused = "ssh: connect to host h port 1: Connection refused";
+        assert_eq!(trouble(Some(255), refused).message(), format!("connect: {refused}"));
+        assert!(matches!(trouble(Some(127), "sh: not found"), Trouble::NoShell(_)));
+        assert_eq!(Trouble::of_end(None, &[]), Trouble::Lost("it was killed".to_string()));
+    }
+}
