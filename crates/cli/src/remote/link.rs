@@ -104,7 +104,11 @@ impl Link {
         }
         if !is_there {
             let (code, said) = running.end();
-            return Err(Trouble::of_start(code, &said));
+            return Err(match code {
+                // The host was reached before: what is left of the connection says no more than that.
+                Some(255) | None if !is_first => Trouble::of_end(code, &said),
+                _ => Trouble::of_start(code, &said),
+            });
         }
         Ok(running)
     }
@@ -407,7 +411,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let made = folder.path().join("made");
         let mut stdin = child.stdin.take().unwrap();
-        write!(stdin, "{START}: > '{}'\n", made.display()).unwrap();
+        writeln!(stdin, "{START}: > '{}'", made.display()).unwrap();
         drop(stdin);
         assert_eq!(child.wait().unwrap().code(), Some(1));
         assert!(!made.exists());
