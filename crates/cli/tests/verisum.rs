@@ -144,6 +144,7 @@ fn manual_pages_are_complete() {
         "-recommend",
         "-remote-check",
         "-remote-compare",
+        "-remote-scrub",
         "-remote-sum",
         "-remote",
         "-retag",

@@ -108,7 +108,6 @@ impl Place {
     }
 
     /// The same as an address, by which a catalogue knows it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the catalogue is next"))]
     pub(crate) fn address(&self) -> Vec<u8> {
         let mut address = match &self.host {
             Host::Local => return self.path.clone(),

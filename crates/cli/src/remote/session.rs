@@ -10,7 +10,7 @@ use verisum_digest::Digest;
 use super::folder::Folder;
 use super::link::{Link, Running, Script, SshOptions};
 use super::place::Host;
-use super::probe::{self, Probed, Wanted};
+use super::probe::{self, Lister, Probed, Wanted};
 use super::push;
 use super::served::{Ended, Served};
 use super::tools::Tools;
@@ -88,6 +88,11 @@ impl<'a> Session<'a> {
             true => format!("{} (pushed)", self.way.name),
             false => self.way.described(),
         }
+    }
+
+    /// Whether listings tell sizes and times.
+    pub(crate) fn tells_times(&self) -> bool {
+        !matches!(&self.open, Some(Open { way: Opened::Tools(tools), .. }) if tools.lister == Lister::Plain)
     }
 
     /// Lists the files of a tree, and hashes them if wanted. Each comes once, and so does what cannot be

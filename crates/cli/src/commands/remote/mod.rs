@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod hosts;
 mod report;
+mod scrub;
 mod sum;
 
 use clap::Subcommand;
@@ -37,6 +38,16 @@ pub(crate) enum RemoteCommand {
         after_long_help = crate::args::with_environment()
     )]
     Compare(compare::CompareArgs),
+    /// Compare trees of other machines with what the catalogue remembers
+    #[command(
+        long_about = "Compare trees of other machines with what the catalogue remembers.\n\n\
+            All files are read. New ones are recorded, and changed ones too; where the digest differs and \
+            size and time do not, that is rot, and the record stays. The catalogue is one of this machine, \
+            and knows the trees by their addresses.",
+        after_help = crate::args::exit_codes(),
+        after_long_help = crate::args::with_environment()
+    )]
+    Scrub(scrub::ScrubArgs),
 }
 
 /// Does what `verisum remote` was asked for.
@@ -45,5 +56,6 @@ pub(crate) fn run(command: RemoteCommand, output: &mut Output) -> Result<Exit, F
         RemoteCommand::Sum(arguments) => sum::run(arguments, output),
         RemoteCommand::Check(arguments) => check::run(arguments, output),
         RemoteCommand::Compare(arguments) => compare::run(arguments, output),
+        RemoteCommand::Scrub(arguments) => scrub::run(arguments, output),
     }
 }

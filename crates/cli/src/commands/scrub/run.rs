@@ -234,7 +234,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
 
 /// What is scrubbed: each directory, and the roots below it, which have records of their own.
 fn directories(arguments: &ScrubArgs, catalog: &Catalog) -> Result<Vec<PathBuf>, Failure> {
-    let roots: Vec<PathBuf> = catalog.roots()?.into_iter().map(|root| root.path).collect();
+    let roots = catalog.roots()?.into_iter().map(|root| root.path);
+    // Those of other machines have addresses, and are scrubbed by `verisum remote scrub`.
+    let roots: Vec<PathBuf> = roots.filter(|path| path.is_absolute()).collect();
     if arguments.directories.is_empty() {
         return Ok(roots);
     }
