@@ -237,6 +237,14 @@ impl Tools {
                 if !sink(Event::Answer(Answer { asked, result: Ok(found) })) {
                     break Ok(None);
                 }
+                // The program waits meanwhile.
+                if unread.len() >= ASIDE {
+                    match self.explain(link, &mut unread, sink) {
+                        Ok(true) => {}
+                        Ok(false) => break Ok(None),
+                        Err(trouble) => break Err(Some(trouble)),
+                    }
+                }
             };
             lock().1 = true;
             if !matches!(ended, Ok(Some(_))) {
