@@ -8,7 +8,7 @@ use std::process::Command;
 use verisum_digest::namehash::{NameHash, Seed};
 use verisum_lab::dirhash::Hashing;
 use verisum_lab::dirhash::attack;
-use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, Survey, check};
+use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, ReadError, Survey, check};
 use verisum_lab::dirhash::live;
 use verisum_testkit::{FsKind, Mount, require_tool};
 
@@ -457,6 +457,110 @@ fn made_of(tree: &Path, image: &Path, options: &[&str], size: &str) -> bool {
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     true
+}
+
+#[test]
+fn what_e2fsck_says_of_inodes_and_their_maps_is_said() {
+    let tools = (require_tool("debugfs"), require_tool("e2fsck"));
+    let (Some(debugfs), Some(e2fsck)) = tools else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, image) = (folder.path().join("tree"), folder.path().join("image"));
+    std::fs::create_dir_all(tree.join("d/below")).unwrap();
+    for number in 0..12 {
+        std::fs::write(tree.join("d").join(format!("name {number:02}")), "").unwrap();
+    }
+    let inode = |at: u64, bytes: &[u8]| (Some(at), bytes.to_vec());
+    let leaf = |at: u32, bytes: &[u8]| (None, [&at.to_le_bytes(), bytes].concat());
+    let extents = [
+        (inode(44, &[36, 0]), "1 of 36 extents, where 4 have room"),
+        (inode(44, &[0, 0]), "1 of 0 extents"),
+        (inode(46, &[6, 0]), "1 extents of depth 6"),
+        (inode(56, &[32, 78]), "the extent of block 0 lies outside the file system"),
+        (inode(56, &[1, 128]), "the extent of block 0 was never written"),
+        (inode(56, &[0, 0]), "the extent of block 0 has an impossible length"),
+        (inode(56, &[2, 0]), "block 1 is behind the end"),
+        (inode(60, &[0, 0, 0, 0]), "the extent of block 0 lies outside the file system"),
+        (inode(108, &[0, 255, 0, 0]), "65280 in the upper half of its length, without the feature large_dir"),
+        (inode(26, &[7, 0]), "counts 7 names that lead to it, where there are 3"),
+        (inode(20, &[7, 0, 0, 0]), "a time of deletion"),
+        (leaf(9, b"x"), "the records of . and .. do not end with zeros"),
+        (leaf(22, b"x"), "the records of . and .. do not end with zeros"),
+    ];
+    let map = [
+        (inode(96, &60160u32.to_le_bytes()), "block 60160 lies outside the image"),
+        (inode(84, &60160u32.to_le_bytes()), "block 11 is behind the end"),
+        (inode(84, &200u32.to_le_bytes()), "block 11 is behind the end"),
+    ];
+    for (features, damages) in
+        [("^metadata_csum,extents", &extents[..]), ("^metadata_csum,^extents,^64bit", &map[..])]
+    {
+        if !made_of(&tree, &image, &["-b", "4096", "-O", features], "4M") {
+            return;
+        }
+        let survey = || Survey::all(&Ext4::open(&image).unwrap());
+        let is_sound = || Command::new(&e2fsck).arg("-fn").arg(&image).output().unwrap().status.success();
+        assert!(!survey().is_damaged && is_sound(), "{:?}", survey());
+        let at = inode_at(&debugfs, &image, look(&image).inode);
+        let block = debugfs_block(&image, "/d", 0) * 4096;
+        let before = std::fs::read(&image).unwrap();
+        for ((offset, bytes), wanted) in damages {
+            let (at, bytes) = match offset {
+                Some(offset) => (at + offset, &bytes[..]),
+                None => (block + u64::from(bytes[0]), &bytes[4..]),
+            };
+            let file = OpenOptions::new().write(true).open(&image).unwrap();
+            file.write_all_at(bytes, at).unwrap();
+            let found = survey();
+            let findings = found.reports.iter().flat_map(|report| &report.findings);
+            let mut said = findings.map(|finding| &finding.what);
+            let said = said.any(|what| what.contains(wanted))
+                || found.troubles.iter().any(|trouble| trouble.what.contains(wanted));
+            assert!(found.is_damaged && said, "{wanted}: {found:?}");
+            assert!(!is_sound(), "{wanted}");
+            std::fs::write(&image, &before).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_external_journal_is_no_file_system() {
+    let Some(mke2fs) = require_tool("mke2fs") else { return };
+    let image = tempfile::NamedTempFile::new().unwrap();
+    let options = ["-q", "-F", "-b", "4096", "-O", "journal_dev"];
+    let made = Command::new(mke2fs).args(options).arg(image.path()).arg("8M").status().unwrap();
+    assert!(made.success());
+    assert!(matches!(Ext4::open(image.path()), Err(ReadError::Journal)));
+}
+
+#[test]
+fn a_name_that_is_there_twice_is_found_with_an_index_and_without() {
+    let Some(e2fsck) = require_tool("e2fsck") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, image) = (folder.path().join("tree"), folder.path().join("image"));
+    std::fs::create_dir_all(tree.join("d")).unwrap();
+    for count in [12, 300] {
+        for number in 0..count {
+            std::fs::write(tree.join("d").join(format!("a name of some length {number:03}")), "").unwrap();
+        }
+        if !made_of(&tree, &image, &["-b", "4096", "-O", "^metadata_csum"], "8M") {
+            return;
+        }
+        let done = Command::new(&e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
+        assert!(done.status.code().is_some_and(|code| code <= 1), "{done:?}");
+        let before = look(&image);
+        assert_eq!((before.findings.as_slice(), before.indexed), (&[][..], count > 12));
+        let at = debugfs_block(&image, "/d", before.leaf_uses[0].block) * 4096;
+        let file = OpenOptions::new().read(true).write(true).open(&image).unwrap();
+        let mut leaf = vec![0; 4096];
+        file.read_exact_at(&mut leaf, at).unwrap();
+        // The last three digits of the second name become those of the first.
+        let places: Vec<usize> = (0..4000).filter(|&place| leaf[place..].starts_with(b"a name of")).collect();
+        leaf.copy_within(places[0]..places[0] + 25, places[1]);
+        file.write_all_at(&leaf, at).unwrap();
+        let found = look(&image).findings;
+        assert!(found.iter().any(|finding| finding.what.ends_with("the name is there twice")), "{found:?}");
+        assert_eq!(Command::new(&e2fsck).arg("-fn").arg(&image).status().unwrap().code(), Some(4));
+    }
 }
 
 #[test]

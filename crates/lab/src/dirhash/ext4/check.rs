@@ -1,5 +1,7 @@
 //! Recomputes every hash of a directory, and compares it with where its name lies.
 
+use std::collections::HashSet;
+
 use verisum_digest::namehash::NameHash;
 
 use super::super::htree::Geometry;
@@ -47,6 +49,8 @@ pub struct DirectoryReport {
     pub leaf_uses: Vec<LeafUse>,
     /// The directories in it: inode and name.
     pub subdirectories: Vec<(u32, Vec<u8>)>,
+    /// How many names its inode says lead to it; `None` if they are not counted.
+    pub(super) links: Option<u16>,
 }
 
 /// What is in a leaf.
@@ -146,6 +150,10 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
         blocks_if_rebuilt: blocks,
         leaf_uses: Vec::new(),
         subdirectories: Vec::new(),
+        links: Some(directory.links).filter(|&links| {
+            let is_uncounted = links == 1 && directory.indexed && image.uncounted_links;
+            !is_uncounted
+        }),
     };
     for what in &directory.findings {
         say(&mut report, None, what.clone());
@@ -153,7 +161,7 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
     if directory.encrypted {
         return Ok(report);
     }
-    let mut sizes = Vec::new();
+    let mut gathered = Gathered::default();
     match &directory.inline {
         Some(inline) => {
             report.parent = Some(inline.parent);
@@ -163,19 +171,19 @@ pub fn check(image: &Ext4, directory: &DirectoryInfo) -> Result<DirectoryReport,
                 if let Some(at) = broken {
                     say(&mut report, None, format!("the record at byte {at} in the inode is damaged"));
                 }
-                names(image, directory, &found, None, None, &mut report, &mut sizes);
+                names(image, directory, &found, None, None, &mut report, &mut gathered);
             }
         }
         None if blocks == 0 => (),
-        None if directory.indexed => Walk::all(image, directory, &mut report, &mut sizes),
+        None if directory.indexed => Walk::all(image, directory, &mut report, &mut gathered),
         None => {
             for block in 0..blocks as u32 {
-                leaf(image, directory, block, None, &mut report, &mut sizes);
+                leaf(image, directory, block, None, &mut report, &mut gathered);
             }
         }
     }
     if blocks > 1 && image.indexes && Some(directory.inode) != image.lost_and_found() {
-        report.blocks_if_rebuilt = rebuilt(image, &mut sizes).unwrap_or(blocks);
+        report.blocks_if_rebuilt = rebuilt(image, &mut gathered.sizes).unwrap_or(blocks);
     }
     Ok(report)
 }
@@ -206,6 +214,15 @@ fn rebuilt(image: &Ext4, sizes: &mut [(u32, u32)]) -> Option<u64> {
     Some(blocks)
 }
 
+/// What is kept of a directory's names from block to block.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// Key and record size of every name.
+    sizes: Vec<(u32, u32)>,
+    /// The names of the hash that goes on in the next leaf.
+    continued: Vec<Vec<u8>>,
+}
+
 /// The keys that a leaf may hold.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
@@ -229,11 +246,14 @@ pub(super) fn dot_records(
     directory: &DirectoryInfo,
     dot: DiskRecord,
     dots: DiskRecord,
+    block: &[u8],
     report: &mut DirectoryReport,
 ) {
     let typed = |record: DiskRecord| record.file_type == if image.file_types { DIRECTORY } else { 0 };
     if dot.name != b"." || dot.inode != directory.inode || dot.length != 12 || !typed(dot) {
         say(report, 0, "the record of . is damaged".to_string());
+    } else if block[9] != 0 || (dots.name == b".." && block[22] != 0) {
+        say(report, 0, "the records of . and .. do not end with zeros".to_string());
     }
     if dots.name != b".." || !typed(dots) {
         return say(report, 0, "the record of .. is damaged".to_string());
@@ -257,7 +277,7 @@ pub(super) fn leaf(
     number: u32,
     range: Option<Range>,
     report: &mut DirectoryReport,
-    sizes: &mut Vec<(u32, u32)>,
+    gathered: &mut Gathered,
 ) {
     report.leaves += 1;
     let block = match image.block(directory, number) {
@@ -277,13 +297,13 @@ pub(super) fn leaf(
     if number == 0 && range.is_none() {
         match *of_names {
             [dot, dots, ref others @ ..] => {
-                dot_records(image, directory, dot, dots, report);
+                dot_records(image, directory, dot, dots, &block, report);
                 of_names = others;
             }
             _ => say(report, 0, "the records of . and .. are missing".to_string()),
         }
     }
-    names(image, directory, of_names, Some(number), range, report, sizes);
+    names(image, directory, of_names, Some(number), range, report, gathered);
 }
 
 /// Looks at the records of names.
@@ -294,7 +314,7 @@ fn names(
     number: Option<u32>,
     range: Option<Range>,
     report: &mut DirectoryReport,
-    sizes: &mut Vec<(u32, u32)>,
+    gathered: &mut Gathered,
 ) {
     let mut used = LeafUse {
         block: number.unwrap_or_default(),
@@ -302,6 +322,12 @@ fn names(
         names: 0,
         live_bytes: 0,
     };
+    let before = match range {
+        Some(Range { from, .. }) if from & 1 == 1 => std::mem::take(&mut gathered.continued),
+        _ => Vec::new(),
+    };
+    gathered.continued.clear();
+    let mut seen: HashSet<&[u8]> = before.iter().map(Vec::as_slice).collect();
     for record in records.iter().filter(|record| record.inode > 0) {
         let name = || String::from_utf8_lossy(record.name).escape_default().to_string();
         if matches!(record.name, b"" | b"." | b"..")
@@ -309,6 +335,9 @@ fn names(
         {
             say(report, number, format!("\"{}\" is no name", name()));
             continue;
+        }
+        if !seen.insert(record.name) {
+            say(report, number, format!("{}: the name is there twice", name()));
         }
         report.names += 1;
         let size = u32::from(Geometry::record_size(record.name.len()));
@@ -338,8 +367,11 @@ fn names(
             }
         };
         let key = hash.index_key(hashed, &image.seed);
-        sizes.push((key, size));
+        gathered.sizes.push((key, size));
         let Some(Range { from, to, .. }) = range else { continue };
+        if to == Some(key | 1) {
+            gathered.continued.push(record.name.to_vec());
+        }
         // Other letters than ASCII's are folded by tables of Unicode, which are not here.
         if directory.casefolded && !record.name.is_ascii() {
             report.unfolded += 1;
@@ -355,6 +387,12 @@ fn names(
                 format!("{}: hash {key:08x} is beyond the leaf: the next has {to:08x}", name()),
             );
         }
+    }
+    if let Some(Range { from, to: Some(to), .. }) = range
+        && from == to
+    {
+        // All of this leaf is of one hash, which began before it.
+        gathered.continued.extend(before);
     }
     if number.is_some() {
         report.leaf_uses.push(used);

@@ -25,6 +25,9 @@ pub enum ReadError {
     /// The magic number is missing.
     #[error("not an ext2, ext3 or ext4 file system")]
     NotExt4,
+    /// Nothing but a journal.
+    #[error("an external journal, and no file system")]
+    Journal,
     /// A field has a value that none can have.
     #[error("{0}")]
     Damaged(String),
@@ -39,12 +42,14 @@ pub struct Ext4 {
     inodes: u32,
     pub(super) inodes_per_group: u32,
     descriptor_size: u16,
-    first_data_block: u32,
+    pub(super) first_data_block: u32,
     blocks_per_group: u32,
     /// The block of descriptors from which on each lies in its own groups, with the feature meta_bg.
     first_meta_group: u32,
     backups: Backups,
     pub(super) groups: u32,
+    /// As many as the superblock says.
+    pub(super) all_blocks: u64,
     /// As many as are in the file.
     pub(super) blocks: u64,
     /// By how many bytes the file is shorter than its file system.
@@ -61,6 +66,10 @@ pub struct Ext4 {
     pub(super) large_dir: bool,
     /// Whether records say what they are names of.
     pub(super) file_types: bool,
+    /// Whether a directory with an index may have so many others in it that they are not counted.
+    pub(super) uncounted_links: bool,
+    /// How many blocks a directory may have behind its end.
+    pub(super) spare_blocks: u8,
     /// Whether directories may lie in their inodes.
     pub(super) inline_data: bool,
     pub(super) encryption: bool,
@@ -150,11 +159,14 @@ impl Ext4 {
             return Err(ReadError::NotExt4);
         }
         let damaged = |what: &str| ReadError::Damaged(format!("the superblock is damaged: {what}"));
+        let incompatible = u32_at(&sb, 96);
+        if incompatible & 0x8 != 0 {
+            return Err(ReadError::Journal);
+        }
         let shift = u32_at(&sb, 24);
         if shift > 6 {
             return Err(damaged("the block size"));
         }
-        let incompatible = u32_at(&sb, 96);
         let wide = incompatible & 0x80 != 0;
         let inode_size = if u32_at(&sb, 76) == 0 { 128 } else { u16_at(&sb, 88) };
         let descriptor_size = if wide { u16_at(&sb, 254) } else { 32 };
@@ -174,7 +186,7 @@ impl Ext4 {
         // What a truncated image lacks cannot be read, whatever the superblock says.
         let missing = (u128::from(blocks) << (10 + shift)).saturating_sub(length.into());
         let missing = u64::try_from(missing).unwrap_or(u64::MAX);
-        let blocks = blocks.min(length >> (10 + shift));
+        let (all_blocks, blocks) = (blocks, blocks.min(length >> (10 + shift)));
         let checksums = u32_at(&sb, 100) & 0x400 != 0;
         let findings = match checksums {
             true => {
@@ -197,6 +209,7 @@ impl Ext4 {
                 (false, false) => Backups::All,
             },
             groups,
+            all_blocks,
             blocks,
             missing,
             findings,
@@ -210,6 +223,8 @@ impl Ext4 {
             indexes: u32_at(&sb, 92) & 0x20 != 0,
             large_dir: incompatible & 0x4000 != 0,
             file_types: incompatible & 0x2 != 0,
+            uncounted_links: u32_at(&sb, 100) & 0x20 != 0,
+            spare_blocks: sb[205],
             inline_data: incompatible & 0x8000 != 0,
             encryption: incompatible & 0x1_0000 != 0,
             casefolding: incompatible & 0x2_0000 != 0,

@@ -2,7 +2,7 @@
 
 use verisum_digest::namehash::{NAME_HASHES, NameHash};
 
-use super::check::{DirectoryReport, Range, dot_records, leaf, records, say};
+use super::check::{DirectoryReport, Gathered, Range, dot_records, leaf, records, say};
 use super::image::Ext4;
 use super::inode::DirectoryInfo;
 use super::metadata;
@@ -11,8 +11,7 @@ pub(super) struct Walk<'a> {
     image: &'a Ext4,
     directory: &'a DirectoryInfo,
     report: &'a mut DirectoryReport,
-    /// Key and record size of every name.
-    sizes: &'a mut Vec<(u32, u32)>,
+    gathered: &'a mut Gathered,
     /// Which blocks the index has led to; each has one way.
     seen: Vec<bool>,
     /// The greatest key so far, over all index blocks.
@@ -27,11 +26,11 @@ impl<'a> Walk<'a> {
         image: &'a Ext4,
         directory: &'a DirectoryInfo,
         report: &'a mut DirectoryReport,
-        sizes: &'a mut Vec<(u32, u32)>,
+        gathered: &'a mut Gathered,
     ) {
         let mut seen = vec![false; report.blocks as usize];
         seen[0] = true;
-        let mut walk = Walk { image, directory, report, sizes, seen, last: 0, whole: true };
+        let mut walk = Walk { image, directory, report, gathered, seen, last: 0, whole: true };
         walk.root();
         walk.unreached();
     }
@@ -66,7 +65,7 @@ impl<'a> Walk<'a> {
         let [dot, dots] = found.as_slice() else {
             return say(self.report, 0, "the records of . and .. before the index are damaged".to_string());
         };
-        dot_records(self.image, self.directory, *dot, *dots, self.report);
+        dot_records(self.image, self.directory, *dot, *dots, block, self.report);
     }
 
     /// Says why a part of the index cannot be followed.
@@ -136,7 +135,7 @@ impl<'a> Walk<'a> {
             }
             if levels == 1 {
                 let range = Range { hash, from, to };
-                leaf(self.image, self.directory, child, Some(range), self.report, self.sizes);
+                leaf(self.image, self.directory, child, Some(range), self.report, self.gathered);
                 continue;
             }
             match self.image.block(self.directory, child) {

@@ -14,6 +14,8 @@ pub struct DirectoryInfo {
     pub indexed: bool,
     /// Whether its names are encrypted, and therefore not looked at.
     pub encrypted: bool,
+    /// How many names lead to it, its own `.` and the `..` of those in it among them.
+    pub(super) links: u16,
     /// Whether upper and lower case are one: then the hash is that of the folded name.
     pub(super) casefolded: bool,
     /// Which file it is of those that had this inode one after the other.
@@ -49,8 +51,12 @@ const MODES: [u16; 7] = [0x8000, DIRECTORY_MODE, 0x2000, 0x6000, 0x1000, 0xc000,
 /// The longest directory that is looked at, in blocks: that of three full levels of 4 KiB is longer, and
 /// never was seen.
 const MOST_BLOCKS: u64 = 1 << 22;
-/// Extents and index blocks of one inode, so that a loop ends.
+/// Blocks that lead to those of one inode, so that a loop ends.
 const MOST_EXTENT_BLOCKS: u32 = 1000;
+/// Levels of extents that the kernel follows, the inode's not among them.
+const MOST_EXTENT_LEVELS: u16 = 5;
+/// An extent that is longer stands for so many fewer blocks, which were never written.
+const LONGEST_EXTENT: u16 = 32768;
 /// So much of a group's inodes is read at once, in bytes: a multiple of the longest inode.
 const INODES_AT_ONCE: u64 = 64 * 1024;
 
@@ -111,13 +117,15 @@ impl Ext4 {
             return Ok(None);
         }
         let flags = u32_at(&raw, 32);
-        // Before there were so large ones, directories had something else here.
-        let high = if self.large_dir { u64::from(u32_at(&raw, 108)) << 32 } else { 0 };
+        // Without the feature the kernel does not look at the upper half.
+        let high = u32_at(&raw, 108);
+        let counted = if self.large_dir { u64::from(high) << 32 } else { 0 };
         let mut directory = DirectoryInfo {
             inode,
-            size: u64::from(u32_at(&raw, 4)) | high,
+            size: u64::from(u32_at(&raw, 4)) | counted,
             indexed: flags & 0x1000 != 0,
             encrypted: flags & 0x800 != 0,
+            links: u16_at(&raw, 26),
             casefolded: flags & 0x4000_0000 != 0,
             generation: u32_at(&raw, 100),
             extents: Vec::new(),
@@ -137,6 +145,13 @@ impl Ext4 {
                 directory.findings.push(what.to_string());
             }
         }
+        if high != 0 && !self.large_dir {
+            let what = format!("{high} in the upper half of its length, without the feature large_dir");
+            directory.findings.push(what);
+        }
+        if u32_at(&raw, 20) != 0 {
+            directory.findings.push("a time of deletion, though names lead to it".to_string());
+        }
         let size = directory.size;
         if flags & 0x1000_0000 != 0 {
             directory.inline = Some(self.inline(&raw, size, inode)?);
@@ -150,13 +165,17 @@ impl Ext4 {
         if blocks > MOST_BLOCKS.min(self.blocks) {
             return Err(ReadError::Damaged(format!("inode {inode}: a directory of {size} bytes")));
         }
-        let mut extents = Vec::new();
+        let end = blocks as u32 + u32::from(self.spare_blocks);
+        let mut walk =
+            BlockWalk { image: self, inode, end, beyond: None, next: 0, visited: 0, extents: Vec::new() };
         match flags & 0x8_0000 != 0 {
-            true => self.extents(&raw[40..100], 0, &mut 0, &mut extents, inode)?,
-            false => self.indirect(&raw[40..100], blocks as u32, &mut extents)?,
+            true => walk.extents(&raw[40..100], None)?,
+            false => walk.map(&raw[40..100])?,
         }
-        extents.sort_by_key(|extent| extent.logical);
-        directory.extents = extents;
+        directory.extents = walk.extents;
+        if let Some(block) = walk.beyond {
+            directory.findings.push(format!("block {block} is behind the end: the length is {size} bytes"));
+        }
         Ok(Some(directory))
     }
 
@@ -172,85 +191,6 @@ impl Ext4 {
             return Err(damaged(&format!("of {size} bytes, where {} have room", 60 + more.len())));
         }
         Ok(Inline { parent: u32_at(raw, 40), records: [raw[44..100].to_vec(), more.to_vec()] })
-    }
-
-    fn extents(
-        &self,
-        node: &[u8],
-        depth: u32,
-        visited: &mut u32,
-        extents: &mut Vec<Extent>,
-        inode: u32,
-    ) -> Result<(), ReadError> {
-        let damaged = || ReadError::Damaged(format!("inode {inode}: its extents are damaged"));
-        *visited += 1;
-        let count = usize::from(u16_at(node, 2));
-        if u16_at(node, 0) != 0xf30a
-            || 12 + 12 * count > node.len()
-            || depth > 5
-            || *visited > MOST_EXTENT_BLOCKS
-        {
-            return Err(damaged());
-        }
-        let leaf = u16_at(node, 6) == 0;
-        for entry in node[12..12 + 12 * count].chunks_exact(12) {
-            if leaf {
-                let physical = u64::from(u32_at(entry, 8)) | u64::from(u16_at(entry, 6)) << 32;
-                let length = u32::from(u16_at(entry, 4));
-                extents.push(Extent { logical: u32_at(entry, 0), count: length.min(32768), physical });
-            } else {
-                let block = u64::from(u32_at(entry, 4)) | u64::from(u16_at(entry, 8)) << 32;
-                let below = self.physical(block).map_err(|_| damaged())?;
-                self.extents(&below, depth + 1, visited, extents, inode)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The map of ext2 and ext3: twelve blocks, then blocks of block numbers.
-    fn indirect(&self, map: &[u8], blocks: u32, extents: &mut Vec<Extent>) -> Result<(), ReadError> {
-        let mut logical = 0;
-        for slot in 0..15u32 {
-            let number = u32_at(map, 4 * slot as usize);
-            self.add(number, slot.saturating_sub(11), blocks, &mut logical, extents)?;
-        }
-        Ok(())
-    }
-
-    fn add(
-        &self,
-        number: u32,
-        depth: u32,
-        blocks: u32,
-        logical: &mut u32,
-        extents: &mut Vec<Extent>,
-    ) -> Result<(), ReadError> {
-        if *logical >= blocks {
-            return Ok(());
-        }
-        let each = self.block_size / 4;
-        if number == 0 {
-            *logical = logical.saturating_add(each.saturating_pow(depth));
-            return Ok(());
-        }
-        if depth == 0 {
-            match extents.last_mut() {
-                Some(last)
-                    if last.logical + last.count == *logical
-                        && last.physical + u64::from(last.count) == u64::from(number) =>
-                {
-                    last.count += 1;
-                }
-                _ => extents.push(Extent { logical: *logical, count: 1, physical: number.into() }),
-            }
-            *logical += 1;
-            return Ok(());
-        }
-        let below = self.physical(number.into())?;
-        for slot in below.chunks_exact(4) {
-            self.add(u32_at(slot, 0), depth - 1, blocks, logical, extents)?;
-        }
-        Ok(())
     }
 
     /// A block of a directory.
@@ -299,6 +239,139 @@ impl Ext4 {
     fn named(&self, block: &[u8], name: &[u8]) -> Option<u32> {
         let (records, _) = super::check::records(block, self.block_size);
         records.iter().find(|record| record.inode > 0 && record.name == name).map(|record| record.inode)
+    }
+}
+
+/// Collects where an inode's blocks lie.
+struct BlockWalk<'a> {
+    image: &'a Ext4,
+    inode: u32,
+    /// Behind the last block that it may have.
+    end: u32,
+    /// The first block that it has all the same.
+    beyond: Option<u32>,
+    /// Behind the last block so far.
+    next: u32,
+    /// Blocks that lead to others, without those that a map needs for blocks before the end.
+    visited: u32,
+    extents: Vec<Extent>,
+}
+
+/// What a block of extents must agree with in the one that leads to it.
+#[derive(Clone, Copy)]
+struct Above {
+    depth: u16,
+    logical: u32,
+}
+
+impl BlockWalk<'_> {
+    fn damaged(&self, what: impl std::fmt::Display) -> ReadError {
+        ReadError::Damaged(format!("inode {}: its map of blocks is damaged: {what}", self.inode))
+    }
+
+    /// Reads a block that leads to others, and may do so for ever.
+    fn visit(&mut self, block: u64) -> Result<Vec<u8>, ReadError> {
+        self.visited += 1;
+        match self.visited > MOST_EXTENT_BLOCKS {
+            true => Err(self.damaged("it has too many blocks")),
+            false => self.image.physical(block).map_err(|error| self.damaged(error)),
+        }
+    }
+
+    /// A node of extents: what is in the inode, or a block.
+    fn extents(&mut self, node: &[u8], above: Option<Above>) -> Result<(), ReadError> {
+        let (count, limit, depth) = (usize::from(u16_at(node, 2)), u16_at(node, 4), u16_at(node, 6));
+        let room = (node.len() - 12) / 12;
+        if u16_at(node, 0) != 0xf30a {
+            return Err(self.damaged("the magic number of extents is missing"));
+        }
+        // Up to two may be missing, as e2fsck has it.
+        if !(room - 2..=room).contains(&limit.into()) || count > limit.into() {
+            return Err(self.damaged(format_args!("{count} of {limit} extents, where {room} have room")));
+        }
+        let expected = above.map_or(depth, |above| above.depth.wrapping_sub(1));
+        if depth != expected || depth > MOST_EXTENT_LEVELS || (depth > 0 && count == 0) {
+            return Err(self.damaged(format_args!("{count} extents of depth {depth}")));
+        }
+        for (place, entry) in node[12..12 + 12 * count].chunks_exact(12).enumerate() {
+            let logical = u32_at(entry, 0);
+            let is_expected = above.is_none_or(|above| place > 0 || logical == above.logical);
+            if logical < self.next || !is_expected {
+                return Err(self.damaged(format_args!("the extent of block {logical} is out of order")));
+            }
+            if depth == 0 {
+                let physical = u64::from(u32_at(entry, 8)) | u64::from(u16_at(entry, 6)) << 32;
+                self.extent(logical, u16_at(entry, 4), physical)?;
+            } else {
+                let block = u64::from(u32_at(entry, 4)) | u64::from(u16_at(entry, 8)) << 32;
+                let below = self.visit(block)?;
+                self.extents(&below, Some(Above { depth, logical }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn extent(&mut self, logical: u32, length: u16, physical: u64) -> Result<(), ReadError> {
+        let count = u32::from(length);
+        let is_inside = physical > self.image.first_data_block.into()
+            && physical + u64::from(count) <= self.image.all_blocks;
+        let why = if length == 0 || logical.checked_add(count).is_none() {
+            "has an impossible length"
+        } else if length > LONGEST_EXTENT {
+            "was never written"
+        } else if !is_inside {
+            "lies outside the file system"
+        } else {
+            self.next = logical + count;
+            if self.next > self.end {
+                self.beyond.get_or_insert(logical.max(self.end));
+            }
+            self.extents.push(Extent { logical, count, physical });
+            return Ok(());
+        };
+        Err(self.damaged(format_args!("the extent of block {logical} {why}")))
+    }
+
+    /// The map of ext2 and ext3: twelve blocks, then blocks of block numbers.
+    fn map(&mut self, map: &[u8]) -> Result<(), ReadError> {
+        for slot in 0..15u32 {
+            self.slot(u32_at(map, 4 * slot as usize), slot.saturating_sub(11))?;
+        }
+        Ok(())
+    }
+
+    /// A number in the map, so many blocks of numbers above the blocks.
+    fn slot(&mut self, number: u32, depth: u32) -> Result<(), ReadError> {
+        // One behind the end is enough to know.
+        if number == 0 || self.beyond.is_some() {
+            self.next = self.next.saturating_add((self.image.block_size / 4).saturating_pow(depth));
+            return Ok(());
+        }
+        if depth > 0 {
+            let numbers = match self.next < self.end {
+                true => self.image.physical(number.into())?,
+                false => self.visit(number.into())?,
+            };
+            for slot in numbers.chunks_exact(4) {
+                self.slot(u32_at(slot, 0), depth - 1)?;
+            }
+            return Ok(());
+        }
+        if self.next >= self.end {
+            self.beyond = Some(self.next);
+            return Ok(());
+        }
+        match self.extents.last_mut() {
+            Some(last)
+                if last.logical + last.count == self.next
+                    && last.physical + u64::from(last.count) == u64::from(number) =>
+            {
+                last.count += 1;
+            }
+            _ => self.extents.push(Extent { logical: self.next, count: 1, physical: number.into() }),
+        }
+        self.next += 1;
+        Ok(())
     }
 }
 

@@ -143,6 +143,14 @@ impl Survey {
                 wrong.push((report.inode, format!(".. is inode {says}, where it is named in {is}")));
             }
         }
+        for report in self.reports.iter().filter(|report| !report.encrypted && report.findings.is_empty()) {
+            let (Some(links), counted) = (report.links, 2 + report.subdirectories.len()) else { continue };
+            if usize::from(links) != counted {
+                let what =
+                    format!("its inode counts {links} names that lead to it, where there are {counted}");
+                wrong.push((report.inode, what));
+            }
+        }
         // Names that could not be read may lead to the others.
         let is_hidden = self.reports.iter().any(|report| report.encrypted) || !self.troubles.is_empty();
         if !is_hidden {
