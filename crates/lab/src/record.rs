@@ -10,13 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 use crate::measure::{About, Amount, Cache, Measured, Plan};
-use crate::stats::{Interval, Ranking, interval, median, outliers, rank};
+use crate::stats::{Interval, Ranking, difference, fewest_rounds_of, interval, median, outliers, rank};
 
 /// The name of the form.
 pub const SCHEMA: &str = "verisum-bench";
 
 /// Its version: another number is another form.
 pub const VERSION: u32 = 1;
+
+/// The label of rows that do another thing than those of their group, whose value says which: such as
+/// starting no program where the others do. They stand beside the others and are not ranked.
+pub const NOT_RANKED: &str = "not ranked";
+
+/// Why there is nothing of what came after the user wanted no more.
+pub const NOT_REACHED: &str = "stopped before it was measured";
 
 /// All times of one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,9 +143,19 @@ impl Series {
         if !self.rounds.is_sorted_by(|one, next| one < next) {
             return Some("rounds are not in order, or twice");
         }
-        let time = |time: &f64| time.is_finite() && *time >= 0.0;
-        let all = [&self.wall, &self.user, &self.system, &self.cycles];
-        (!all.into_iter().flatten().all(time)).then_some("a time that is none")
+        if ![0, count].contains(&self.cycles.len()) {
+            return Some("not as many cycles as times");
+        }
+        if self.repetitions == 0 {
+            return Some("no repetitions");
+        }
+        /// Seconds of any run, which end before this.
+        const LONGEST: f64 = 1e9;
+        let wall = |time: &f64| *time > 0.0 && *time <= LONGEST;
+        let processor = |time: &f64| (0.0..=LONGEST).contains(time);
+        let cycles = |cycles: &f64| cycles.is_finite() && *cycles >= 0.0;
+        let times = self.wall.iter().all(wall) && self.user.iter().chain(&self.system).all(processor);
+        (!times || !self.cycles.iter().all(cycles)).then_some("a time that is none")
     }
 
     /// Seconds: the median with its interval. `None` without times.
@@ -162,6 +179,23 @@ impl Series {
     pub fn outliers(&self) -> usize {
         outliers(&self.wall)
     }
+}
+
+/// Bytes a second of what makes the larger of two series take longer, so many bytes: with the interval that
+/// the difference of their medians has. `None` where that may be nothing, and of too few rounds for an
+/// interval.
+pub fn rate_between(small: &Series, large: &Series, bytes: u64) -> Option<Interval> {
+    let rounds = small.wall.len().min(large.wall.len());
+    if bytes == 0 || rounds < fewest_rounds_of(1) {
+        return None;
+    }
+    let more = difference(&large.wall, &small.wall);
+    let rate = |seconds: f64| bytes as f64 / seconds;
+    (more.low > 0.0).then(|| Interval {
+        low: rate(more.high),
+        median: rate(more.median),
+        high: rate(more.low),
+    })
 }
 
 /// How it was measured.
@@ -427,12 +461,17 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(Results::read(&path), Err(Error::Form { .. })), "{text}");
         }
-        let wrongs: [fn(&mut Results); 5] = [
+        let wrongs: [fn(&mut Results); 10] = [
             |wrong| wrong.series[0].rounds.truncate(2),
             |wrong| wrong.series[0].wall[0] = -1.0,
             |wrong| wrong.series[0].rounds[1] = 1,
             |wrong| wrong.series[1] = wrong.series[0].clone(),
-            |wrong| wrong.series[0].cycles.push(-1.0),
+            |wrong| wrong.series[0].cycles = vec![-1.0; 3],
+            |wrong| wrong.series[0].cycles.push(1.0),
+            |wrong| wrong.series[0].wall[0] = 0.0,
+            |wrong| wrong.series[0].wall[0] = 1e308,
+            |wrong| wrong.series[0].user[0] = 1e10,
+            |wrong| wrong.series[0].repetitions = 0,
         ];
         for make in wrongs {
             let mut wrong = results();

@@ -2,7 +2,7 @@
 
 use crate::export::{Bar, Cell, Chart, Line, Report, Table};
 use crate::host::Host;
-use crate::record::{Results, Series, ranking};
+use crate::record::{NOT_RANKED, NOT_REACHED, Results, Series, ranking};
 use crate::stats::{Interval, fewest_rounds};
 
 /// What a group's chart and first column show.
@@ -20,6 +20,9 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
     report.lines = lines(results);
     for group in results.groups() {
         let series = results.of_group(group);
+        if !is_reached(&series) {
+            continue;
+        }
         let quantity = match series.iter().any(|one| one.bytes >= FEW_BYTES) {
             true => quantity,
             false => Quantity::Time,
@@ -28,10 +31,19 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
         report.charts.extend(scaling(group, &series));
         report.tables.push(table(group, &series));
     }
-    report.tables.push(host(&results.host));
+    // Of a machine on which nothing was measured nothing is to be said.
+    if results.complete || !report.tables.is_empty() {
+        report.tables.push(host(&results.host));
+    }
     report.tables.extend(programs(results));
     report.data = serde_json::to_value(results).ok();
     report
+}
+
+/// Whether it had its turn before the user wanted no more.
+fn is_reached(series: &[&Series]) -> bool {
+    series.iter().any(|one| !one.wall.is_empty())
+        || series.iter().all(|one| one.skipped.as_deref() != Some(NOT_REACHED))
 }
 
 /// Which programs were started, from where; none if none were.
@@ -40,6 +52,7 @@ fn programs(results: &Results) -> Option<Table> {
     let mut seen = Vec::new();
     for series in &results.series {
         if let Some(program) = &series.program
+            && series.skipped.as_deref() != Some(NOT_REACHED)
             && !seen.contains(&(&series.name, program))
         {
             seen.push((&series.name, program));
@@ -53,7 +66,11 @@ fn programs(results: &Results) -> Option<Table> {
 pub fn lines(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     if !results.complete {
-        lines.push("stopped early: these are the runs until then".to_string());
+        let measured = results.series.iter().any(|series| !series.wall.is_empty());
+        lines.push(match measured {
+            true => "stopped early: these are the runs until then".to_string(),
+            false => "stopped early: nothing was measured until then".to_string(),
+        });
     }
     lines.extend(results.doubts.iter().map(|doubt| format!("noisy: {doubt}")));
     for series in results.series.iter().filter(|series| series.wrong) {
@@ -64,21 +81,49 @@ pub fn lines(results: &Results) -> Vec<String> {
         let why = series.skipped.as_deref().unwrap_or_default();
         lines.push(format!("FAILED: {} ({}): {why}", series.name, series.group));
     }
-    let widest = results.groups().iter().map(|group| ranked(&results.of_group(group)).len()).max();
-    let rounds = results.series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
-    let fewest = fewest_rounds(widest.unwrap_or(0));
-    if widest > Some(1) && rounds > 0 && rounds < fewest {
-        let rounds =
-            if rounds == 1 { "1 round resolves".to_string() } else { format!("{rounds} rounds resolve") };
-        lines.push(format!("{rounds} few differences or none: {fewest} are needed"));
-    }
+    lines.extend(too_few(results));
     lines.extend(results.notes.iter().cloned());
     lines
 }
 
-/// Those of a group that are compared: with times, and no controls.
+/// Which groups had too few rounds for what is compared in them, and how many they need.
+fn too_few(results: &Results) -> Vec<String> {
+    let mut found: Vec<((usize, usize), Vec<&str>)> = Vec::new();
+    let mut compared = 0;
+    for group in results.groups() {
+        let ranked = ranked(&results.of_group(group));
+        let rounds = ranked.iter().map(|one| one.rounds.len()).max().unwrap_or(0);
+        let fewest = fewest_rounds(ranked.len());
+        if ranked.len() < 2 {
+            continue;
+        }
+        compared += 1;
+        if rounds < fewest {
+            match found.iter_mut().find(|(key, _)| *key == (rounds, fewest)) {
+                Some((_, groups)) => groups.push(group),
+                None => found.push(((rounds, fewest), vec![group])),
+            }
+        }
+    }
+    let line = |((rounds, fewest), groups): &((usize, usize), Vec<&str>)| {
+        let rounds = if *rounds == 1 { "1 round resolves" } else { &format!("{rounds} rounds resolve") };
+        let of = match groups.as_slice() {
+            all if all.len() == compared => String::new(),
+            [first, second, .., last] if groups.len() > 3 => {
+                format!(" ({first}; {second}; … {last}: {} tables)", groups.len())
+            }
+            few => format!(" ({})", few.join("; ")),
+        };
+        format!("{rounds} few differences or none: {fewest} are needed{of}")
+    };
+    found.iter().map(line).collect()
+}
+
+/// Those of a group that are compared: with times, no controls, and nothing that does another thing.
 fn ranked<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
-    series.iter().copied().filter(|one| !one.control && !one.wall.is_empty()).collect()
+    let compared =
+        |one: &&Series| !one.control && !one.labels.contains_key(NOT_RANKED) && !one.wall.is_empty();
+    series.iter().copied().filter(compared).collect()
 }
 
 /// Of fewer bytes than these the time is that of the start, and no rate.
@@ -141,7 +186,10 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         let place = ranked.iter().position(|other| std::ptr::eq(*other, one));
         let beside = match (one.verdict(), place) {
             (Some(why), _) => why,
-            (None, None) => "control".to_string(),
+            (None, None) => match one.labels.get(NOT_RANKED) {
+                Some(why) => format!("{NOT_RANKED}: {why}"),
+                None => "control".to_string(),
+            },
             (None, Some(0)) => "fastest".to_string(),
             (None, Some(place)) => ranking.pair(place, 0).map_or("-".to_string(), |pair| pair.words()),
         };
@@ -195,13 +243,37 @@ pub fn chart(group: &str, series: &[&Series], quantity: Quantity) -> Option<Char
     let mut chart = Chart::bars(group, unit, bars);
     // Where the least could not be seen beside the most.
     chart.logarithmic = most > 20.0 * least;
-    for control in series.iter().filter(|one| one.control) {
-        chart = match drawn(control) {
-            Some(limit) => chart.marker(&control.name, limit.median),
-            None => chart,
-        };
+    let best = match quantity {
+        Quantity::Rate => {
+            ranked.iter().filter_map(|one| value(one)).map(|one| one.median).fold(0.0, f64::max)
+        }
+        Quantity::Time => {
+            ranked.iter().filter_map(|one| value(one)).map(|one| one.median).fold(f64::INFINITY, f64::min)
+        }
+    };
+    let limits = series.iter().filter(|one| one.control);
+    let limits = limits.filter_map(|one| Some((one.name.as_str(), drawn(one)?.median))).collect();
+    Some(with_limits(chart, limits, best).of_rounds(fewest(series)))
+}
+
+/// The rounds of what had the fewest.
+fn fewest(series: &[&Series]) -> usize {
+    series.iter().map(|one| one.wall.len()).filter(|count| *count > 0).min().unwrap_or(0)
+}
+
+/// More limits than these hide the bars behind them.
+const LIMITS: usize = 2;
+
+/// With those limits marked that are nearest to the best: the others limit nothing.
+fn with_limits(mut chart: Chart, mut limits: Vec<(&str, f64)>, best: f64) -> Chart {
+    let far = |limit: f64| (limit / best).ln().abs();
+    if best.is_finite() && best > 0.0 {
+        limits.sort_by(|a, b| far(a.1).total_cmp(&far(b.1)));
     }
-    Some(chart)
+    for (name, limit) in limits.into_iter().take(LIMITS) {
+        chart = chart.marker(name, limit);
+    }
+    chart
 }
 
 /// How the rate grows with the threads, with the controls as limits; none where their number does not vary.
@@ -229,13 +301,13 @@ fn scaling(group: &str, series: &[&Series]) -> Option<Chart> {
         return None;
     }
     let mut chart = Chart::lines(group, "GB/s", "threads", lines).logarithmic_axis();
-    for control in series.iter().filter(|one| one.control) {
-        chart = match control.rate().map(|rate| rate.median * 1e-9) {
-            Some(limit) if limit <= most * TOO_FAR => chart.marker(&control.name, limit),
-            _ => chart,
-        };
-    }
-    Some(chart)
+    let limits = series.iter().filter(|one| one.control);
+    let limits = limits.filter_map(|one| Some((one.name.as_str(), one.rate()?.median * 1e-9)));
+    let limits = limits.filter(|(_, limit)| *limit <= most * TOO_FAR).collect();
+    chart = with_limits(chart, limits, most);
+    // Lines far below a limit would lie flat on the axis.
+    chart.logarithmic = chart.markers.iter().any(|limit| limit.value > 3.0 * most);
+    Some(chart.of_rounds(fewest(series)))
 }
 
 fn scaled(interval: Interval, scale: f64) -> Interval {
@@ -322,5 +394,33 @@ mod tests {
         }
         results.complete = true;
         assert_eq!(lines(&results), ["1 round resolves few differences or none: 6 are needed"]);
+        // Another group's many rounds are no help to this one.
+        for name in ["a", "b", "c"] {
+            let mut series = Series::new(&About::new("h", name));
+            let measured = Measured { wall: Duration::from_millis(1), ..Measured::default() };
+            (1..=20).for_each(|round| series.add(round, &measured, Cache::None));
+            results.series.push(series);
+        }
+        assert_eq!(lines(&results), ["1 round resolves few differences or none: 6 are needed (g)"]);
+    }
+
+    #[test]
+    fn what_does_another_thing_is_not_ranked() {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for (name, ms, apart) in [("within", 1, true), ("fast", 10, false), ("slow", 20, false)] {
+            let about = About::new("g", name);
+            let about = if apart { about.label(NOT_RANKED, "no start") } else { about };
+            let mut series = Series::new(&about);
+            let measured = Measured { wall: Duration::from_millis(ms), ..Measured::default() };
+            (1..=6).for_each(|round| series.add(round, &measured, Cache::None));
+            results.series.push(series);
+        }
+        results.complete = true;
+        assert_eq!(lines(&results), [""; 0], "two are compared");
+        let table = table("g", &results.of_group("g"));
+        let last: Vec<String> = table.rows.iter().map(|row| format!("{:?}", row.last().unwrap())).collect();
+        for (found, wanted) in last.iter().zip(["not ranked: no start", "fastest", "2.00 times as slow"]) {
+            assert!(found.contains(wanted), "{last:?}");
+        }
     }
 }

@@ -45,23 +45,18 @@ pub(crate) fn own_usage() -> Usage {
     Usage::of(&usage)
 }
 
-/// The most that any child that was waited for has used so far; times are those of all together.
-pub(crate) fn children_usage() -> Usage {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: as in `own_usage`.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    Usage::of(&usage)
-}
-
 /// Makes a command start with a copy of this process that shares no memory with it. The kernel counts what
 /// a child had before it became another program as its own: so that is what was written to here, and not
 /// all that this process ever occupied.
 pub(crate) fn start_by_fork(command: &mut Command) {
     // SAFETY: the closure does nothing, so nothing in it is forbidden between fork and exec.
     unsafe { command.pre_exec(|| Ok(())) };
+}
+
+/// Makes a command start with such a copy, which ends before it becomes another program.
+pub(crate) fn end_after_fork(command: &mut Command) {
+    // SAFETY: _exit(2) is permitted between fork and exec, and does nothing but end the copy.
+    unsafe { command.pre_exec(|| libc::_exit(0)) };
 }
 
 /// Waits for a child of ours to end. It must not be waited for again.

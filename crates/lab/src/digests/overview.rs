@@ -1,7 +1,7 @@
 //! All digests side by side, from the groups that were measured.
 
 use crate::export::{Bar, Cell, Chart, Table};
-use crate::record::{Results, Series};
+use crate::record::{Results, Series, rate_between};
 use crate::stats::Interval;
 
 /// In the name of groups of implementations in this process.
@@ -74,7 +74,9 @@ pub fn overview(results: &Results) -> Option<(Table, Chart)> {
     if bars.is_empty() {
         return None;
     }
-    let mut chart = Chart::bars(&table.title, "GB/s", bars).logarithmic();
+    let rounds = |one: &&Series| one.group.contains(INSIDE) && !one.wall.is_empty();
+    let rounds = results.series.iter().filter(rounds).map(|one| one.wall.len()).min().unwrap_or(0);
+    let mut chart = Chart::bars(&table.title, "GB/s", bars).logarithmic().of_rounds(rounds);
     // A digest that computes nothing is no limit of anything.
     for (name, rates) in limits.into_iter().filter(|(name, _)| name.contains("memory")) {
         chart = chart.marker(name, crate::stats::median(&rates) / 1e9);
@@ -93,6 +95,8 @@ pub fn start_up(results: &Results) -> Option<Table> {
             ("start from", "ms"),
             ("start to", "ms"),
             ("hashing", "GB/s"),
+            ("hashing from", "GB/s"),
+            ("hashing to", "GB/s"),
             ("start is all of", "bytes"),
         ],
     );
@@ -105,10 +109,13 @@ pub fn start_up(results: &Results) -> Option<Table> {
                 && one.labels.get("digest") == digest
         });
         let (Some(large), Some(digest), Some(start)) = (large, digest, small.time()) else { continue };
-        let Some(whole) = large.time() else { continue };
-        let bytes = large.bytes.saturating_sub(small.bytes) as f64;
+        if large.wall.is_empty() {
+            continue;
+        }
         // What lies within the noise of both times is no hashing.
-        let rate = (whole.low > start.high).then(|| bytes / (whole.median - start.median));
+        let rate = rate_between(small, large, large.bytes.saturating_sub(small.bytes));
+        let gigabytes =
+            |of: fn(Interval) -> f64| rate.map_or(Cell::Missing, |rate| Cell::Number(of(rate) / 1e9, 2));
         let [low, high] = match small.wall.len() {
             0 | 1 => [Cell::Missing, Cell::Missing],
             _ => [start.low, start.high].map(|time| Cell::Number(time * 1e3, 2)),
@@ -119,9 +126,11 @@ pub fn start_up(results: &Results) -> Option<Table> {
             Cell::Number(start.median * 1e3, 2),
             low,
             high,
-            rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e9, 2)),
+            gigabytes(|rate| rate.median),
+            gigabytes(|rate| rate.low),
+            gigabytes(|rate| rate.high),
             // The length of a file of which half of the time is the start.
-            rate.map_or(Cell::Missing, |rate| Cell::Count((start.median * rate) as u64)),
+            rate.map_or(Cell::Missing, |rate| Cell::Count((start.median * rate.median) as u64)),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)
@@ -169,13 +178,23 @@ mod tests {
 
     #[test]
     fn starting_is_told_apart() {
-        let results = results(&[
+        let mut results = results(&[
             ("md5 of a file", "tool", "program", 1_000_000, 3000),
             ("md5 of a small file", "tool", "program", 0, 1000),
         ]);
-        let table = start_up(&results).unwrap();
-        assert_eq!(table.rows[0][2..5], [Cell::Number(1.0, 2), Cell::Missing, Cell::Missing]);
-        assert_eq!(table.rows[0][5..], [Cell::Number(0.5, 2), Cell::Count(500_000)]);
+        let nothing = [Cell::Missing, Cell::Missing, Cell::Missing, Cell::Missing];
+        for (rounds, told) in [(1, false), (5, false), (6, true)] {
+            for series in &mut results.series {
+                series.wall = vec![series.wall[0]; rounds];
+            }
+            let row = &start_up(&results).unwrap().rows[0];
+            assert_eq!(row[2], Cell::Number(1.0, 2));
+            let rate = || Cell::Number(0.5, 2);
+            match told {
+                true => assert_eq!(row[5..], [rate(), rate(), rate(), Cell::Count(500_000)]),
+                false => assert_eq!(row[5..], nothing, "of {rounds} rounds"),
+            }
+        }
     }
 
     #[test]
@@ -185,9 +204,9 @@ mod tests {
             ("md5 of a small file", "tool", "program", 0, 1000),
         ]);
         for (series, times) in results.series.iter_mut().zip([[0.0008, 0.0014], [0.0009, 0.0011]]) {
-            series.wall = times.to_vec();
+            series.wall = times.repeat(5);
         }
         let table = start_up(&results).unwrap();
-        assert_eq!(table.rows[0][5..], [Cell::Missing, Cell::Missing]);
+        assert_eq!(table.rows[0][5..], [Cell::Missing, Cell::Missing, Cell::Missing, Cell::Missing]);
     }
 }

@@ -1,6 +1,6 @@
 //! Charts of a report: bars with intervals, and lines.
 
-use crate::stats::Interval;
+use crate::stats::{Interval, fewest_rounds_of};
 
 /// A picture of some rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct Chart {
     pub logarithmic: bool,
     /// Values that others are to be seen beside: the machine's limits.
     pub markers: Vec<Marker>,
+    /// Whether there were too few rounds for intervals, so that what is shown is the range of all.
+    pub ranges: bool,
     /// Bars or lines.
     pub shape: Shape,
 }
@@ -70,6 +72,7 @@ impl Chart {
             unit: unit.into(),
             logarithmic: false,
             markers: Vec::new(),
+            ranges: false,
             shape: Shape::Bars(bars),
         }
     }
@@ -82,7 +85,14 @@ impl Chart {
         lines: Vec<Line>,
     ) -> Chart {
         let shape = Shape::Lines { axis: axis.into(), logarithmic: false, lines };
-        Chart { title: title.into(), unit: unit.into(), logarithmic: false, markers: Vec::new(), shape }
+        Chart {
+            title: title.into(),
+            unit: unit.into(),
+            logarithmic: false,
+            markers: Vec::new(),
+            ranges: false,
+            shape,
+        }
     }
 
     /// With steps that are factors.
@@ -96,6 +106,12 @@ impl Chart {
         if let Shape::Lines { logarithmic, .. } = &mut self.shape {
             *logarithmic = true;
         }
+        self
+    }
+
+    /// Drawn from so many rounds: of fewer than an interval needs, ranges are drawn.
+    pub fn of_rounds(mut self, rounds: usize) -> Chart {
+        self.ranges = rounds < fewest_rounds_of(1);
         self
     }
 

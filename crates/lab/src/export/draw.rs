@@ -28,7 +28,7 @@ font-variant-numeric:tabular-nums}
 .whisker{position:absolute;top:calc(50% - 1px);height:2px;background:var(--ink);min-width:1px}
 .whisker:before,.whisker:after{content:'';position:absolute;top:-3px;height:8px;width:2px;background:var(--ink)}
 .whisker:before{left:-1px}.whisker:after{right:-1px}
-.value{position:absolute;top:50%;transform:translateY(-50%);margin-left:.45rem;line-height:1.1;white-space:nowrap;
+.value{position:absolute;left:100%;top:50%;transform:translateY(-50%);margin-left:.45rem;line-height:1.1;white-space:nowrap;
 background:var(--page);border-radius:.2rem;
 font-variant-numeric:tabular-nums;z-index:2}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem;color:var(--quiet);margin:.2rem 0 0}
@@ -58,7 +58,11 @@ pub(super) fn chart(chart: &Chart, titled: bool) -> String {
     };
     let scale = if chart.logarithmic { ", equal steps are equal factors" } else { "" };
     let title = if titled { format!("{}: ", escaped(&chart.title)) } else { String::new() };
-    let intervals = if is_exact(chart) { "" } else { "; with 95% intervals" };
+    let intervals = match chart.ranges {
+        _ if is_exact(chart) => "",
+        true => "; with the range of the runs, which are too few for an interval",
+        false => "; with 95% intervals",
+    };
     let caption = format!("<figcaption>{title}{}{scale}{intervals}</figcaption>", escaped(&chart.unit));
     format!("<figure role=\"group\" aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
 }
@@ -103,13 +107,12 @@ fn bars(chart: &Chart, bars: &[Bar]) -> String {
             html,
             "<div class=\"{class}\" title=\"{} to {} {}\"><span>{}</span><div><div class=\"fill\" \
              style=\"width:{middle:.2}%\"></div><div class=\"whisker\" style=\"left:{low:.2}%;width:{:.2}%\"></div>\
-             <div class=\"value\" style=\"left:{:.2}%\">{}</div></div></div>",
+             <div class=\"value\">{}</div></div></div>",
             digits(bar.value.low),
             digits(bar.value.high),
             escaped(&chart.unit),
             escaped(&bar.name),
             high - low,
-            high.max(middle),
             digits(bar.value.median),
         );
     }

@@ -8,10 +8,10 @@ use super::{Report, Table, draw};
 /// The looks: of text and tables here, of charts beside what draws them.
 const STYLE: &str = "
 :root{color-scheme:light dark;--page:#fcfcfb;--ink:#1d1f23;--quiet:#5d636e;--rule:#dcdee3;--wash:#f1f2f4;
---bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
+--shade:#0003;--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
 --c0:#3b6fb6;--c1:#c2591b;--c2:#2f8f5b;--c3:#a23b8f;--c4:#8a7413;--c5:#2394a8;--c6:#b33a3a;--c7:#5b5fc7}
 @media(prefers-color-scheme:dark){:root{--page:#16181c;--ink:#e7e9ec;--quiet:#9aa1ad;--rule:#343942;
---wash:#1f2329;--bar:#6aa0ea;--control:#6b7380;--warn:#ffc988;--warn-wash:#33270f;
+--wash:#1f2329;--shade:#fff4;--bar:#6aa0ea;--control:#6b7380;--warn:#ffc988;--warn-wash:#33270f;
 --c0:#6aa0ea;--c1:#f0935a;--c2:#5fc48c;--c3:#d982c8;--c4:#d2bb55;--c5:#5fc9dc;--c6:#ee8080;--c7:#a3a6f5}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:74rem;padding:2rem clamp(1rem,4vw,3rem) 4rem;background:var(--page);color:var(--ink);
@@ -21,11 +21,15 @@ h2{font-size:1.15rem;margin:2.6rem 0 .7rem}
 .said{margin:.35rem 0;color:var(--quiet);overflow-wrap:anywhere}
 .warn{margin:.35rem 0;padding:.45rem .8rem;border-left:.25rem solid var(--warn);background:var(--warn-wash);
 color:var(--warn);overflow-wrap:anywhere}
-.wide{overflow-x:auto;border:1px solid var(--rule);border-radius:.4rem}
+.wide{overflow-x:auto;border:1px solid var(--rule);border-radius:.4rem;background:
+linear-gradient(90deg,var(--page) 40%,transparent) 0 0/3rem 100% no-repeat local,
+linear-gradient(270deg,var(--page) 40%,transparent) 100% 0/3rem 100% no-repeat local,
+linear-gradient(90deg,var(--shade),transparent) 0 0/.8rem 100% no-repeat,
+linear-gradient(270deg,var(--shade),transparent) 100% 0/.8rem 100% no-repeat}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{padding:.35rem .8rem;text-align:left;white-space:nowrap;border-bottom:1px solid var(--rule)}
+th,td{padding:.35rem .55rem;text-align:left;white-space:nowrap;border-bottom:1px solid var(--rule)}
 tr:last-child td{border-bottom:0}
-th{background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
+th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 ";

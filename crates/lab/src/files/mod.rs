@@ -16,7 +16,8 @@ pub use cmpthese::{Timing, cmpthese};
 pub use words::split;
 
 use crate::measure::{About, Error, Measured, Plan, Process, Subject, Work};
-use crate::record::Series;
+use crate::record::{Series, rate_between};
+use crate::stats::Interval;
 
 /// The published small file's length in bytes.
 pub const SMALL: u64 = 2335;
@@ -244,17 +245,17 @@ pub struct Parts {
     /// Seconds before the first byte and after the last.
     pub start: f64,
     /// Bytes a second in between; `None` where the large file was not seen to take longer than the small
-    /// one: their intervals meet.
-    pub rate: Option<f64>,
+    /// one: the interval of the difference holds zero, or there were too few rounds for one.
+    pub rate: Option<Interval>,
 }
 
 /// Tells a way's start apart from its throughput, by the medians. `None` without times.
 pub fn parts(small: &Series, large: &Series) -> Option<Parts> {
-    let (small_time, large_time) = (small.time()?, large.time()?);
-    let (short, long) = (small_time.median, large_time.median);
-    let bytes = large.bytes.checked_sub(small.bytes).filter(|bytes| *bytes > 0)? as f64;
-    let rate = (large_time.low > small_time.high).then(|| bytes / (long - short));
-    let start = rate.map_or(short, |rate| (short - small.bytes as f64 / rate).max(0.0));
+    let short = small.time()?.median;
+    large.time()?;
+    let bytes = large.bytes.checked_sub(small.bytes).filter(|bytes| *bytes > 0)?;
+    let rate = rate_between(small, large, bytes);
+    let start = rate.map_or(short, |rate| (short - small.bytes as f64 / rate.median).max(0.0));
     Some(Parts { start, rate })
 }
 
@@ -300,12 +301,14 @@ mod tests {
         let series = |bytes: u64, ms: u64| {
             let mut series = Series::new(&About::new("g", "n").bytes(bytes));
             let wall = Duration::from_millis(ms);
-            series.add(1, &Measured { wall, ..Measured::default() }, Cache::Warm);
+            for round in 1..=6 {
+                series.add(round, &Measured { wall, ..Measured::default() }, Cache::Warm);
+            }
             series
         };
         let found = parts(&series(1000, 6), &series(1_001_000, 1006)).unwrap();
         assert!((found.start - 0.005).abs() < 1e-9, "{found:?}");
-        assert!((found.rate.unwrap() - 1e6).abs() < 1e-3, "{found:?}");
+        assert!((found.rate.unwrap().median - 1e6).abs() < 1e-3, "{found:?}");
         assert_eq!(parts(&series(1, 6), &series(1000, 6)).unwrap(), Parts { start: 0.006, rate: None });
         assert_eq!(parts(&series(1000, 6), &series(1000, 6)), None);
     }

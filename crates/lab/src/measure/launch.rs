@@ -83,7 +83,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// What a run has around it.
 pub(super) struct Around<'a> {
     /// Memory that a child may have had of its parent, in bytes: less is not told.
-    pub(super) floor: Option<u64>,
+    pub(super) floor: &'a dyn Fn() -> Option<u64>,
     /// The counter that its cycles are read from.
     pub(super) cycles: &'a mut Cycles,
     /// Who waits for the answer: when this is closed, the program is killed.
@@ -133,7 +133,7 @@ pub(super) fn run(request: &Request, around: Around<'_>) -> Result<Ended, Failed
         wall,
         user: usage.user,
         system: usage.system,
-        memory: Some(usage.memory).filter(|&memory| around.floor.is_some_and(|floor| memory > floor)),
+        memory: Some(usage.memory).filter(|&memory| (around.floor)().is_some_and(|floor| memory > floor)),
         cycles,
         stdout: text(&mut stdout),
         stderr: text(&mut stderr),
@@ -171,6 +171,24 @@ fn wait(child: &Child, limit: Option<Duration>, around: &Around<'_>) -> Result<(
         reap()?;
         return Err(failed);
     }
+}
+
+/// The memory of a child that becomes no program: what every child of this process has before it becomes one.
+/// It grows with what this process did before, as reading a program's input, so it is asked after each run.
+fn nothing() -> Option<u64> {
+    /// By how much two children that did the same differ, in bytes.
+    const SLACK: u64 = 128 << 10;
+    let mut command = Command::new("/dev/null/no program");
+    command
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
+    system::end_after_fork(&mut command);
+    let child = command.spawn().ok()?;
+    let (_, usage) = system::wait(child.id()).ok()?;
+    Some(usage.memory + SLACK)
 }
 
 fn memory_file() -> std::io::Result<(File, OwnedFd)> {
@@ -263,11 +281,6 @@ impl Drop for Running {
 /// # Errors
 /// If its standard input or output cannot be used.
 pub fn serve(stopped: &dyn Fn() -> bool) -> std::io::Result<()> {
-    // A child that becomes no program has what every child has before it does.
-    let mut nothing = Command::new("/dev/null/no program");
-    system::start_by_fork(nothing.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0));
-    let _ = nothing.spawn();
-    let floor = Some(system::children_usage().memory);
     let mut cycles = Cycles::open();
     let (stdin, mut stdout) = (std::io::stdin(), std::io::stdout());
     let mut line = String::new();
@@ -279,7 +292,7 @@ pub fn serve(stopped: &dyn Fn() -> bool) -> std::io::Result<()> {
         // A signal that came between two runs is the asker's.
         stopped();
         let request: Request = serde_json::from_str(&line)?;
-        let around = Around { floor, cycles: &mut cycles, asker: Some(stdin.as_fd()), stopped };
+        let around = Around { floor: &nothing, cycles: &mut cycles, asker: Some(stdin.as_fd()), stopped };
         let mut answer = serde_json::to_vec(&run(&request, around))?;
         answer.push(b'\n');
         stdout.write_all(&answer)?;

@@ -21,7 +21,7 @@ pub use noise::{Load, judge as judge_noise};
 pub use process::{Parse, Process, Stdin, find_program, passed_over, version};
 pub use subject::{About, InProcess, Measured, Subject, Work};
 
-use crate::record::Series;
+use crate::record::{NOT_REACHED, Series};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut 
         watch.round(&series);
     }
     for series in series.iter_mut().filter(|series| series.wall.is_empty() && series.skipped.is_none()) {
-        series.skipped = Some("stopped before it was measured".to_string());
+        series.skipped = Some(NOT_REACHED.to_string());
     }
     series
 }
@@ -199,7 +199,8 @@ impl Run<'_> {
                 if let Some(expected) =
                     expected.filter(|&expected| measured.digest.as_ref() != Some(expected))
                 {
-                    let found = measured.digest.as_deref().unwrap_or("none");
+                    let found =
+                        measured.digest.as_deref().filter(|found| !found.is_empty()).unwrap_or("none");
                     match subject.about().changed() {
                         Some(file) => {
                             series.fail(format!("{} changed while it was measured", file.display()));
@@ -345,6 +346,7 @@ mod tests {
         right.digest = Some("cafe");
         let mut silent = subject("silent", 0.2, &log);
         silent.about.expected = Some("cafe".to_string());
+        silent.digest = Some("");
         let broken = subject("broken", -1.0, &log);
         let mut subjects: Vec<Box<dyn Subject>> =
             vec![Box::new(wrong), Box::new(right), Box::new(silent), Box::new(broken)];

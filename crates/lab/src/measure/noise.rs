@@ -33,8 +33,9 @@ impl Load {
 pub fn judge(series: &[Series], before: &Load, after: &Load, processors: usize) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(load) = before.load.filter(|&load| load > 0.5 * processors as f64) {
-        doubts
-            .push(format!("the load was {load:.2} on {processors} processors before anything was measured"));
+        let plural = if processors == 1 { "" } else { "s" };
+        let on = format!("{processors} processor{plural}");
+        doubts.push(format!("the load was {load:.2} on {on} before anything was measured"));
     }
     if let (Some(before), Some(after)) = (before.ticks, after.ticks) {
         let (all, stolen) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));

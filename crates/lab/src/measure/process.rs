@@ -167,7 +167,8 @@ fn first_words(said: &str) -> String {
 /// Runs it as a child of this process. Until a new program is loaded a child has its parent's memory, which
 /// counts as its own: only more than that is told.
 fn here(request: &Request, cycles: &mut Cycles) -> Result<Ended, Failed> {
-    launch::run(request, Around { floor: memory_now(), cycles, asker: None, stopped: &|| false })
+    let floor = memory_now();
+    launch::run(request, Around { floor: &|| floor, cycles, asker: None, stopped: &|| false })
 }
 
 /// The memory that this process occupies, after its record of the most was made to begin anew.

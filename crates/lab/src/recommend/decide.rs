@@ -17,13 +17,17 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The seconds for all files, if it is that of hashing.
-    pub fn of(&self, load: &Load) -> f64 {
-        load.small_files as f64 * self.small_file + load.large_bytes as f64 * self.large_byte
+    /// The seconds for all files, if it is that of hashing for this purpose.
+    pub fn of(&self, load: &Load, purpose: Purpose) -> f64 {
+        match purpose {
+            // The block hash of a hole is known without hashing it.
+            Purpose::Image => self.of_stored(load),
+            _ => load.small_files as f64 * self.small_file + load.large_bytes as f64 * self.large_byte,
+        }
     }
 
-    /// The seconds for all files, if it is that of reading: holes are not read.
-    pub fn of_reading(&self, load: &Load) -> f64 {
+    /// The seconds for all files without their holes, as they are read.
+    pub fn of_stored(&self, load: &Load) -> f64 {
         load.small_files as f64 * self.small_file + load.large_stored as f64 * self.large_byte
     }
 }
@@ -91,8 +95,8 @@ pub fn decide(input: &Input) -> Option<Decision> {
         .iter()
         .filter_map(|candidate| {
             let (_, cost) = input.hashes.iter().find(|(name, _)| *name == candidate.id)?;
-            let hash = cost.of(&input.load);
-            let device = input.device.map(|cost| cost.of_reading(&input.load));
+            let hash = cost.of(&input.load, input.purpose);
+            let device = input.device.map(|cost| cost.of_stored(&input.load));
             let total = hash.max(device.unwrap_or(0.0));
             let busy = if total > 0.0 { hash / total } else { 0.0 };
             let disk_bound = device.is_some_and(|device| device >= hash);
@@ -130,8 +134,10 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
         Some(device) => format!("hash-bound: reading alone takes {}", time(device)),
     };
     lines.push(format!("{all}: {}, {bound}", time(choice.total)));
+    let holes = load.large_bytes.saturating_sub(load.large_stored).min(load.bytes);
+    let hashed = if input.purpose == Purpose::Image { load.bytes - holes } else { load.bytes };
     let rate = |seconds: f64| match seconds > 0.0 {
-        true => format!("{}/s", decimal(load.bytes as f64 / seconds)),
+        true => format!("{}/s", decimal(hashed as f64 / seconds)),
         false => "no time".to_string(),
     };
     if let Some(device) = choice.device.filter(|device| *device > 0.0) {
@@ -141,8 +147,7 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
             (Some(false), true) => "cold, from a disk that is said to rotate",
             (Some(false), false) => "cold, from a disk that does not rotate",
         };
-        let holes = load.large_bytes.saturating_sub(load.large_stored);
-        let read = format!("{}/s", decimal((load.bytes - holes.min(load.bytes)) as f64 / device));
+        let read = format!("{}/s", decimal((load.bytes - holes) as f64 / device));
         lines.push(format!("device: {read} {kind}"));
     }
     let threads = if input.threads == 1 { "1 thread" } else { &format!("{} threads", input.threads) };
@@ -330,6 +335,11 @@ mod tests {
         input.load.large_stored /= 10;
         let row = decide(&input).unwrap().choice;
         assert!(!row.disk_bound && row.device.unwrap() * 4.0 < row.hash, "{row:?}");
+        // The block hash of a hole is known.
+        input.purpose = Purpose::Image;
+        let row = decide(&input).unwrap().choice;
+        assert!(row.disk_bound && row.device.unwrap() > row.hash, "{row:?}");
+        assert!(sentences(&input, &decide(&input).unwrap())[3].contains("2.0 GB/s on"));
     }
 
     #[test]

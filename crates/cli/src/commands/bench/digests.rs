@@ -9,7 +9,7 @@ use verisum_digest::{ALGORITHMS, Algorithm};
 use verisum_lab::digests::{self, CKSUM, FILE, Message, PROGRAMS, SMALL, SUM, Way};
 use verisum_lab::export::Report;
 use verisum_lab::measure::{self, About, Amount, Error, InProcess, Process, Subject, Work, find_program};
-use verisum_lab::record::Series;
+use verisum_lab::record::{NOT_REACHED, Series};
 use verisum_lab::stats::median;
 use verisum_lab::summary::Quantity;
 
@@ -143,6 +143,12 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
             lists(files, &mut session, &mut subjects)?;
         }
     }
+    if with_programs {
+        for (program, digest) in &chosen.lacking {
+            let about = About::new(format!("{digest} {FILE}"), *program).label("digest", *digest);
+            session.skip(&about, format!("{program} has no {digest}"));
+        }
+    }
     session.measure(subjects);
     let mut report = session.report("Digests on this machine", Quantity::Rate);
     digests_first(&mut report, &session);
@@ -176,6 +182,8 @@ struct Chosen {
     /// Digests that our own program computes for comparison.
     ours: Vec<&'static str>,
     programs: Vec<&'static str>,
+    /// Digests that programs which were asked for by name do not have.
+    lacking: Vec<(&'static str, &'static str)>,
     /// Whether programs also check lists.
     lists: bool,
 }
@@ -234,9 +242,18 @@ impl Chosen {
             true => of_programs.iter().copied().filter(|id| Algorithm::find(id).is_some()).collect(),
             false => Vec::new(),
         };
+        let has = |program: &str, digest: &str| {
+            (program == OURS && Algorithm::find(digest).is_some())
+                || ways.iter().any(|way| (way.program, way.digest) == (program, digest))
+        };
+        let asked = chosen.iter().filter(|program| arguments.program.iter().any(|name| name == *program));
+        let lacking = asked
+            .flat_map(|&program| of_programs.iter().map(move |&digest| (program, digest)))
+            .filter(|(program, digest)| !historical && !has(program, digest))
+            .collect();
         let inside = or(&USUAL_INSIDE).iter().filter_map(|id| Algorithm::find(id)).collect();
         let lists = historical && named.is_empty() && arguments.program.is_empty();
-        Ok(Chosen { inside, ways, ours, programs: chosen, lists })
+        Ok(Chosen { inside, ways, ours, programs: chosen, lacking, lists })
     }
 
     /// The digests that programs are compared by, in the order of the table.
@@ -483,7 +500,9 @@ fn test_digests(session: &Session<'_>) -> String {
     lines.truncate(lines.trim_end().len());
     lines.push('\n');
     // The lines above say only that.
-    let skipped: Vec<_> = series().filter(|one| one.skipped.is_some() && !one.control).collect();
+    let reached = |one: &&Series| one.skipped.as_deref() != Some(NOT_REACHED);
+    let skipped: Vec<_> =
+        series().filter(|one| one.skipped.is_some() && !one.control).filter(reached).collect();
     let mut reasons: Vec<String> = Vec::new();
     let of = |one: &Series| one.labels.get("digest").cloned().unwrap_or_default();
     for one in skipped {

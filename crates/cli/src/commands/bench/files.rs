@@ -9,7 +9,7 @@ use verisum_digest::{Digest, Level, Policy};
 use verisum_lab::export::{Cell, Table};
 use verisum_lab::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
 use verisum_lab::measure::{About, Amount, Error, InProcess, Process, Subject, Work, find_program, version};
-use verisum_lab::record::{Results, Series};
+use verisum_lab::record::{NOT_RANKED, Results, Series};
 use verisum_lab::summary::Quantity;
 
 use super::leftovers::Folder;
@@ -48,7 +48,7 @@ pub(crate) struct FilesArgs {
     small_runs: u32,
 
     /// How often the large file is hashed, unless --runs or --time says otherwise
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     large_runs: u32,
 
     /// How many small files share a start in the rows that show what a start costs
@@ -81,6 +81,9 @@ const PUBLISHED: &str = "published";
 /// The kind of rows of which a matrix of single starts says nothing.
 const SHARED: &str = "shared start";
 
+/// The kind of rows that show what is left without a start.
+const NO_START: &str = "no start";
+
 /// Reading by lines takes up to this many times the memory of the longest line.
 const LINES_MEMORY: u64 = 3;
 
@@ -97,7 +100,7 @@ pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     let removed = folder.remove();
     measured.and(removed)?;
     let mut report = session.report("Ways to the digest of a file", Quantity::Time);
-    report.tables.insert(0, start_and_rate(&session.results));
+    report.tables.splice(..0, start_and_rate(&session.results));
     match arguments.style {
         None => session.finish(&report, output),
         Some(Style::Cmpthese) => {
@@ -328,12 +331,12 @@ fn subjects<'a>(
         subjects.push(way.subject(starts, &program, script.as_deref(), &[path]));
         if small && ["md5sum", OURS].contains(&way.name.as_str()) {
             let name = format!("{}, {} files", way.name, arguments.shared);
-            let shared = about(&name).expect(&expected).label("kind", SHARED);
+            let shared = about(&name).expect(&expected).label("kind", SHARED).label(NOT_RANKED, SHARED);
             subjects.push(way.subject(shared, &program, None, &vec![path; arguments.shared as usize]));
         }
     }
     if chosen.within {
-        let about = about(WITHIN).expect(&expected).label("kind", "no start");
+        let about = about(WITHIN).expect(&expected).label("kind", NO_START).label(NOT_RANKED, NO_START);
         subjects.push(in_process(about, Within::new(path, Some(digest.clone())), arguments));
     }
     let read = about("read the file").control();
@@ -403,10 +406,13 @@ fn version_option(program: &str) -> &'static [&'static str] {
 }
 
 /// What each way takes to begin, and how fast it is then.
-fn start_and_rate(results: &Results) -> Table {
-    let mut table = Table::new("Start-up and throughput", &[("way", ""), ("start", "ms"), ("then", "GB/s")]);
+fn start_and_rate(results: &Results) -> Option<Table> {
+    let mut table = Table::new(
+        "Start-up and throughput",
+        &[("way", ""), ("start", "ms"), ("then", "GB/s"), ("then from", "GB/s"), ("then to", "GB/s")],
+    );
     let groups = results.groups();
-    let [small, .., large] = groups.as_slice() else { return table };
+    let [small, .., large] = groups.as_slice() else { return None };
     let of = |group: &str, name: &str| -> Option<&Series> {
         results.series.iter().find(|one| one.group == group && one.name == name)
     };
@@ -418,10 +424,12 @@ fn start_and_rate(results: &Results) -> Table {
         .collect();
     found.sort_by(|a, b| a.1.start.total_cmp(&b.1.start));
     for (series, parts) in found {
-        let rate = parts.rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e9, 2));
-        table.row([Cell::text(&series.name), Cell::Number(parts.start * 1e3, 3), rate]);
+        let rate = parts.rate.map(|rate| [rate.median, rate.low, rate.high]);
+        let mut cells = vec![Cell::text(&series.name), Cell::Number(parts.start * 1e3, 3)];
+        cells.extend((0..3).map(|at| rate.map_or(Cell::Missing, |rate| Cell::Number(rate[at] / 1e9, 2))));
+        table.row(cells);
     }
-    table
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// A matrix for each file, and what was left out of it.

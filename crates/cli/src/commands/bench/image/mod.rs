@@ -72,7 +72,7 @@ enum Only {
 enum Style {
     /// How many times faster than sha256sum, a line for each image
     Blkhash,
-    /// The runs of the library as JSON, with the fields of blkhash-bench
+    /// The runs of the library as a list in JSON, with the fields of blkhash-bench
     BlkhashBench,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
         Some(Style::Blkhash) => published(&session.results, &contents),
         Some(Style::BlkhashBench) => {
             let runs: Vec<_> = session.results.series.iter().filter_map(blkhash_bench).collect();
-            runs.iter().map(|run| format!("{run:#}\n")).collect()
+            format!("{:#}\n", serde_json::Value::Array(runs))
         }
     };
     session.finish_with(&lines, &report, output)
@@ -527,12 +527,19 @@ fn line(results: &Results, group: &str, name: &str) -> String {
     let ratio = pair.ratio;
     let range = match ours.wall.len().min(peer.wall.len()) {
         1 => "1 run".to_string(),
+        _ if ratio.median < 1.0 => format!("{:.1} to {:.1}", 1.0 / ratio.high, 1.0 / ratio.low),
         _ => format!("{:.1} to {:.1}", ratio.low, ratio.high),
     };
-    format!(
-        "{name}: {:.1} x faster than {} ({range}{verdict}), {less:.1} x less processor time\n",
-        ratio.median, peer.name
-    )
+    // Slower is no fraction of faster.
+    let faster = match ratio.median < 1.0 {
+        true => format!("{:.1} x slower than {}", 1.0 / ratio.median, peer.name),
+        false => format!("{:.1} x faster than {}", ratio.median, peer.name),
+    };
+    let time = match less < 1.0 {
+        true => format!("{:.1} x more processor time", 1.0 / less),
+        false => format!("{less:.1} x less processor time"),
+    };
+    format!("{name}: {faster} ({range}{verdict}), {time}\n")
 }
 
 #[cfg(test)]
