@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs::Permissions;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -29,6 +31,14 @@ fn hashes_are_printed_as_debugfs_prints_them() {
     let out = dirhash(&["hash", "--json", "foo0"]).clean();
     let expected = r#"{"hash":"half_md4","name":"foo0","value":"0x5ea80d76","minor":"0x665baf43"}"#;
     assert_eq!(out.trim_end(), expected);
+    let mut command = Command::new(common::VERISUM);
+    let name = OsStr::from_bytes(b"a \xff");
+    let output = command.args(["dirhash", "hash", "--json", "--alg", "xfs"]).arg(name).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.contains("\"name\":\"a \u{fffd}\",\"name_bytes_hex\":\"6120ff\","), "{out}");
+    let long = dirhash(&["hash", &"x".repeat(256)]);
+    assert_eq!(long.code, Some(0));
+    assert!(long.stderr.ends_with("x: 256 bytes, where names have at most 255\n"), "{}", long.stderr);
 }
 
 #[test]
@@ -156,9 +166,9 @@ fn lines_that_are_no_names_are_counted() {
         (output.status.code(), out, stderr)
     };
     let long = "x".repeat(256);
-    let (code, out, stderr) = names(format!("a\nb/c\n/d\n\ne\0f\n{long}\na\ng").as_bytes());
-    let message =
-        "verisum: -: lines left out: 2 with /, 1 with NUL, 1 longer than 255 bytes, 1 empty, 1 repeated\n";
+    let (code, out, stderr) = names(format!("a\nb/c\n/d\n\ne\0f\n{long}\na\n.\n..\ng").as_bytes());
+    let message = "verisum: -: lines left out: 2 with /, 1 with NUL, 1 longer than 255 bytes, 1 empty, \
+                   2 . or .., 1 repeated\n";
     assert_eq!((code, stderr.as_str()), (Some(0), message), "{out}");
     let (code, _, stderr) = names(b"a\nb\n");
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
@@ -299,7 +309,13 @@ fn bad_usage_is_one_line() {
         ),
         (&["steady", "--range", "20000"], "--range: 20000: needs --traffic program"),
         (&["bakeoff", "--export-json", "-"], "must be a file; --json prints to standard output"),
-        (&["steady", "--traffic", "program", "--range", "5"], "--range: 5: must be at least the number"),
+        (
+            &["steady", "--traffic", "program", "--range", "5"],
+            "--range: 5: must be 10000 to 10000000: a name",
+        ),
+        (&["steady", "--traffic", "program", "--range", "2147483647"], "must be 10000 to 10000000: a name"),
+        (&["steady", "--count", "4000000000"], "--count: 4000000000: must be at most 200000000"),
+        (&["bakeoff", "--count", "4000000000"], "--count: 4000000000: must be at most 200000000"),
     ] {
         let ended = dirhash(arguments);
         assert_eq!((ended.code, ended.out()), (Some(2), ""), "{arguments:?}");

@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
     let hashings = arguments.hashes.hashings(&THREAD)?;
     let question = Question {
         names: &names,
-        count: options::at_least_one("--count", arguments.count)?,
+        count: options::names_in_memory("--count", arguments.count)?,
         geometry,
         policy: arguments.tree.policy(),
         split_rule: arguments.tree.split_rule(),

@@ -1,5 +1,6 @@
 //! `verisum dirhash hash`: a line for each name.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,7 +12,8 @@ use super::options::{self, HashOptions};
 use crate::commands::report::ExportOptions;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{Output, names};
+use crate::render::{self, Output, names};
+use crate::verisum::PROGRAM;
 
 /// What `verisum dirhash hash` takes.
 #[derive(Args, Debug)]
@@ -34,15 +36,26 @@ pub(crate) struct HashArgs {
 #[derive(Serialize)]
 struct Line<'a> {
     hash: &'a str,
-    name: String,
+    /// Where it is not UTF-8, with U+FFFD for what is not.
+    name: Cow<'a, str>,
+    /// All its bytes, where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_bytes_hex: Option<String>,
     value: String,
     minor: Option<String>,
 }
+
+/// In bytes: the longest name that a file system takes.
+const LONGEST_NAME: usize = 255;
 
 /// Prints the hashes.
 pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Failure> {
     let hashings = arguments.hashes.hashings(&["half_md4"])?;
     let mut table = Table::new("Hashes", &[("hash", ""), ("name", ""), ("value", ""), ("minor", "")]);
+    for name in arguments.names.iter().filter(|name| name.len() > LONGEST_NAME) {
+        let what = format!("{} bytes, where names have at most {LONGEST_NAME}", name.len());
+        render::say(PROGRAM, &format!("{}: {what}", names::quoted(name)));
+    }
     for hashing in &hashings {
         for name in &arguments.names {
             let value = hashing.hash.hash(name.as_bytes(), &hashing.seed);
@@ -57,7 +70,8 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
             if arguments.json {
                 output.json(&Line {
                     hash: hashing.hash.id,
-                    name: shown,
+                    name: name.to_string_lossy(),
+                    name_bytes_hex: name.to_str().is_none().then(|| hexadecimal(name.as_bytes())),
                     value: format!("0x{:x}", value.hash),
                     minor: minor.map(|minor| format!("0x{minor:x}")),
                 })?;
@@ -74,4 +88,8 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
     report.tables.push(table);
     arguments.files.export(&report)?;
     Ok(Exit::Clean)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

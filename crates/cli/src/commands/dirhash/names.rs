@@ -45,7 +45,7 @@ const MOST_BYTES: u64 = 2 << 30;
 pub(crate) fn run(arguments: &NamesArgs, output: &mut Output) -> Result<Exit, Failure> {
     let hashings = arguments.hashes.hashings(&THREAD)?;
     let geometry = arguments.tree.geometry()?;
-    let count = options::at_least_one("--count", arguments.count)?;
+    let count = options::names_in_memory("--count", arguments.count)?;
     let mut corpora: Vec<(String, Names)> = Vec::new();
     if arguments.listings.is_empty() {
         for pattern in ["foo%d", "foo%09d", "%08x"] {
@@ -148,6 +148,7 @@ struct LeftOut {
     long: u64,
     slash: u64,
     nul: u64,
+    dots: u64,
     repeated: u64,
 }
 
@@ -155,6 +156,7 @@ impl LeftOut {
     fn is_name(&mut self, line: &[u8]) -> bool {
         let reason = match line {
             [] => &mut self.empty,
+            b"." | b".." => &mut self.dots,
             _ if line.contains(&b'/') => &mut self.slash,
             _ if line.contains(&0) => &mut self.nul,
             _ if line.len() > 255 => &mut self.long,
@@ -175,6 +177,7 @@ impl LeftOut {
             (self.nul, "with NUL"),
             (self.long, "longer than 255 bytes"),
             (self.empty, "empty"),
+            (self.dots, ". or .."),
             (self.repeated, "repeated"),
         ];
         let reasons: Vec<String> = reasons

@@ -182,6 +182,22 @@ pub(crate) fn too_few(rounds: usize, comparisons: usize) -> Option<String> {
     })
 }
 
+/// Names that a model keeps in memory: twice as many as the longest directory of blocks of 4 KiB can hold
+/// without large_dir.
+const MOST_NAMES: u32 = 200_000_000;
+
+/// A number of names for a model.
+pub(crate) fn names_in_memory(option: &'static str, number: u32) -> Result<u32, Failure> {
+    match at_least_one(option, number)? {
+        number if number <= MOST_NAMES => Ok(number),
+        _ => Err(Failure::Value {
+            option,
+            value: number.to_string(),
+            must: format!("must be at most {MOST_NAMES}: the model keeps every name in memory"),
+        }),
+    }
+}
+
 /// A number above zero.
 pub(crate) fn at_least_one(option: &'static str, number: u32) -> Result<u32, Failure> {
     match number {

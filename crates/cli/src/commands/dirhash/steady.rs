@@ -32,7 +32,8 @@ pub(crate) struct SteadyArgs {
     #[arg(long, value_enum, default_value_t)]
     traffic: TrafficName,
 
-    /// With `--traffic program`: how many names are drawn from; without it, twice as many as there are
+    /// With `--traffic program`: how many names are drawn from, at most a thousand times as many as there
+    /// are; without it, twice as many
     #[arg(long, value_name = "N")]
     range: Option<u32>,
 
@@ -58,11 +59,16 @@ enum TrafficName {
     ProgramAsWritten,
 }
 
+/// How often the program may draw for each name that it removes, on average.
+const DRAWS_A_NAME: u32 = 1000;
+/// Numbers that rand draws from; of each the program remembers whether its name is there.
+const MOST_RANGE: u32 = 1 << 31;
+
 /// Runs the traffic, in the model.
 pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, Failure> {
     let hashings = arguments.hashes.hashings(&THREAD)?;
     let names = options::names(&arguments.names)?;
-    let count = options::at_least_one("--count", arguments.count)?;
+    let count = options::names_in_memory("--count", arguments.count)?;
     if let (Some(range), TrafficName::Fifo | TrafficName::Random) = (arguments.range, arguments.traffic) {
         return Err(Failure::Value {
             option: "--range",
@@ -70,12 +76,15 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
             must: "needs --traffic program or program-as-written".to_string(),
         });
     }
-    let range = arguments.range.unwrap_or(count.saturating_mul(2).min(u32::MAX - 1));
-    if range < count || range == u32::MAX {
+    let range = arguments.range.unwrap_or(2 * count);
+    let most = count.saturating_mul(DRAWS_A_NAME).min(MOST_RANGE);
+    if !(count..=most).contains(&range) {
         return Err(Failure::Value {
             option: "--range",
             value: range.to_string(),
-            must: "must be at least the number of names, and below 4294967295".to_string(),
+            must: format!(
+                "must be {count} to {most}: a name that is there is drawn once in range / count draws"
+            ),
         });
     }
     if u64::from(count) + arguments.cycles >= u64::from(u32::MAX) {
