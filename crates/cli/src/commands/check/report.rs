@@ -17,6 +17,9 @@ use crate::failure::{Failure, cause};
 use crate::render::{self, Output, names, shell};
 use crate::verisum::PROGRAM;
 
+/// How many names of unknown digests are told.
+const UNKNOWN: usize = 5;
+
 /// Prints results as they come, and counts them.
 pub(super) struct Report<'a> {
     options: &'a Options,
@@ -55,9 +58,9 @@ struct Counts {
     /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
     #[serde(skip)]
     taken: Option<(usize, &'static str)>,
-    /// The name of the first unknown digest.
+    /// The names of the first unknown digests.
     #[serde(skip)]
-    unknown: Option<String>,
+    unknown: Vec<String>,
 }
 
 impl<'a> Report<'a> {
@@ -223,7 +226,9 @@ impl<'a> Report<'a> {
         match bad {
             Bad::UnknownDigest(name) if self.is_own() => {
                 self.list.unknown_digests += 1;
-                self.list.unknown.get_or_insert_with(|| name.clone());
+                if self.list.unknown.len() < UNKNOWN && !self.list.unknown.contains(name) {
+                    self.list.unknown.push(name.clone());
+                }
             }
             // It may name any file.
             Bad::TooLong if self.is_own() => {
@@ -270,12 +275,10 @@ impl<'a> Report<'a> {
             self.worse(Exit::Unchecked);
             return self.unreadable_list(manifest, error);
         }
-        if let Some(name) = &list.unknown
-            && !self.options.status
-        {
+        if !list.unknown.is_empty() && !self.options.status {
             let lines = if list.unknown_digests == 1 { "line has" } else { "lines have" };
-            let name = names::plain(name);
-            self.say(&format!("WARNING: {} {lines} an unknown digest: {name}", list.unknown_digests))?;
+            let unknown = names::plain(&list.unknown.join(", "));
+            self.say(&format!("WARNING: {} {lines} an unknown digest: {unknown}", list.unknown_digests))?;
         }
         if list.formatted == 0 && list.unknown_digests > 0 {
             return Ok(());

@@ -7,13 +7,17 @@ use super::guess::Guess;
 use super::listed::{Bad, Claim, Listed, hexadecimal};
 use super::tags;
 
-/// `NAME CRC`, or a name and several numbers two blanks apart, as RHash prints them.
-pub(super) fn sfv(line: &[u8], guess: &Guess) -> Result<Listed, Bad> {
+/// `NAME CRC`, or a name and several numbers two blanks apart, as RHash prints them. Those of a list
+/// that is `by_rhash` may be one blank apart; what is as long as a number after it is then part of the name.
+pub(super) fn sfv(line: &[u8], guess: &Guess, by_rhash: bool) -> Result<Listed, Bad> {
     let mut rest = trim_end(line);
-    let mut claims = Vec::new();
+    let mut claims: Vec<Claim> = Vec::new();
     while let Some(blank) = rest.iter().rposition(|byte| is_blank(*byte)) {
         // One blank is part of a name as soon as there is a number.
-        if !claims.is_empty() && (blank == 0 || !is_blank(rest[blank - 1])) {
+        let one_blank = blank == 0 || !is_blank(rest[blank - 1]);
+        let length = (rest.len() - blank - 1) / 2;
+        let is_like_another = claims.iter().any(|claim| claim.digest.as_bytes().len() == length);
+        if !claims.is_empty() && one_blank && (!by_rhash || is_like_another) {
             break;
         }
         let claim = (|| {
@@ -121,8 +125,23 @@ mod tests {
     const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
 
     #[test]
+    fn rhash_puts_one_blank_between_the_numbers_of_sfv() {
+        let (crc, md5, sha1) = ("DEADBEEF", "0".repeat(32), "0".repeat(40));
+        let parse = |line: &str| {
+            let listed = sfv(line.as_bytes(), &Guess::default(), true).unwrap();
+            (String::from_utf8(listed.name).unwrap(), listed.claims.len())
+        };
+        assert_eq!(parse(&format!("plain {md5} {sha1}")), ("plain".to_string(), 2));
+        assert_eq!(parse(&format!("a b {crc} {md5} {sha1}")), ("a b".to_string(), 3));
+        assert_eq!(parse(&format!("a {crc} {crc}")), (format!("a {crc}"), 1));
+        assert_eq!(parse(&format!("{crc} {crc}")), (crc.to_string(), 1));
+        let other = sfv(format!("plain {md5} {sha1}").as_bytes(), &Guess::default(), false).unwrap();
+        assert_eq!(other.name, format!("plain {md5}").into_bytes());
+    }
+
+    #[test]
     fn names_come_first_in_sfv() {
-        let parse = |line: &str| sfv(line.as_bytes(), &Guess::default());
+        let parse = |line: &str| sfv(line.as_bytes(), &Guess::default(), false);
         let crc = parse("a 12345678 352441C2").unwrap();
         assert_eq!(crc.name, b"a 12345678");
         assert_eq!(crc.claims[0].algorithm, "crc32");
