@@ -477,11 +477,50 @@ fn lists_name_nothing_outside_their_directory() {
         let ended = verisum([vec!["adopt"], how, vec![dir.to_str().unwrap()]].concat());
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         assert!(ended.stderr.contains("8 files: 2 adopted, 6 unverifiable"), "{}", ended.stderr);
-        let refused = ended.stderr.matches("the name leads out of its directory, or through a link").count();
-        assert_eq!(refused, 5, "{}", ended.stderr);
+        let refused = ["the name leads out of its directory, or through a link", "absolute, and outside DIR"]
+            .map(|why| ended.stderr.matches(why).count());
+        assert_eq!(refused.iter().sum::<usize>(), 5, "{}", ended.stderr);
         assert_eq!(attribute(&victim, "user.verisum"), None);
         verisum(["untag", "-q", dir.to_str().unwrap()]).clean();
     }
+}
+
+/// Some programs write absolute names.
+#[test]
+fn absolute_names_of_a_list_are_found_below_their_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("dir/s")).unwrap();
+    std::os::unix::fs::symlink("dir", root.join("link")).unwrap();
+    let list = root.join("list");
+    let sha1 = "a9993e364706816aba3e25717850c26c9cd0d89d";
+    let mut lines = String::new();
+    for name in ["dir/a", "link/s/b"] {
+        write(&root.join(name), "abc");
+        lines += &format!("{sha1}  {}\n", root.join(name).display());
+    }
+    write(&root.join("outside"), "abc");
+    lines += &format!("{sha1}  {}\n", root.join("outside").display());
+    lines += &format!("{sha1}  {}/dir/../outside\n", root.display());
+    fs::write(&list, lines).unwrap();
+    let ended = verisum(["adopt", "--from", list.to_str().unwrap(), root.join("link").to_str().unwrap()]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("/outside: open: the name is absolute, and outside DIR\n"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("4 files: 2 adopted, 2 unverifiable"), "{}", ended.stderr);
+    assert!(attribute(&root.join("dir/s/b"), "user.verisum").is_some());
+    assert_eq!(attribute(&root.join("outside"), "user.verisum"), None);
+    // Names that begin one directory up.
+    let lines: String = (0..30).map(|number| format!("{sha1}  dir/{number}\n")).collect();
+    fs::write(&list, lines).unwrap();
+    let ended = verisum(["adopt", "--from", list.to_str().unwrap(), root.join("dir").to_str().unwrap()]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 13), "{}", ended.stderr);
+    assert!(ended.stderr.contains("20 more names not found (--verbose lists all)\n"), "{}", ended.stderr);
+    let hint = "no listed name was found below DIR: names begin at DIR\n";
+    assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
 }
 
 /// bitrot decomposes names; files keep theirs.

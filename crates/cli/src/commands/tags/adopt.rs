@@ -1,9 +1,11 @@
 //! `verisum adopt`.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueHint};
 use verisum_tree::tags::{self, AdoptOptions};
+use verisum_tree::{Error, Operation};
 
 use super::lists;
 use super::options::{Family, TreeArgs};
@@ -12,7 +14,11 @@ use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::progress::Total;
-use crate::render::{Output, progress};
+use crate::render::{self, Output, progress};
+use crate::verisum::PROGRAM;
+
+/// How many names are reported that are not below DIR, as long as no other one was.
+const NAMED: u64 = 10;
 
 /// What `verisum adopt` takes.
 #[derive(Args, Debug)]
@@ -47,7 +53,13 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
         None => None,
     };
     let reporter = Reporter::new(&arguments.tree, &options, output);
-    let report = |finding: &tags::Finding| reporter.finding(finding);
+    let names = Names::default();
+    let is_bounded = arguments.from.is_some() && arguments.tree.is_bounded();
+    let report = |finding: &tags::Finding| {
+        if !names.hides(finding) || !is_bounded {
+            reporter.finding(finding);
+        }
+    };
     // Without reading, and of a list, nobody knows how much there is.
     let total = match listed.is_none() && adopting.verify {
         true => arguments.tree.total()?,
@@ -58,5 +70,45 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
         Some(listed) => tags::adopt_listed(listed, &options, adopting, &report),
         None => tags::adopt(&mut walk, &options, adopting, &report),
     });
-    reporter.end(&counts)
+    let exit = reporter.end(&counts)?;
+    if arguments.from.is_some() {
+        names.tell(is_bounded);
+    }
+    Ok(exit)
+}
+
+/// How many names of a list were found below DIR.
+#[derive(Default)]
+struct Names {
+    found: AtomicU64,
+    unfound: AtomicU64,
+    hidden: AtomicU64,
+}
+
+impl Names {
+    /// Counts a finding, and says whether enough were reported that are like it.
+    fn hides(&self, finding: &tags::Finding) -> bool {
+        // What is wrong with a line says nothing of where names begin.
+        let is_unfound = finding.entry.is_none()
+            && matches!(finding.error, Some(Error::Io { operation: Operation::Open | Operation::Stat, .. }));
+        if !is_unfound {
+            self.found.fetch_add(u64::from(finding.entry.is_some()), Ordering::Relaxed);
+            return false;
+        }
+        let is_hidden =
+            self.unfound.fetch_add(1, Ordering::Relaxed) >= NAMED && self.found.load(Ordering::Relaxed) == 0;
+        self.hidden.fetch_add(u64::from(is_hidden), Ordering::Relaxed);
+        is_hidden
+    }
+
+    fn tell(&self, is_bounded: bool) {
+        let hidden = self.hidden.load(Ordering::Relaxed);
+        if is_bounded && hidden > 0 {
+            let names = if hidden == 1 { "name" } else { "names" };
+            render::say(PROGRAM, &format!("{hidden} more {names} not found (--verbose lists all)"));
+        }
+        if self.unfound.load(Ordering::Relaxed) > 0 && self.found.load(Ordering::Relaxed) == 0 {
+            render::say(PROGRAM, "no listed name was found below DIR: names begin at DIR");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Algorithm;
@@ -28,6 +28,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
     let failed = |error| Failure::File { name: path.into(), operation: "open", error };
     let mut file = File::open(path).map_err(failed)?;
+    let tops = tops(base);
     let base = Directory::named(base).map_err(Failure::Tree)?;
     let name = path.file_name().unwrap_or_default();
     let mut head = Vec::with_capacity(SQLITE.len());
@@ -61,7 +62,7 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
         }
     });
     Ok(Box::new(lines.filter_map(move |line| match line {
-        Ok(listed) => item(&base, listed),
+        Ok(listed) => item(&base, &tops, listed),
         Err(error) => Some(Err(error)),
     })))
 }
@@ -135,7 +136,7 @@ fn found(base: &Arc<Directory>, recorded: Recorded) -> Item {
 }
 
 /// The strongest digest that a line of a manifest has for a file.
-fn item(base: &Arc<Directory>, listed: Listed) -> Option<Item> {
+fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<Item> {
     let known = listed.claims.iter().filter_map(|claim| {
         let algorithm = Algorithm::find(&claim.algorithm)?;
         (algorithm.bits > 0 && claim.digest.as_bytes().len() == algorithm.digest_len())
@@ -147,8 +148,23 @@ fn item(base: &Arc<Directory>, listed: Listed) -> Option<Item> {
         .modified
         .map(|time| RecordedTime { time, tolerance: if time.nanoseconds == 0 { 1_000_000_000 } else { 0 } });
     let record = Record { algorithm, digest, size: listed.size, modified, verified: None };
-    let recorded = Recorded { name: listed.name, record };
-    Some(found(base, recorded))
+    let name = Path::new(OsStr::from_bytes(&listed.name));
+    if !name.is_absolute() {
+        return Some(found(base, Recorded { name: listed.name, record }));
+    }
+    let below = tops.iter().find_map(|top| name.strip_prefix(top).ok());
+    let entry = match below {
+        Some(below) => Entry::beneath(base, below),
+        None => {
+            Err(Error::io(name, Operation::Open, io::Error::other("the name is absolute, and outside DIR")))
+        }
+    };
+    Some(entry.map(|entry| (entry, record)))
+}
+
+/// The absolute paths of a directory: the one that was given, and the one without links.
+fn tops(directory: &Path) -> Vec<PathBuf> {
+    [std::path::absolute(directory), directory.canonicalize()].into_iter().flatten().collect()
 }
 
 /// A name without the `./` that some tools put before it.

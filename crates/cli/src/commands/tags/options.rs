@@ -90,6 +90,11 @@ impl TreeArgs {
         Ok(Total::walked(self.walk()?))
     }
 
+    /// Whether long runs of like errors may be cut.
+    pub(crate) fn is_bounded(&self) -> bool {
+        !self.json && !self.verbose
+    }
+
     /// The only folder, where names of a list are to be found.
     pub(crate) fn only(&self) -> Result<&Path, Failure> {
         match self.paths.as_slice() {

@@ -1,14 +1,16 @@
 //! `verisum retag`.
 
 use clap::{Args, ValueEnum};
-use verisum_tree::tags::{self, Slot};
+use verisum_tree::Verdict;
+use verisum_tree::tags::{self, Outcome, Slot};
 
 use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{Output, progress};
+use crate::render::{self, Output, progress};
+use crate::verisum::PROGRAM;
 
 /// What `verisum retag` takes.
 #[derive(Args, Debug)]
@@ -45,7 +47,21 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
         tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
     })
     .map_err(Failure::Digest)?;
-    reporter.end(&counts)
+    let exit = reporter.end(&counts)?;
+    let [untagged, current] =
+        [Outcome::Judged(Verdict::New), Outcome::Current].map(|outcome| counts.of(outcome));
+    if exit == Exit::Clean && counts.files() > 0 && counts.files() == untagged + current {
+        let digest = from.algorithm.id;
+        let others = match current {
+            0 => "",
+            _ => " (others are current: they have one of another digest, as after an earlier retag)",
+        };
+        if current == 0 || !arguments.tree.quiet {
+            render::say(PROGRAM, &format!("no file has a tag of {digest}{others}"));
+        }
+        return Ok(if current == 0 { Exit::Unchecked } else { exit });
+    }
+    Ok(exit)
 }
 
 /// Reads `[FAMILY:]DIGEST`.
