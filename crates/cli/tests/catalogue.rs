@@ -309,7 +309,10 @@ fn what_cannot_be_relocated_is_named() {
     let other = root.with_file_name("other");
     let message = format!("verisum: {}: relocate: it is no tree of the catalogue", other.display());
     relocate(&other, &root).failed(3, &message);
-    let message = format!("verisum: {}: relocate: it is a tree of the catalogue already", root.display());
+    let message = format!(
+        "verisum: {}: relocate: it is a tree of the catalogue already (`verisum catalog forget` removes one)",
+        root.display()
+    );
     relocate(&root, &root).failed(3, &message);
     let message = format!(
         "verisum: {}: relocate: no directory is there (--unmounted takes its place as it will be)",
@@ -467,4 +470,59 @@ fn indexes_of_other_programs_are_imported() {
     assert_eq!(ended, "1 recorded, 0 known already\n");
     let out = run(&["scrub", "--json"], &catalog, &[&root]).clean();
     assert!(out.lines().last().unwrap().contains("\"touched\":1,"), "{out}");
+}
+
+/// bitrot decomposes names; records are of the files, and what is gone is named.
+#[test]
+fn names_of_bitrot_are_imported_as_those_of_the_files() {
+    let (_folder, root, catalog) = tree();
+    fs::create_dir(root.join("\u{e9}t\u{e9}")).unwrap();
+    fs::write(root.join("\u{e9}t\u{e9}/\u{e4}"), "abc").unwrap();
+    let rows = "import sqlite3, sys, unicodedata\n\
+        db = sqlite3.connect(sys.argv[1])\n\
+        db.execute('CREATE TABLE bitrot (path, mtime, hash, timestamp)')\n\
+        name = unicodedata.normalize('NFKD', './\\u00e9t\\u00e9/\\u00e4')\n\
+        sha1 = 'a9993e364706816aba3e25717850c26c9cd0d89d'\n\
+        for path in [name] + sys.argv[2:]:\n    \
+            db.execute('INSERT INTO bitrot VALUES (?, ?, ?, ?)', (path, 1600000000, sha1, ''))\n\
+        db.commit()";
+    let Some(python) = require_tool("python3") else { return };
+    let database = root.join(".bitrot.db");
+    let made = Command::new(python).args(["-c", rows]).arg(&database).arg("./gone").status();
+    assert!(made.unwrap().success());
+    let ended = run(&["catalog", "import"], &catalog, &[&database]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("/./gone: import: there is no such file\n"), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("import: 1 listed file not there\n"), "{}", ended.stderr);
+    let export = run(&["catalog", "export"], &catalog, &[]).clean();
+    assert!(export.contains("\"path\":\"\u{e9}t\u{e9}/\u{e4}\""), "{export}");
+}
+
+#[test]
+fn a_tree_is_forgotten() {
+    let (_folder, root, catalog) = tree();
+    let other = root.with_file_name("other");
+    fs::create_dir_all(other.join("a/b")).unwrap();
+    fs::write(other.join("a/b/c"), "abc").unwrap();
+    run(&["scrub"], &catalog, &[&root, &other]).clean();
+    let forget =
+        |words: &[&str], tree: &Path| run(&[&["catalog", "forget"], words].concat(), &catalog, &[tree]);
+    let message = format!("verisum: {}: forget: it is no tree of the catalogue", other.join("a").display());
+    forget(&[], &other.join("a")).failed(3, &message);
+    fs::remove_file(root.join("f1")).unwrap();
+    run(&["scrub"], &catalog, &[&root]);
+    let message = format!(
+        "verisum: {}: forget: 1 file of it bad, missing or waiting (--yes forgets such too)",
+        root.display()
+    );
+    forget(&[], &root).failed(3, &message);
+    assert_eq!(forget(&["--yes"], &root).clean(), format!("{FILES} records forgotten\n"));
+    run(&["catalog", "check"], &catalog, &[]).clean();
+    let export = run(&["catalog", "export"], &catalog, &[]).clean();
+    assert!(export.contains("\"path\":\"a/b/c\"") && !export.contains("\"f2\""), "{export}");
+    run(&["catalog", "relocate", "--unmounted"], &catalog, &[&other, &root]).clean();
+    // The name is free again, and numbers that were used before bring nothing back.
+    assert_eq!(forget(&[], &root).clean(), "1 record forgotten\n");
+    run(&["scrub", "--quiet"], &catalog, &[&other]).clean();
+    run(&["catalog", "check"], &catalog, &[]).clean();
 }

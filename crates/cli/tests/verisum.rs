@@ -115,6 +115,7 @@ fn manual_pages_are_complete() {
         "-catalog-backup",
         "-catalog-check",
         "-catalog-export",
+        "-catalog-forget",
         "-catalog-import",
         "-catalog-relocate",
         "-catalog-status",

@@ -1,17 +1,20 @@
 //! `verisum catalog`.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
+use verisum_tree::Directory;
 use verisum_tree::store::catalog::{Catalog, Error};
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
 use super::place::{CatalogArgs, absolute, refuse_own};
 use super::values::{self, counted};
 use crate::commands::sum::Format;
+use crate::commands::tags::Decomposed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output, names};
@@ -49,6 +52,8 @@ pub(crate) enum CatalogCommand {
     },
     /// Say that a directory's records are those of another path from now on
     Relocate(RelocateArgs),
+    /// Remove the records of a tree; its files stay as they are
+    Forget(ForgetArgs),
     /// List the directories in the catalogue, and how their last runs went
     Status {
         #[command(flatten)]
@@ -116,6 +121,19 @@ pub(crate) struct RelocateArgs {
     to: PathBuf,
 }
 
+/// What `verisum catalog forget` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ForgetArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    /// Do so though some of its files are bad, missing or waiting to be accepted
+    #[arg(long)]
+    yes: bool,
+    /// The tree, as `verisum catalog status` lists it; nothing need be there
+    #[arg(value_hint = ValueHint::DirPath)]
+    tree: PathBuf,
+}
+
 /// Runs one of the verbs.
 pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit, Failure> {
     match command {
@@ -129,6 +147,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
             Ok(Exit::Clean)
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
+        CatalogCommand::Forget(arguments) => forget(arguments, output),
         CatalogCommand::Status { catalog, json } => super::status::status(catalog, *json, output),
     }
 }
@@ -219,6 +238,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
     let head = from.fill_buf().map_err(failed("read"))?;
     let is_ours = head.starts_with(b"{\"type\":");
     let (_lock, catalog) = arguments.catalog.open()?;
+    let mut absent = 0;
     let imported = if is_ours {
         catalog.import(&mut from, file, values::now())?
     } else {
@@ -230,18 +250,43 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
                     (None, Some(folder)) if folder != Path::new("") => absolute(folder)?,
                     _ => base,
                 };
-                let files = recorded(file, matches!(error, ReadError::Database))?;
+                let files = recorded(file, matches!(error, ReadError::Database), &base)?;
+                absent = report_absent(&files, file, &base);
                 catalog.import_recorded(files, file, &base, values::now())?
             }
             Err(error) => return Err(failed("read")(io::Error::other(error))),
         }
     };
     output.line(&format!("{} recorded, {} known already", imported.added, imported.known))?;
-    Ok(Exit::Clean)
+    Ok(if absent > 0 { Exit::Unchecked } else { Exit::Clean })
 }
 
-/// What an index of chkbit or bitrot has.
-fn recorded(file: &Path, is_database: bool) -> Result<Vec<Recorded>, Failure> {
+/// Names the files of an index that are not there, and says how many they are. They are recorded all the
+/// same: a scrub calls them missing.
+fn report_absent(files: &[Recorded], index: &Path, base: &Path) -> u64 {
+    let mut absent = 0;
+    for file in files {
+        let path = base.join(OsStr::from_bytes(&file.name));
+        if path.symlink_metadata().is_ok() {
+            continue;
+        }
+        absent += 1;
+        if absent <= NAMED {
+            render::say(
+                PROGRAM,
+                &format!("{}: import: there is no such file", names::quoted(path.as_os_str())),
+            );
+        }
+    }
+    if absent > 0 {
+        let index = names::quoted(index.as_os_str());
+        render::say(PROGRAM, &format!("{index}: import: {} not there", counted(absent, "listed file")));
+    }
+    absent
+}
+
+/// What an index of chkbit or bitrot has. Names of bitrot's are those of the files that they stand for.
+fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<Recorded>, Failure> {
     let failed = |error: IndexError| Failure::File {
         name: file.to_path_buf(),
         operation: "read",
@@ -264,6 +309,15 @@ fn recorded(file: &Path, is_database: bool) -> Result<Vec<Recorded>, Failure> {
             index.skipped
         }
     };
+    if is_database {
+        let base = Directory::named(base).map_err(Failure::Tree)?;
+        let mut decomposed = Decomposed::default();
+        for one in &mut files {
+            if let Some(name) = decomposed.name(&base, &one.name) {
+                one.name = name;
+            }
+        }
+    }
     if skipped > 0 {
         let path = names::quoted(file.as_os_str());
         let entries = if skipped == 1 { "1 entry".to_string() } else { format!("{skipped} entries") };
@@ -303,12 +357,32 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
     };
     let root = catalog.root(&from)?.ok_or_else(|| failed(&from, "it is no tree of the catalogue"))?;
     if catalog.root(&to)?.is_some() {
-        return Err(failed(&to, "it is a tree of the catalogue already"));
+        return Err(failed(
+            &to,
+            "it is a tree of the catalogue already (`verisum catalog forget` removes one)",
+        ));
     }
     let is_directory = std::fs::metadata(&to).is_ok_and(|found| found.is_dir());
     if !is_directory && !arguments.unmounted {
         return Err(failed(&to, "no directory is there (--unmounted takes its place as it will be)"));
     }
     catalog.relocate(root.id, &to)?;
+    Ok(Exit::Clean)
+}
+
+fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let (_lock, catalog) = arguments.catalog.open_existing()?;
+    let tree = absolute(&arguments.tree)?;
+    let failed =
+        |why: String| Failure::File { name: tree.clone(), operation: "forget", error: io::Error::other(why) };
+    let root = catalog.root(&tree)?.ok_or_else(|| failed("it is no tree of the catalogue".to_string()))?;
+    let in_trouble: u64 = catalog.troubles(root.id)?.iter().map(|(_, count)| count).sum();
+    let waiting = in_trouble + catalog.replaced(root.id)?;
+    if waiting > 0 && !arguments.yes {
+        let files = counted(waiting, "file");
+        return Err(failed(format!("{files} of it bad, missing or waiting (--yes forgets such too)")));
+    }
+    let forgotten = catalog.forget_root(&root)?;
+    output.line(&format!("{} forgotten", counted(forgotten, "record")))?;
     Ok(Exit::Clean)
 }

@@ -242,7 +242,7 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
         (false, _) => found.push(format!("mtime {} recorded, {} now", time(old.mtime), time(new.mtime))),
         (true, false) => {
             found.push(format!(
-                "mtime as recorded, ctime {} recorded, {} now",
+                "mtime as recorded, ctime {} recorded, {} now (a chmod, chown, rename or tag moves it too)",
                 time(old.ctime),
                 time(new.ctime)
             ));

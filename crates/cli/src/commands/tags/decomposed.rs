@@ -14,7 +14,7 @@ const MOST_KEPT: usize = 64;
 /// Of directories, the names whose NFKD is another, by that: bitrot goes from directory to directory, and few
 /// are enough.
 #[derive(Default)]
-pub(super) struct Decomposed(HashMap<PathBuf, Names>);
+pub(crate) struct Decomposed(HashMap<PathBuf, Names>);
 
 /// None where several have the same, and it cannot be known whose it is.
 type Names = HashMap<String, Option<OsString>>;
@@ -22,7 +22,7 @@ type Names = HashMap<String, Option<OsString>>;
 impl Decomposed {
     /// The name that a file below a directory has, if there is none of the name that was recorded. What is
     /// found is but a name: it may lead elsewhere by the time that it is opened, and out of the directory.
-    pub(super) fn name(&mut self, base: &Directory, recorded: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn name(&mut self, base: &Directory, recorded: &[u8]) -> Option<Vec<u8>> {
         let recorded = Path::new(OsStr::from_bytes(recorded));
         if is_there(base, recorded) {
             return None;

@@ -13,6 +13,8 @@ mod verify;
 
 use clap::Subcommand;
 
+pub(crate) use decomposed::Decomposed;
+
 use crate::args::{exit_codes, with_environment};
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -98,6 +98,37 @@ impl Catalog {
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }
 
+    /// Removes a root with all that is recorded of it, and says how many records that were. All or nothing.
+    pub fn forget_root(&self, root: &Root) -> Result<u64> {
+        // Of a damaged catalogue directories may be inside each other: each is taken once.
+        const INSIDE: &str = "WITH RECURSIVE inside(id) AS (VALUES (?1) UNION
+            SELECT directory.id FROM directory JOIN inside ON directory.parent = inside.id)";
+        let forget = || {
+            let mut forgotten = 0;
+            for table in ["finding", "file", "replaced", "fresh", "unread"] {
+                let sql = format!("{INSIDE} DELETE FROM {table} WHERE directory IN (SELECT id FROM inside)");
+                let count = self.connection.execute(&sql, [root.directory])?;
+                if table == "file" {
+                    forgotten = count as u64;
+                }
+            }
+            let sql = format!("{INSIDE} DELETE FROM directory WHERE id IN (SELECT id FROM inside)");
+            self.connection.execute(&sql, [root.directory])?;
+            self.connection.execute("DELETE FROM run WHERE root = ?1", [root.id])?;
+            self.connection.execute("DELETE FROM root WHERE id = ?1", [root.id])?;
+            Ok(forgotten)
+        };
+        self.begin()?;
+        let forgotten = forget().map_err(self.failed("write")).and_then(|count| {
+            self.commit()?;
+            Ok(count)
+        });
+        if forgotten.is_err() {
+            self.roll_back();
+        }
+        forgotten
+    }
+
     /// The number of a directory by its path below a root's top, if it is recorded.
     pub fn directory(&self, root: &Root, below: &Path) -> Result<Option<i64>> {
         let mut id = root.directory;
