@@ -133,10 +133,12 @@ impl Work for Reading {
             Ok(())
         };
         std::thread::scope(|scope| {
-            let others: Vec<_> =
-                (1..self.threads as u64).map(|n| scope.spawn(move || read(n * part))).collect();
+            let start = |n: u64| std::thread::Builder::new().spawn_scoped(scope, move || read(n * part));
+            let others: Vec<_> = (1..self.threads as u64).map(start).collect();
             let mine = read(0);
             let theirs = others.into_iter().map(|thread| {
+                let thread = thread
+                    .map_err(|error| Error::Unavailable(format!("a thread cannot be started: {error}")))?;
                 thread.join().unwrap_or_else(|_| Err(Error::Unavailable("a thread panicked".to_string())))
             });
             std::iter::once(mine).chain(theirs).collect()

@@ -37,6 +37,8 @@ pub(super) struct Request {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     pub(super) stdin: Input,
+    /// Whether what it prints is wanted: megabytes of it would be memory that later programs seem to have.
+    pub(super) output: bool,
     /// How long it may take; after that it is killed.
     pub(super) limit: Option<Duration>,
 }
@@ -135,7 +137,7 @@ pub(super) fn run(request: &Request, around: Around<'_>) -> Result<Ended, Failed
         system: usage.system,
         memory: Some(usage.memory).filter(|&memory| (around.floor)().is_some_and(|floor| memory > floor)),
         cycles,
-        stdout: text(&mut stdout),
+        stdout: if request.output { text(&mut stdout) } else { String::new() },
         stderr: text(&mut stderr),
     })
 }

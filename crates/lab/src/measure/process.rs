@@ -108,7 +108,7 @@ impl Process {
             Stdin::Pipe(path) => Input::Pipe(path.into()),
         };
         let (program, arguments) = (self.program.clone(), self.arguments.clone());
-        let request = Request { program, arguments, stdin, limit: self.limit };
+        let request = Request { program, arguments, stdin, output: self.parse.is_some(), limit: self.limit };
         match &self.starter {
             Some(starter) => starter.run(&request),
             None => here(&request, &mut self.cycles),
@@ -220,7 +220,8 @@ const VERSION: Duration = Duration::from_secs(5);
 pub fn version(program: &Path, arguments: &[&str]) -> Option<String> {
     let arguments = arguments.iter().map(OsString::from).collect();
     let (program, stdin, limit) = (program.into(), Input::Null, Some(VERSION));
-    let ended = here(&Request { program, arguments, stdin, limit }, &mut Cycles::open()).ok()?;
+    let ended =
+        here(&Request { program, arguments, stdin, output: true, limit }, &mut Cycles::open()).ok()?;
     let said = ended.stdout + &ended.stderr;
     let line = said.lines().find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
     Some(line.trim().to_string())
