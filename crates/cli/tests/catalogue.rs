@@ -416,6 +416,61 @@ fn lists_become_records_and_records_lists() {
 }
 
 #[test]
+fn lines_that_no_catalogue_could_have_are_refused() {
+    let (folder, root, catalog) = tree();
+    run(&["scrub", "-q"], &catalog, &[&root]).clean();
+    let export = run(&["catalog", "export"], &catalog, &[]).clean().to_string();
+    let lines: Vec<&str> = export.lines().collect();
+    let file = lines[1];
+    let long = format!("\"path\":\"{}", "n".repeat(4096));
+    let other = folder.path().join("other.db");
+    let list = folder.path().join("lines");
+    let digest = file.split("\"digest\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let mut bad = vec![
+        file.replace("\"algorithm\":\"", "\"algorithm\":\"nope-"),
+        file.replace(digest, "00"),
+        file.replace("\"path\":\"", &long),
+        file.replace("\"path\":\"", "\"path\":\"a//"),
+        file.replace("\"path\":\"", "\"path\":\"../"),
+        file.replace("\"size\":", "\"size\":922337203685477580"),
+    ];
+    bad.push(format!("{file}\n{}", file.replace(digest, &"0".repeat(digest.len()))));
+    for text in bad {
+        fs::write(&list, format!("{}\n{text}\n", lines[0])).unwrap();
+        let ended = run(&["catalog", "import"], &other, &[&list]);
+        assert_eq!(ended.code, Some(3), "{text}: {}", ended.stderr);
+        let number = 1 + text.lines().count();
+        assert!(ended.stderr.contains(&format!("line {number}")), "{text}: {}", ended.stderr);
+        assert_eq!(run(&["catalog", "export"], &other, &[]).clean(), "", "{text}");
+    }
+    // The same line twice is no contradiction.
+    fs::write(&list, format!("{}\n{file}\n{file}\n", lines[0])).unwrap();
+    assert_eq!(run(&["catalog", "import"], &other, &[&list]).clean(), "1 recorded, 1 known already\n");
+    fs::write(&list, "").unwrap();
+    assert_eq!(run(&["catalog", "import"], &other, &[&list]).code, Some(1));
+}
+
+/// Such a catalogue was made by an import that did not look, or by a later version.
+#[test]
+fn a_record_of_an_unknown_digest_stops_no_run() {
+    let (_folder, root, catalog) = tree();
+    run(&["scrub", "-q"], &catalog, &[&root]).clean();
+    // A name of the same length, in the table and in its index.
+    let mut bytes = fs::read(&catalog).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - 6).filter(|at| &bytes[*at..*at + 6] == b"sha256").collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[*at..*at + 6].copy_from_slice(b"sha9z6"));
+    fs::write(&catalog, bytes).unwrap();
+    let ended = run(&["scrub", "-a", "md5"], &catalog, &[&root]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.out().contains("unknown digest: sha9z6"), "{}{}", ended.out(), ended.stderr);
+    assert_eq!(run(&["catalog", "check"], &catalog, &[]).code, Some(1));
+    run(&["accept"], &catalog, &[&root]).clean();
+    run(&["scrub", "-a", "md5"], &catalog, &[&root]).clean();
+    run(&["catalog", "check"], &catalog, &[]).clean();
+}
+
+#[test]
 fn what_a_list_says_is_not_overwritten_by_what_is_there() {
     let (folder, root, catalog) = tree();
     let list = folder.path().join("list");

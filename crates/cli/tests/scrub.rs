@@ -239,6 +239,72 @@ fn a_bad_file_that_is_renamed_into_another_part_of_its_tree_stays_bad() {
 }
 
 #[test]
+fn a_file_that_rotted_and_was_renamed_is_found_where_only_its_new_place_is_scrubbed() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let below = tree.path("below");
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    change_and_restore_time(&tree.path("f3"), "CONTENT 3");
+    let (bad, good, link) = (tree.path("below/one"), tree.path("below/two"), tree.path("below/link"));
+    fs::rename(tree.path("f1"), &bad).unwrap();
+    fs::rename(tree.path("f2"), &good).unwrap();
+    // The bad file has its old name still.
+    fs::hard_link(tree.path("f3"), &link).unwrap();
+    fs::hard_link(tree.path("f4"), tree.path("below/healthy")).unwrap();
+    let ended = scrub(&tree.catalog(), &below, &["-v"]);
+    let lines: [(&str, &Path); 4] =
+        [("suspicious", &bad), ("moved", &good), ("suspicious", &link), ("new", &tree.path("below/healthy"))];
+    expect(&ended, 1, &lines);
+    expect(&tree.scrub(&["-v"]), 1, &[lines[0], lines[2], ("suspicious", &tree.path("f3"))]);
+    check(&tree.catalog());
+}
+
+#[test]
+fn all_names_of_a_bad_file_are_bad() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    fs::hard_link(tree.path("f1"), tree.path("a1")).unwrap();
+    fs::hard_link(tree.path("f1"), tree.path("below/z1")).unwrap();
+    let bad = ["f1", "a1", "below/z1"].map(|name| tree.path(name));
+    let bad: Vec<(&str, &Path)> = bad.iter().map(|path| ("suspicious", path.as_path())).collect();
+    for _ in 0..2 {
+        expect(&tree.scrub(&["-v"]), 1, &bad);
+    }
+    // Once it is restored, all of them are.
+    fs::write(tree.path("f1"), "content 1").unwrap();
+    let restored: Vec<(&str, &Path)> = bad.iter().map(|(_, path)| ("touched", *path)).collect();
+    expect(&tree.scrub(&[]), 0, &restored);
+    check(&tree.catalog());
+}
+
+#[test]
+fn other_files_that_get_the_inodes_of_lost_ones_are_not_accused() {
+    let tree = Tree::new();
+    let write = |name: &str, content: &str| {
+        fs::write(tree.path(name), content).unwrap();
+        let file = File::options().write(true).open(tree.path(name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    };
+    (0..3).for_each(|number| write(&format!("old{number}"), &format!("one {number}")));
+    tree.scrub(&[]).clean();
+    // What was lost was emptied, which says nothing of another empty file.
+    change_and_restore_time(&tree.path("f2"), "");
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &tree.path("f2"))]);
+    fs::remove_file(tree.path("f2")).unwrap();
+    (0..3).for_each(|number| fs::remove_file(tree.path(&format!("old{number}"))).unwrap());
+    (0..3).for_each(|number| write(&format!("new{number}"), &format!("two {number}")));
+    fs::write(tree.path("empty"), "").unwrap();
+    let names = ["empty", "new0", "new1", "new2"].map(|name| tree.path(name));
+    let lost = ["old0", "old1", "old2"].map(|name| tree.path(name));
+    let mut lines: Vec<(&str, &Path)> = names.iter().map(|path| ("new", path.as_path())).collect();
+    lines.extend(lost.iter().map(|path| ("missing", path.as_path())));
+    let f2 = tree.path("f2");
+    lines.push(("suspicious", &f2));
+    expect(&tree.scrub(&["-v"]), 1, &lines);
+}
+
+#[test]
 fn many_missing_files_are_some_names_and_a_number() {
     let tree = Tree::new();
     for number in 0..30 {

@@ -91,8 +91,11 @@ struct Accepting<'a> {
 
 impl Accepting<'_> {
     fn accept(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Accepted, Error> {
-        let old = if old.state == State::DAMAGED { self.mended(old)? } else { old };
-        let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_default();
+        let recorded = self.algorithms.get(&old.algorithm);
+        let is_unknown = recorded
+            .is_some_and(|name| matches!(Digest::find(name), Err(verisum_digest::Error::Unknown { .. })));
+        let old = if old.state == State::DAMAGED || is_unknown { self.mended(old)? } else { old };
+        let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_else(|| FALLBACK.to_string());
         let mut accepted =
             Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
         let digest = Digest::find(&accepted.algorithm).map_err(digest_failed(&accepted.algorithm))?;

@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use rustix::io::Errno;
 
 use super::jobs::Outcome;
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
-use crate::store::catalog::{Place, Position, Record, Seen, State, Trouble};
-use crate::{Entry, Verdict};
+use crate::store::catalog::{Place, Position, Record, SameInode, Seen, State, Trouble};
+use crate::{Class, Entry, Kind, Verdict};
 
 /// How many missing files are looked at at once.
 const PAGE: usize = 1024;
@@ -60,6 +61,7 @@ impl Writer<'_> {
         if !was_everywhere {
             self.resolve_elsewhere(&names)?;
         }
+        self.resolve_same_inode(was_everywhere, &names)?;
         let newly_missing = self.resolve_missing(&names)?;
         self.report_new(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
@@ -103,7 +105,15 @@ impl Writer<'_> {
     fn altered_heir(&self, place: &Place, record: &Record) -> Result<Option<(Place, Seen)>, Error> {
         let suspicious = State::Trouble(Trouble::Verdict(Verdict::Suspicious));
         let now = self.options.now;
-        Ok(self.catalog.inherit_altered(self.scope.root.id, place, record, (suspicious, now))?)
+        let may_be = |heir: &Place| self.may_be(heir, last_known(record));
+        Ok(self.catalog.inherit_altered(self.scope.root.id, place, record, (suspicious, now), &may_be)?)
+    }
+
+    /// Whether a fresh file may be one that was last known to be there at some time, in milliseconds since
+    /// 1970, because it has the inode. Inodes are used again: what was made since then is another file.
+    fn may_be(&self, heir: &Place, last_known: i64) -> bool {
+        let born = self.path(heir.0, &heir.1).ok().and_then(|path| born(&path));
+        born.is_none_or(|born| born <= last_known)
     }
 
     /// Gives files that were bad, or changed and were never accepted, and are gone their heirs, and reports
@@ -165,12 +175,77 @@ impl Writer<'_> {
             return Ok(true);
         }
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
-        let heir = self.catalog.inherit_bad(root, place, record, &finding)?;
+        let last_known = last_known(record).max(finding.seen);
+        let may_be = |heir: &Place| self.may_be(heir, last_known);
+        let heir = self.catalog.inherit_bad(root, place, record, &finding, &may_be)?;
         let Some((heir, found)) = heir else { return Ok(false) };
         self.summary.add(verdict, 1);
         let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
         let (found, since) = (Some(found), Some(finding.since));
         (self.report)(Report { from, recorded, algorithm, found, held, since, ..report });
+        Ok(true)
+    }
+
+    /// Gives fresh files what is recorded of other names of the same file, or of the names that it had. Of a
+    /// walk that was everywhere only what is bad is left to do: others would be missing.
+    fn resolve_same_inode(&mut self, was_everywhere: bool, names: &Names) -> Result<(), Error> {
+        let mut after: Option<SameInode> = None;
+        loop {
+            let page = self.catalog.same_inode(self.scope.root.id, after.as_ref(), was_everywhere, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for same in page {
+                self.same_inode(&same, names)?;
+            }
+        }
+    }
+
+    fn same_inode(&mut self, same: &SameInode, names: &Names) -> Result<(), Error> {
+        let SameInode { known, record, fresh, new, .. } = same;
+        let (from, path) = (self.path(known.0, &known.1)?, self.path(fresh.0, &fresh.1)?);
+        let is_untouched = (new.size, new.mtime) == (record.size, record.mtime);
+        if is_gone(&from) {
+            if is_untouched && !record.state.is_unforgiven() {
+                self.hand_on(known, record, names)?;
+            }
+            return Ok(());
+        }
+        let is_other_content = new.algorithm == record.algorithm && new.digest != record.digest;
+        let verdict = match bad_verdict(record.state).0 {
+            bad if bad.class() == Class::Corrupt => bad,
+            Verdict::Modified | Verdict::RecordDamaged => return Ok(()),
+            _ if is_untouched && is_other_content => Verdict::Suspicious,
+            _ => return Ok(()),
+        };
+        if !is_one_file(&from, &path) {
+            return Ok(());
+        }
+        let finding = self.catalog.finding(known.0, OsStr::from_bytes(&known.1))?;
+        let state = State::Trouble(Trouble::Verdict(verdict));
+        let found = self.catalog.share(self.scope.root.id, same, (state, self.options.now), finding)?;
+        self.summary.add(verdict, 1);
+        let (recorded, found) = (Some(seen(record)), Some(found));
+        let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        (self.report)(Report { recorded, found, algorithm, ..Report::new(path, verdict) });
+        Ok(())
+    }
+
+    /// Gives the record of a file that is gone, and was not bad, to the one that it is now, and reports that;
+    /// whether there is such a file.
+    fn hand_on(&mut self, place: &Place, record: &Record, names: &Names) -> Result<bool, Error> {
+        let root = self.scope.root.id;
+        let (heir, verdict, found) = match self.catalog.inherit(root, place, record)? {
+            Some(heir) => (heir, Verdict::Moved, None),
+            None => match self.altered_heir(place, record)? {
+                Some((heir, found)) => (heir, Verdict::Suspicious, Some(found)),
+                None => return Ok(false),
+            },
+        };
+        self.summary.add(verdict, 1);
+        let (from, recorded) = (Some(self.path(place.0, &place.1)?), Some(seen(record)));
+        let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
+        (self.report)(Report { from, recorded, found, algorithm, ..report });
         Ok(true)
     }
 
@@ -187,23 +262,7 @@ impl Writer<'_> {
                 let algorithm = || names.get(&record.algorithm).cloned().unwrap_or_default();
                 let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?;
                 let since = finding.map(|finding| finding.since).filter(|since| *since < self.news_since);
-                if let Some(heir) = self.catalog.inherit(root, &place, &record)? {
-                    self.summary.add(Verdict::Moved, 1);
-                    let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
-                    report.from = Some(self.path(place.0, &place.1)?);
-                    report.recorded = Some(seen(&record));
-                    report.algorithm = algorithm();
-                    (self.report)(report);
-                    continue;
-                }
-                if let Some((heir, found)) = self.altered_heir(&place, &record)? {
-                    self.summary.add(Verdict::Suspicious, 1);
-                    let mut report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Suspicious);
-                    report.from = Some(self.path(place.0, &place.1)?);
-                    report.recorded = Some(seen(&record));
-                    report.found = Some(found);
-                    report.algorithm = algorithm();
-                    (self.report)(report);
+                if self.hand_on(&place, &record, names)? {
                     continue;
                 }
                 match since {
@@ -232,6 +291,26 @@ fn bad_verdict(state: State) -> (Verdict, bool) {
         State::Trouble(Trouble::Held) => (Verdict::Modified, true),
         State::Sound => (Verdict::Ok, false),
     }
+}
+
+/// When a file was last known to be there, in milliseconds since 1970.
+fn last_known(record: &Record) -> i64 {
+    record.verified.max(record.changed).max(record.first_seen)
+}
+
+/// When a file was made, in milliseconds since 1970, where its file system keeps that.
+fn born(path: &Path) -> Option<i64> {
+    let born = std::fs::symlink_metadata(path).ok()?.created().ok()?;
+    i64::try_from(born.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+}
+
+/// Whether two names are those of one file.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let file = |path| {
+        let stat = Entry::named(path).and_then(|entry| entry.stat()).ok();
+        stat.filter(|stat| stat.kind == Kind::File).map(|stat| (stat.device, stat.inode))
+    };
+    file(one).is_some_and(|one| file(other) == Some(one))
 }
 
 /// Whether nothing has a name any more.

@@ -324,11 +324,8 @@ impl<'a> Jobs<'a> {
         if self.gives_up(device, is_known_bad) {
             return Ok(None);
         }
-        let set = match self.sets.get(&record.algorithm) {
-            Some(&set) => set,
-            None if record.state == State::DAMAGED => self.set,
-            None => return Ok(None),
-        };
+        // A damaged record, or one of a digest that cannot be computed here, is compared with nothing.
+        let set = self.sets.get(&record.algorithm).copied().unwrap_or(self.set);
         if self.stage == Stage::Bad {
             self.remember(directory, name);
         }

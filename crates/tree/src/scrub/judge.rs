@@ -1,5 +1,6 @@
 //! From a file that was read to a verdict and the change of its record. Runs on the threads that hash.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
@@ -33,6 +34,8 @@ pub(super) struct Token {
 /// Judges files.
 pub(super) struct Judge<'a, Clock> {
     pub sets: &'a [Digest],
+    /// Algorithms of records that cannot be computed here, and why not.
+    pub unavailable: &'a HashMap<i64, String>,
     /// The number of the algorithm of new records.
     pub algorithm: i64,
     pub options: &'a Options,
@@ -133,6 +136,10 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         if record.state == State::DAMAGED {
             let evidence = Evidence::RecordDamaged;
             return Ok(Look { evidence, read: Some(seen), second: None, error: None });
+        }
+        // What was read was read with another digest.
+        if let Some(why) = self.unavailable.get(&record.algorithm) {
+            return Ok(Look::unreadable(Operation::Hash, None, &io::Error::other(why.clone())));
         }
         let mut comparison = Comparison {
             same_digest: seen.digest == record.digest,

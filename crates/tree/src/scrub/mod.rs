@@ -232,11 +232,11 @@ pub fn scrub(
     let scope = guard::scope(catalog, directory, options)?;
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let algorithm = catalog.algorithm(options.digest.name())?;
-    let (sets, set_of) = digests(catalog, options)?;
+    let digests = digests(catalog, options)?;
     let plan = due::Plan::new(options, &history, clock);
     let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
-    let done = work(catalog, &scope, options, (&history, &plan, algorithm), (sets, set_of), report);
+    let done = work(catalog, &scope, options, (&history, &plan, algorithm), digests, report);
     run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
     run.seconds = clock.elapsed().as_secs_f64();
     let (mut summary, is_through) = match done {
@@ -265,14 +265,21 @@ fn work(
     scope: &Scope,
     options: &Options,
     (history, plan, algorithm): (&[Run], &due::Plan, i64),
-    (sets, set_of): (Vec<Digest>, HashMap<i64, usize>),
+    Digests { sets, set_of, unavailable }: Digests,
     report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<(Summary, bool), Error> {
     let names = sets.iter().map(|digest| digest.name().to_string()).collect();
     let (reader, tally) = (catalog.again()?, Tally::new(options.stop_after));
     let (sender, receiver) = mpsc::sync_channel(4096);
     let mut writer = writer::Writer::new(catalog, scope, history, names, options, report);
-    let judge = judge::Judge { sets: &sets, algorithm, options, tally: &tally, now: plan.clock() };
+    let judge = judge::Judge {
+        sets: &sets,
+        unavailable: &unavailable,
+        algorithm,
+        options,
+        tally: &tally,
+        now: plan.clock(),
+    };
     let mut jobs = jobs::Jobs::new(reader, scope, options, plan, set_of, &tally, sender.clone())?;
     let written = std::thread::scope(|threads| {
         let writing = threads.spawn(move || writer.run(receiver).map(|()| writer));
@@ -304,19 +311,34 @@ fn work(
     Ok((summary, outcome.is_through))
 }
 
-/// The digests that records need and new files get, and the place of each algorithm among them.
-fn digests(catalog: &Catalog, options: &Options) -> Result<(Vec<Digest>, HashMap<i64, usize>), Error> {
-    let mut sets = Vec::new();
-    let mut places = HashMap::new();
+/// The digests that records need and new files get.
+struct Digests {
+    sets: Vec<Digest>,
+    /// The place of each algorithm among them.
+    set_of: HashMap<i64, usize>,
+    /// Algorithms that cannot be computed here, and why not.
+    unavailable: HashMap<i64, String>,
+}
+
+fn digests(catalog: &Catalog, options: &Options) -> Result<Digests, Error> {
+    let mut digests = Digests { sets: Vec::new(), set_of: HashMap::new(), unavailable: HashMap::new() };
     for (number, name) in catalog.algorithms()? {
         let digest = match name == options.digest.name() {
             true => Ok(options.digest.clone()),
             false => Digest::find_with(&name, &options.policy),
         };
-        places.insert(number, sets.len());
-        sets.push(digest.map_err(digest_failed(&name))?);
+        match digest {
+            Ok(digest) => {
+                digests.set_of.insert(number, digests.sets.len());
+                digests.sets.push(digest);
+            }
+            // Its files cannot be compared, which each of them is told of; the others can.
+            Err(error) => {
+                digests.unavailable.insert(number, error.to_string());
+            }
+        }
     }
-    Ok((sets, places))
+    Ok(digests)
 }
 
 fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::Error) -> Error {

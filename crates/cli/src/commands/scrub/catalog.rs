@@ -258,6 +258,14 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
         }
     };
     output.line(&format!("{} recorded, {} known already", imported.added, imported.known))?;
+    // An export of a catalogue may have a tree without files.
+    if imported.added + imported.known == 0 && !is_ours {
+        render::say(
+            PROGRAM,
+            &format!("{}: no file is listed with a digest", names::quoted(file.as_os_str())),
+        );
+        return Ok(Exit::Mismatch);
+    }
     Ok(if absent > 0 { Exit::Unchecked } else { Exit::Clean })
 }
 

@@ -2,6 +2,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use verisum_digest::Digest;
 
 use super::guard::IS_INTACT;
 use super::{Catalog, Result, Root};
@@ -77,6 +80,7 @@ impl Catalog {
                 problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
             }
             problems.extend(self.damaged_records()?);
+            problems.extend(self.impossible_digests()?);
         }
         Ok(problems.into_iter().map(Problem).collect())
     }
@@ -127,19 +131,45 @@ impl Catalog {
     /// The files whose records are not as they were written.
     fn damaged_records(&self) -> Result<Vec<String>> {
         let sql = format!("SELECT root, directory, name FROM file WHERE NOT ({IS_INTACT}) LIMIT {MOST}");
+        let paths = self.paths(&sql)?.into_iter();
+        Ok(paths.map(|path| format!("{}: its record is damaged", path.display())).collect())
+    }
+
+    /// The paths of rows that have a root, a directory and a name.
+    fn paths(&self, sql: &str) -> Result<Vec<PathBuf>> {
         let rows: rusqlite::Result<Vec<(i64, i64, Vec<u8>)>> =
-            self.connection.prepare(&sql).and_then(|mut statement| {
+            self.connection.prepare(sql).and_then(|mut statement| {
                 statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
             });
         let roots = self.roots()?;
-        let named = rows.map_err(self.failed("read"))?.into_iter().map(|(root, directory, name)| {
+        let paths = rows.map_err(self.failed("read"))?.into_iter().map(|(root, directory, name)| {
             // What is known of where it is may be damaged too.
             let root = roots.iter().find(|known| known.id == root).map(|root| root.path.clone());
             let folder = self.path_in_root(directory).unwrap_or_default();
-            let path = root.unwrap_or_default().join(folder).join(OsStr::from_bytes(&name));
-            format!("{}: its record is damaged", path.display())
+            root.unwrap_or_default().join(folder).join(OsStr::from_bytes(&name))
         });
-        Ok(named.collect())
+        Ok(paths.collect())
+    }
+
+    /// The files whose records have digests that nobody knows, or of another length than they have.
+    fn impossible_digests(&self) -> Result<Vec<String>> {
+        let mut problems = Vec::new();
+        for (number, name) in self.algorithms()? {
+            let (what, length) = match Digest::find(&name) {
+                Ok(digest) => (format!("it is no digest of {name}"), digest.len() as i64),
+                Err(verisum_digest::Error::Unknown { .. }) => (format!("{name} is an unknown digest"), -1),
+                // It may be known on the machine that recorded it.
+                Err(_) => continue,
+            };
+            let sql = format!(
+                "SELECT root, directory, name FROM file WHERE algorithm = {number}
+                 AND length(digest) <> {length} LIMIT {MOST}"
+            );
+            let paths = self.paths(&sql)?.into_iter();
+            problems
+                .extend(paths.map(|path| format!("{}: its record cannot be used: {what}", path.display())));
+        }
+        Ok(problems)
     }
 
     fn rows(&self, sql: &str) -> Result<Vec<String>> {

@@ -11,6 +11,23 @@ use super::{Catalog, Change, Finding, Position, Record, Result, Seen, State};
 /// A file by its directory's number and its name.
 pub type Place = (i64, Vec<u8>);
 
+/// A recorded file and a fresh one that has, or had, the same inode.
+#[derive(Clone, Debug)]
+pub struct SameInode {
+    /// The recorded file.
+    pub known: Place,
+    /// What is recorded of it.
+    pub record: Record,
+    /// The fresh file.
+    pub fresh: Place,
+    /// What was recorded of that.
+    pub new: Record,
+    number: i64,
+}
+
+/// Shorter contents are alike by chance, and say nothing of where a file came from.
+const TELLING: i64 = 8;
+
 impl Catalog {
     /// Remembers until the end of the run that a file was recorded first.
     pub fn add_fresh(&self, root: i64, directory: i64, name: &OsStr, record: &Record) -> Result<()> {
@@ -49,17 +66,19 @@ impl Catalog {
 
     /// Gives a fresh file the record of a missing one whose inode, length and time of modification it has,
     /// but not the content: the file was renamed, and nobody is known to have written to it. Returns its
-    /// place and what was read of it. The record is then that of a file that is `state`.
+    /// place and what was read of it. The record is then that of a file that is `state`. Inodes are used
+    /// again: `may_be` says whether a fresh file may be the one that was recorded.
     pub fn inherit_altered(
         &self,
         root: i64,
         missing: &Place,
         old: &Record,
         (state, now): (State, i64),
+        may_be: &dyn Fn(&Place) -> bool,
     ) -> Result<Option<(Place, Seen)>> {
         let sql = "SELECT number, directory, name, ctime, digest FROM fresh_inode
                    WHERE root = ?1 AND inode = ?2 AND size = ?3 AND mtime = ?4 AND algorithm = ?5
-                   AND digest <> ?6 AND number IN (SELECT rowid FROM fresh) LIMIT 1";
+                   AND digest <> ?6 AND number IN (SELECT rowid FROM fresh)";
         let values =
             params![root, old.inode as i64, old.size as i64, old.mtime, old.algorithm, old.digest.as_bytes()];
         let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
@@ -67,19 +86,27 @@ impl Catalog {
                 let digest = super::record::output(row, 4)?;
                 let seen =
                     Seen { size: old.size, mtime: old.mtime, ctime: row.get(3)?, inode: old.inode, digest };
-                Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
+                Ok::<_, rusqlite::Error>((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
             };
-            statement.query_row(values, heir).optional()
+            let mut rows = statement.query(values)?;
+            while let Some(row) = rows.next()? {
+                let heir = heir(row)?;
+                if may_be(&heir.1) {
+                    return Ok(Some(heir));
+                }
+            }
+            Ok(None)
         });
         let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
         let finding = Finding { since: now, seen: now, read: Some(seen), detail: None };
-        self.hand_over(root, missing, old, (number, &place), &Record { state, ..*old }, finding)?;
+        self.hand_over(root, Some(missing), old, (number, &place), &Record { state, ..*old }, finding)?;
         Ok(Some((place, seen)))
     }
 
     /// Gives a fresh file the record of one that was bad and is gone, if it is that file under another name:
     /// it has the inode, the length and the time of modification of what was seen last, or of the record, or
-    /// it has the content that was seen. Returns its place and what was read of it. It is as bad as it was.
+    /// it has the content that was seen, unless that is but a few bytes. Returns its place and what was read
+    /// of it. It is as bad as it was. `may_be` says whether a file of that inode may be the one.
     ///
     /// Devices are not compared: they may have other numbers since, and nothing is to be forgiven for that.
     pub fn inherit_bad(
@@ -88,6 +115,7 @@ impl Catalog {
         gone: &Place,
         old: &Record,
         finding: &Finding,
+        may_be: &dyn Fn(&Place) -> bool,
     ) -> Result<Option<(Place, Seen)>> {
         let last = finding.read.unwrap_or(Seen {
             size: old.size,
@@ -96,13 +124,14 @@ impl Catalog {
             inode: old.inode,
             digest: old.digest,
         });
-        let sql = "SELECT number, directory, name, size, mtime, ctime, inode, digest, algorithm = ?2 FROM (
-                       SELECT * FROM fresh_inode WHERE root = ?1 AND inode = ?3
+        let sql = "SELECT number, directory, name, size, mtime, ctime, inode, digest, algorithm = ?2,
+                   by_content FROM (
+                       SELECT *, 0 AS by_content FROM fresh_inode WHERE root = ?1 AND inode = ?3
                        AND (size = ?4 AND mtime = ?5 OR size = ?6 AND mtime = ?7)
                        UNION ALL
-                       SELECT * FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND digest = ?8
-                       AND size = ?4)
-                   WHERE number IN (SELECT rowid FROM fresh) LIMIT 1";
+                       SELECT *, 1 FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND digest = ?8
+                       AND size = ?4 AND size >= ?9)
+                   WHERE number IN (SELECT rowid FROM fresh)";
         let values = params![
             root,
             old.algorithm,
@@ -112,6 +141,7 @@ impl Catalog {
             old.size as i64,
             old.mtime,
             last.digest.as_bytes(),
+            TELLING,
         ];
         let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
             let heir = |row: &rusqlite::Row<'_>| {
@@ -123,24 +153,102 @@ impl Catalog {
                     // That of another algorithm cannot be compared: it is taken for what was seen.
                     digest: if row.get(8)? { super::record::output(row, 7)? } else { last.digest },
                 };
-                Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
+                Ok::<_, rusqlite::Error>((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?), seen))
             };
-            statement.query_row(values, heir).optional()
+            let mut rows = statement.query(values)?;
+            while let Some(row) = rows.next()? {
+                let heir = heir(row)?;
+                if row.get(9)? || may_be(&heir.1) {
+                    return Ok(Some(heir));
+                }
+            }
+            Ok(None)
         });
         let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
         // The new name has moved the inode's time; that alone is no sign that somebody set a time back.
         let has_set_back = last.ctime != old.ctime || seen.mtime != old.mtime;
         let ctime = if has_set_back { old.ctime } else { seen.ctime };
         let finding = Finding { read: Some(seen), ..finding.clone() };
-        self.hand_over(root, gone, old, (number, &place), &Record { ctime, ..*old }, finding)?;
+        self.hand_over(root, Some(gone), old, (number, &place), &Record { ctime, ..*old }, finding)?;
         Ok(Some((place, seen)))
     }
 
-    /// Takes the record from a file that is gone and gives it to its heir.
+    /// Records of a fresh file what is recorded of another name of it, and that it is `state`, as it was
+    /// found there. Returns what was read of it.
+    pub fn share(
+        &self,
+        root: i64,
+        same: &SameInode,
+        (state, now): (State, i64),
+        finding: Option<Finding>,
+    ) -> Result<Seen> {
+        let SameInode { record, new, .. } = same;
+        let last =
+            finding.as_ref().and_then(|finding| finding.read).map_or(record.digest, |read| read.digest);
+        // That of another algorithm cannot be compared: it is taken for what was seen.
+        let digest = if new.algorithm == record.algorithm { new.digest } else { last };
+        let seen = Seen { size: new.size, mtime: new.mtime, ctime: new.ctime, inode: new.inode, digest };
+        let since = finding.map_or(now, |finding| finding.since);
+        let finding = Finding { since, seen: now, read: Some(seen), detail: None };
+        self.hand_over(
+            root,
+            None,
+            record,
+            (same.number, &same.fresh),
+            &Record { state, ..*record },
+            finding,
+        )?;
+        Ok(seen)
+    }
+
+    /// Up to `most` pairs of a recorded file that is not missing and a fresh one with the inode that the
+    /// record has, of those in trouble only or of all, beginning after `after`.
+    pub fn same_inode(
+        &self,
+        root: i64,
+        after: Option<&SameInode>,
+        in_trouble: bool,
+        most: usize,
+    ) -> Result<Vec<SameInode>> {
+        let which = if in_trouble { "file.state <> 0 AND" } else { "" };
+        let sql = format!(
+            "SELECT file.directory, file.name, heir.directory, heir.name, heir.number
+             FROM file CROSS JOIN temp.fresh_inode AS heir ON heir.inode = file.inode
+             WHERE {which} file.state <> {MISSING} AND file.root = ?1 AND heir.root = ?1
+             AND file.directory >= ?2 AND (file.directory, file.name, heir.number) > (?2, ?3, ?4)
+             AND heir.number IN (SELECT rowid FROM fresh)
+             AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+                 WHERE own.directory = file.directory AND own.name = file.name)
+             ORDER BY file.directory, file.name, heir.number LIMIT ?5"
+        );
+        let (directory, name, number) = match after {
+            Some(last) => (last.known.0, last.known.1.as_slice(), last.number),
+            None => (i64::MIN, &b""[..], 0),
+        };
+        let values = params![root, directory, name, number, most as i64];
+        let pairs: rusqlite::Result<Vec<(Place, Place, i64)>> =
+            self.connection.prepare_cached(&sql).and_then(|mut statement| {
+                let pair = |row: &rusqlite::Row<'_>| {
+                    Ok(((row.get(0)?, row.get(1)?), (row.get(2)?, row.get(3)?), row.get(4)?))
+                };
+                statement.query_map(values, pair)?.collect()
+            });
+        let mut found = Vec::new();
+        for (known, fresh, number) in pairs.map_err(self.failed("read"))? {
+            let record = self.record(known.0, OsStr::from_bytes(&known.1))?;
+            let new = self.record(fresh.0, OsStr::from_bytes(&fresh.1))?;
+            if let (Some(record), Some(new)) = (record, new) {
+                found.push(SameInode { known, record, fresh, new, number });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes the record from a file that is gone, or that has another name still, and gives it to its heir.
     fn hand_over(
         &self,
         root: i64,
-        gone: &Place,
+        gone: Option<&Place>,
         old: &Record,
         (number, heir): (i64, &Place),
         record: &Record,
@@ -148,7 +256,9 @@ impl Catalog {
     ) -> Result<()> {
         let name = OsStr::from_bytes(&heir.1);
         // The heir's own length is in the sums of the root; that of the record takes its place.
-        self.apply(root, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*old))?;
+        if let Some(gone) = gone {
+            self.apply(root, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*old))?;
+        }
         if let Some(fresh) = self.record(heir.0, name)? {
             self.apply(root, heir.0, name, &Change::Forget(fresh))?;
         }
@@ -194,6 +304,7 @@ impl Catalog {
                    CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
                    SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
                    algorithm, file.digest FROM fresh JOIN file USING(directory, name);
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)";
         self.connection.execute_batch(sql).map_err(self.failed("write"))

@@ -32,7 +32,7 @@ use rusqlite::{Connection, OpenFlags};
 pub use check::Problem;
 pub use error::Error;
 pub use files::Position;
-pub use fresh::Place;
+pub use fresh::{Place, SameInode};
 pub use manifests::Exported;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
 pub use root::{Identity, Root};

@@ -3,20 +3,25 @@
 //! One line a root, then one line a file. A name that is not UTF-8 is given with U+FFFD in `path`, and
 //! whole in `path_bytes_hex`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use verisum_digest::Digest;
 
 use super::record::{columns, digest_of, listed};
 use super::{Catalog, Change, Error, Finding, Identity, Record, Result, Root, State};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
 const LONGEST_LINE: u64 = 40 << 20;
+
+/// The longest name in a path: no system call takes more.
+const LONGEST_NAME: usize = 4095;
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -67,6 +72,17 @@ impl Name {
         };
         if bytes.is_empty() || bytes.contains(&0) {
             return Err("a path is empty or has a NUL".to_string());
+        }
+        let names = bytes.strip_prefix(b"/").unwrap_or(&bytes);
+        for name in names.split(|byte| *byte == b'/') {
+            match name {
+                b"" if bytes != b"/" => return Err("a path has an empty name".to_string()),
+                b"." | b".." => return Err("a path has . or .. for a name".to_string()),
+                _ if name.len() > LONGEST_NAME => {
+                    return Err(format!("a path has a name of {} bytes", name.len()));
+                }
+                _ => {}
+            }
         }
         Ok(OsString::from_vec(bytes).into())
     }
@@ -148,6 +164,7 @@ impl Catalog {
 
     fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
         let mut imported = Imported::default();
+        let mut importing = Importing::default();
         let mut target = None;
         let mut text = Vec::new();
         for number in 1.. {
@@ -162,7 +179,10 @@ impl Catalog {
             let line = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
             match line {
                 Line::Root { path, device, inode } => {
-                    let path = path.bytes().map_err(wrong)?;
+                    let path = path.bytes().map_err(&wrong)?;
+                    if !path.is_absolute() {
+                        return Err(wrong("a root is no absolute path".to_string()));
+                    }
                     let root = match self.root(&path)? {
                         Some(root) => root,
                         None => self.add_root(&path, Identity { device, inode })?,
@@ -173,7 +193,10 @@ impl Catalog {
                     let Some(target) = &mut target else {
                         return Err(wrong("a file comes before any root".to_string()));
                     };
-                    match self.import_file(target, line, now).map_err(|e| e.at(name, number))? {
+                    match self
+                        .import_file(target, line, now, &mut importing)
+                        .map_err(|e| e.at(name, number))?
+                    {
                         true => imported.added += 1,
                         false => imported.known += 1,
                     }
@@ -183,9 +206,25 @@ impl Catalog {
         Ok(imported)
     }
 
-    fn import_file(&self, target: &mut Target, line: FileLine, now: i64) -> Result<bool, Refused> {
+    fn import_file(
+        &self,
+        target: &mut Target,
+        line: FileLine,
+        now: i64,
+        importing: &mut Importing,
+    ) -> Result<bool, Refused> {
         let state = State::find(&line.state).ok_or("an unknown state")?;
         let digest = unhexadecimal(&line.digest).and_then(|bytes| digest_of(&bytes)).ok_or("a bad digest")?;
+        match importing.digest_len(&line.algorithm)? {
+            Some(length) if length != digest.as_bytes().len() => {
+                let (found, name) = (digest.as_bytes().len(), &line.algorithm);
+                return Err(format!("a digest of {found} bytes: {name} has {length}").into());
+            }
+            _ => {}
+        }
+        if i64::try_from(line.size).is_err() {
+            return Err("a size that no file has".into());
+        }
         let path = line.path.bytes()?;
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err("a path without a name".into());
@@ -198,9 +237,16 @@ impl Catalog {
             _ => self.make_directories(&target.root, folder)?,
         };
         target.folder = Some((folder.to_path_buf(), directory));
-        if self.known(directory, name)?.is_some() {
+        if let Some(known) = self.record(directory, name)? {
+            let is_same = known.algorithm == self.algorithm(&line.algorithm)?
+                && (known.digest, known.size) == (digest, line.size);
+            // One that was there before the import is no line that could be wrong.
+            if !is_same && importing.has(directory, name) {
+                return Err("an earlier line says otherwise of the same file".into());
+            }
             return Ok(false);
         }
+        importing.add(directory, name);
         let record = Record {
             size: line.size,
             mtime: line.mtime_ns,
@@ -259,6 +305,43 @@ impl Passed {
         known.extend_from_slice(name);
         self.count += 1;
         Ok(())
+    }
+}
+
+/// What an import has seen.
+#[derive(Default)]
+struct Importing {
+    /// How long the digests of each algorithm are, where that is known here.
+    lengths: HashMap<String, Option<usize>>,
+    /// Of each file that was recorded only eight bytes are held.
+    files: HashSet<u64>,
+    state: RandomState,
+}
+
+impl Importing {
+    /// How long the digests of an algorithm are; none if it is one that only other machines compute.
+    fn digest_len(&mut self, name: &str) -> Result<Option<usize>, Refused> {
+        if let Some(length) = self.lengths.get(name) {
+            return Ok(*length);
+        }
+        let length = match Digest::find(name) {
+            Ok(digest) if digest.name() != name => {
+                return Err(format!("unknown digest: {name}: it is called {}", digest.name()).into());
+            }
+            Ok(digest) => Some(digest.len()),
+            Err(verisum_digest::Error::Unavailable { .. }) => None,
+            Err(error) => return Err(error.to_string().into()),
+        };
+        self.lengths.insert(name.to_string(), length);
+        Ok(length)
+    }
+
+    fn has(&self, directory: i64, name: &OsStr) -> bool {
+        self.files.contains(&self.state.hash_one((directory, name)))
+    }
+
+    fn add(&mut self, directory: i64, name: &OsStr) {
+        self.files.insert(self.state.hash_one((directory, name)));
     }
 }
 
