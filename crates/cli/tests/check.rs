@@ -318,6 +318,13 @@ fn a_bag_is_checked_as_a_whole() {
         assert!(text(&ended.err).contains("out of its directory"), "{}", text(&ended.err));
     }
     std::fs::write(bag.join("manifest-md5.txt"), &manifest).unwrap();
+    // Nobody ever writes to it.
+    let pipe = Command::new("mkfifo").arg(bag.join("data/pipe")).status();
+    assert!(pipe.is_ok_and(|status| status.success()));
+    std::fs::write(bag.join("manifest-md5.txt"), format!("{manifest}{ABC}  data/pipe\n")).unwrap();
+    assert_eq!(check(tree.path(), &["bag"]).code, Some(3));
+    std::fs::remove_file(bag.join("data/pipe")).unwrap();
+    std::fs::write(bag.join("manifest-md5.txt"), &manifest).unwrap();
     std::fs::write(bag.join("data/extra"), "").unwrap();
     let ended = check(tree.path(), &["bag"]);
     assert_eq!(ended.code, Some(1));
@@ -410,6 +417,20 @@ fn what_nobody_here_can_check_is_named_and_no_success() {
     assert_eq!(check(&format!("MD5 (a) = {OTHER}\nGOST (a) = {ABC}\n"), &[]).0, Some(1));
     let (_, _, out) = check(&format!("GOST (a) = {ABC}\n"), &["--json"]);
     assert!(out.contains("\"unknown_digests\":1"), "{out}");
+}
+
+#[test]
+fn what_was_not_verified_is_no_success() {
+    let tree = folder(&[b"a"]);
+    let code = |list: String| {
+        std::fs::write(tree.path().join("list"), format!("#mtree\n{list}\n")).unwrap();
+        check(tree.path(), &["list"]).code
+    };
+    assert_eq!(code("a type=file size=3 cksum=123".into()), Some(3));
+    assert_eq!(code("a type=file size=3 skein256digest=00".into()), Some(3));
+    assert_eq!(code(format!("a size=3 cksum=123 md5digest={ABC}")), Some(0));
+    assert_eq!(code("/set sha256digest=00\na type=file size=3".into()), Some(1));
+    assert_eq!(code("a type=file size=3".into()), Some(1));
 }
 
 #[test]

@@ -431,6 +431,15 @@ fn lists_are_adopted() {
     assert_eq!(code, Some(3));
     assert!(stderr.contains(&format!("{}: read: line 1: ", list.display())), "{stderr}");
     assert!(stderr.contains("1 current"), "{stderr}");
+    // Of lines that contradict each other none is taken, and a list of nothing is no success.
+    let zeros = "0".repeat(32);
+    fs::write(&list, format!("{md5}  sub/c\n{zeros}  ./sub/c\n")).unwrap();
+    let (code, _, stderr) = adopt(&[]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("sub/c: read: the list has different digests of it"), "{stderr}");
+    assert_eq!(attribute(&folder.path().join("sub/c"), "user.verisum"), None);
+    fs::write(&list, "").unwrap();
+    assert_eq!(adopt(&[]).0, Some(1));
     // What was adopted unverified is wrong, and seen.
     assert_eq!(outcomes(&["verify"], folder.path()), (Some(1), vec!["b: suspicious".to_string()]));
 

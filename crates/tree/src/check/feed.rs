@@ -72,6 +72,10 @@ impl Iterator for Feed<'_> {
             }
             let group = self.groups.pop_front()?;
             let answers = match group.place.entry() {
+                // Whoever made a bag may have put a pipe into it, which nobody ever writes to.
+                Some(Ok(entry)) if entry.kind() != Kind::File && group.place.is_inside() => {
+                    group.failed(Error::NotAFile { path: entry.path() })
+                }
                 // Whoever lists a pipe or a device wants what comes out of it, as the coreutils read it.
                 Some(Ok(entry)) if entry.kind() == Kind::Special => {
                     let path = entry.path();

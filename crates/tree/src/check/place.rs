@@ -41,6 +41,11 @@ impl Place {
         Place::File { name, otherwise, directory, inside }
     }
 
+    /// Whether it must not leave the directory where the names begin.
+    pub(super) fn is_inside(&self) -> bool {
+        matches!(self, Place::File { inside: true, .. })
+    }
+
     /// The file, links followed unless they may leave the directory; none if it is standard input.
     pub(super) fn entry(&self) -> Option<Result<Entry, Error>> {
         self.found(&|directory, name, inside| match inside {

@@ -291,7 +291,7 @@ impl<'a> Report<'a> {
         if self.options.strict && list.bad_lines > 0 {
             self.worse(Exit::Mismatch);
         }
-        if list.verified + list.size_only + list.present == 0 && unread == 0 {
+        if list.verified == 0 && unread == 0 {
             self.worse(Exit::Mismatch);
         }
         if self.options.status {
@@ -306,7 +306,8 @@ impl<'a> Report<'a> {
         if list.failed > 0 {
             self.count(list.failed, "computed checksum did NOT match", "computed checksums did NOT match")?;
         }
-        if self.options.ignore_missing && list.verified + list.size_only == 0 {
+        let is_for_nothing = self.is_own() && list.failed + unread == 0;
+        if (self.options.ignore_missing || is_for_nothing) && list.verified == 0 {
             self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
         }
         if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {

@@ -74,7 +74,14 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     if arguments.from.is_some() {
         names.tell(is_bounded);
     }
-    Ok(exit)
+    match &arguments.from {
+        Some(list) if counts.files() == 0 => {
+            let list = render::names::quoted(list.as_os_str());
+            render::say(PROGRAM, &format!("{list}: no file is listed with a digest"));
+            Ok(Exit::Mismatch)
+        }
+        _ => Ok(exit),
+    }
 }
 
 /// How many names of a list were found below DIR.

@@ -1,5 +1,6 @@
 //! What other tools keep in files: manifests, `.chkbit`, `.bitrot.db`.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -61,10 +62,40 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
             Err(error) => Some(Err(wrong(error.to_string()))),
         }
     });
-    Ok(Box::new(lines.filter_map(move |line| match line {
-        Ok(listed) => item(&base, &tops, listed),
+    // Which line is right nobody knows before the last one was read.
+    let lines: Vec<Result<Listed, Error>> = lines.collect();
+    let mut contradicted = contradicted(&lines);
+    Ok(Box::new(lines.into_iter().filter_map(move |line| match line {
+        Ok(listed) => match contradicted.get_mut(without_dots(name_of(&listed))) {
+            Some(true) => None,
+            Some(is_told) => {
+                *is_told = true;
+                let why = io::Error::other("the list has different digests of it");
+                Some(Err(unreadable(&base.path().join(name_of(&listed)), why)))
+            }
+            None => item(&base, &tops, listed),
+        },
         Err(error) => Some(Err(error)),
     })))
+}
+
+/// The files of which a list has different digests of one kind; `false` with each.
+fn contradicted(lines: &[Result<Listed, Error>]) -> HashMap<PathBuf, bool> {
+    let mut digests = HashMap::new();
+    let mut contradicted = HashMap::new();
+    for listed in lines.iter().flatten() {
+        let name = without_dots(name_of(listed));
+        for claim in &listed.claims {
+            if *digests.entry((name, &claim.algorithm)).or_insert(claim.digest) != claim.digest {
+                contradicted.insert(name.to_path_buf(), false);
+            }
+        }
+    }
+    contradicted
+}
+
+fn name_of(listed: &Listed) -> &Path {
+    Path::new(OsStr::from_bytes(&listed.name))
 }
 
 /// All indexes of chkbit and bitrot in a tree.

@@ -15,6 +15,8 @@ pub(super) struct Mtree {
     /// The lengths of the directories above.
     above: Vec<usize>,
     defaults: Listed,
+    /// The name of a digest that `/set` has for all files, and nobody here knows.
+    unknown: Option<String>,
 }
 
 /// Whether a line that stands in no other format looks like one of a specification.
@@ -28,7 +30,7 @@ pub(super) fn is_entry(line: &[u8]) -> bool {
                 let keyword = word.split(|byte| *byte == b'=').next().unwrap_or_default();
                 let known = KEYWORDS.iter().any(|known| known.as_bytes() == keyword);
                 any |= word.contains(&b'=');
-                known || tags::from_keyword(keyword).is_some() || word == b"\\"
+                known || is_digest(keyword) || word == b"\\"
             }) && any
         }
         None => false,
@@ -48,7 +50,6 @@ static KEYWORDS: &[&str] = &[
     "nlink",
     "link",
     "flags",
-    "cksum",
     "device",
     "inode",
     "optional",
@@ -59,6 +60,11 @@ static KEYWORDS: &[&str] = &[
     "resdevice",
 ];
 
+/// Whether a keyword is that of a digest, be it an unknown one: the CRC of cksum, `tigerdigest`, or one to come.
+fn is_digest(keyword: &[u8]) -> bool {
+    tags::from_keyword(keyword).is_some() || keyword == b"cksum" || keyword.ends_with(b"digest")
+}
+
 impl Mtree {
     /// Reads a line, its continuations joined to it; none if it lists nothing.
     pub(super) fn parse(&mut self, line: &[u8]) -> Result<Option<Listed>, Bad> {
@@ -67,8 +73,9 @@ impl Mtree {
             None => Ok(None),
             Some(b"/set") => {
                 let mut defaults = std::mem::take(&mut self.defaults);
-                let result = words.try_for_each(|word| keyword(&mut defaults, word));
-                self.defaults = defaults;
+                let mut unknown = self.unknown.take();
+                let result = words.try_for_each(|word| keyword(&mut defaults, &mut unknown, word));
+                (self.defaults, self.unknown) = (defaults, unknown);
                 result.map(|()| None)
             }
             Some(b"/unset") => {
@@ -86,7 +93,15 @@ impl Mtree {
 
     fn entry<'a>(&mut self, text: &[u8], mut words: impl Iterator<Item = &'a [u8]>) -> Result<Listed, Bad> {
         let mut listed = self.defaults.clone();
-        words.try_for_each(|word| keyword(&mut listed, word))?;
+        let mut unknown = self.unknown.clone();
+        words.try_for_each(|word| keyword(&mut listed, &mut unknown, word))?;
+        // A known digest beside it is enough.
+        if let Some(name) = unknown
+            && listed.claims.is_empty()
+            && matches!(listed.kind, None | Some(Kind::File))
+        {
+            return Err(Bad::UnknownDigest(name));
+        }
         let name = unvis(text).filter(|name| !name.is_empty()).ok_or(Bad::Malformed)?;
         // A name with a slash begins at the root of the tree, and leads into no directory.
         if name.contains(&b'/') {
@@ -109,7 +124,7 @@ impl Mtree {
 
     fn unset(&mut self, word: &[u8]) {
         match word {
-            b"all" => self.defaults = Listed::default(),
+            b"all" => (self.defaults, self.unknown) = (Listed::default(), None),
             b"type" => self.defaults.kind = None,
             b"size" => self.defaults.size = None,
             b"optional" => self.defaults.optional = false,
@@ -117,6 +132,7 @@ impl Mtree {
             _ => {
                 let id = tags::from_keyword(word);
                 self.defaults.claims.retain(|claim| Some(&*claim.algorithm) != id);
+                self.unknown.take_if(|name| name.as_bytes() == word);
             }
         }
     }
@@ -128,7 +144,7 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     words.take_while(|word| word[0] != b'#')
 }
 
-fn keyword(listed: &mut Listed, word: &[u8]) -> Result<(), Bad> {
+fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Result<(), Bad> {
     let equals = word.iter().position(|byte| *byte == b'=');
     let (keyword, value) = match equals {
         Some(place) => (&word[..place], &word[place + 1..]),
@@ -149,14 +165,18 @@ fn keyword(listed: &mut Listed, word: &[u8]) -> Result<(), Bad> {
         // Nothing depends on it, and it has been written in several ways.
         b"time" => listed.modified = time(value),
         _ => {
-            if let Some(id) = tags::from_keyword(keyword) {
-                let digest = hexadecimal(value).ok_or(Bad::Malformed)?;
-                if guess::digits(id) != Some(value.len()) {
-                    return Err(Bad::Malformed);
+            let Some(id) = tags::from_keyword(keyword) else {
+                if is_digest(keyword) {
+                    unknown.get_or_insert_with(|| String::from_utf8_lossy(keyword).into_owned());
                 }
-                listed.claims.retain(|claim| claim.algorithm != id);
-                listed.claims.push(Claim { algorithm: id.into(), digest, assumed: false });
+                return Ok(());
+            };
+            let digest = hexadecimal(value).ok_or(Bad::Malformed)?;
+            if guess::digits(id) != Some(value.len()) {
+                return Err(Bad::Malformed);
             }
+            listed.claims.retain(|claim| claim.algorithm != id);
+            listed.claims.push(Claim { algorithm: id.into(), digest, assumed: false });
         }
     }
     Ok(())
@@ -211,6 +231,22 @@ mod tests {
         for line in ["..", "a type=what", "a size=x", "a md5=00", "\\q size=1"] {
             assert_eq!(mtree.parse(line.as_bytes()), Err(Bad::Malformed), "{line}");
         }
+    }
+
+    #[test]
+    fn unknown_digests_are_named() {
+        let mut mtree = Mtree::default();
+        let unknown = |name: &str| Err(Bad::UnknownDigest(name.to_string()));
+        let mut parse = |line: String| mtree.parse(line.as_bytes()).map(|listed| listed.is_some());
+        assert_eq!(parse("a type=file size=4 cksum=123".into()), unknown("cksum"));
+        assert_eq!(parse("a skein256digest=00".into()), unknown("skein256digest"));
+        assert_eq!(parse(format!("a cksum=1 md5={MD5}")), Ok(true));
+        assert_eq!(parse("/set tigerdigest=00".into()), Ok(false));
+        assert_eq!(parse("a size=4".into()), unknown("tigerdigest"));
+        assert_eq!(parse("b type=dir".into()), Ok(true));
+        assert_eq!(parse("/unset tigerdigest".into()), Ok(false));
+        assert_eq!(parse("a size=4".into()), Ok(true));
+        assert!(is_entry(b"a tigerdigest=00"));
     }
 
     #[test]
