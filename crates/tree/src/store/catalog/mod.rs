@@ -569,8 +569,9 @@ mod tests {
         let file = |path: &str| {
             format!(
                 "{{\"type\":\"file\",\"path\":{path:?},\"size\":1,\"mtime_ns\":1,\"ctime_ns\":1,\"inode\":1,\
-                 \"algorithm\":\"md5\",\"digest\":\"00ff\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
-                 \"last_verified_ms\":0,\"state\":\"ok\"}}\n"
+                 \"algorithm\":\"md5\",\"digest\":\"{}\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
+                 \"last_verified_ms\":0,\"state\":\"ok\"}}\n",
+                "0f".repeat(16)
             )
         };
         let root = "{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n";
