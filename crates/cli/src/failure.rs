@@ -207,6 +207,7 @@ pub(crate) fn tree_message(error: &verisum_tree::Error) -> String {
             format!("{name}: {operation}{place}: {}", cause(source))
         }
         Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
+        Error::IsLink { .. } => format!("{name}: open: is a symbolic link"),
         Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
         Error::Stopped { .. } => format!("{name}: read: stopped"),
         Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),

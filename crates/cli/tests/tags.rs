@@ -306,8 +306,13 @@ fn a_damaged_tag_is_no_mismatch() {
 
 /// A tag with a right check and the version 9.
 fn later_version() -> Vec<u8> {
+    sealed(9, 0)
+}
+
+/// A tag with a right check.
+fn sealed(version: u8, digest: u8) -> Vec<u8> {
     let mut tag = vec![0; 64];
-    tag[0] = 9;
+    (tag[0], tag[1]) = (version, digest);
     let covered = tag[..2].iter().chain(&tag[4..]);
     let crc =
         covered.fold(0xffff_u16, |crc, byte| {
@@ -328,6 +333,79 @@ fn retag_reads_also_what_has_the_new_tag_already() {
     let (code, found) = outcomes(&["retag", "--from", "plain:md5", "--to", "sha256"], folder.path());
     assert_eq!(code, Some(1), "{found:?}");
     assert!(attribute(&file, "user.checksum.md5").is_some(), "the older evidence is kept");
+}
+
+#[test]
+fn retag_keeps_what_stands_in_the_new_place_unless_it_is_right() {
+    let tag = |folder: &TempDir, algorithm| {
+        verisum(["tag", "-q", "-a", algorithm, folder.path().join("a").to_str().unwrap()]);
+    };
+    // A digest of the rotten data, computed by somebody after the rot.
+    let md5_of_0ne = b"765a1e38d6ca9d97ec1834a49893a05c";
+    for algorithm in ["sha256", "blake3", "md5"] {
+        let folder = tree();
+        let file = folder.path().join("a");
+        tag(&folder, algorithm);
+        let before = attribute(&file, "user.verisum");
+        rot(&file, "0ne\n");
+        set_attribute(&file, "user.checksum.md5", md5_of_0ne);
+        let (code, found) = outcomes(&["retag", "--from", "plain:md5", "--to", "sha256"], &file);
+        assert_eq!((code, found.len()), (Some(1), 1), "{algorithm}: {found:?}");
+        assert_eq!(attribute(&file, "user.verisum"), before, "{algorithm}: {found:?}");
+        assert!(attribute(&file, "user.checksum.md5").is_some());
+    }
+    // One of a third digest that is right is replaced.
+    let folder = tree();
+    let file = folder.path().join("a");
+    tag(&folder, "blake3");
+    set_attribute(&file, "user.checksum.md5", b"5bbf5a52328e7439ae6e719dfe712200");
+    let (code, found) = outcomes(&["retag", "--from", "plain:md5", "--to", "sha256", "-v"], &file);
+    assert_eq!(code, Some(0), "{found:?}");
+    assert!(found[0].ends_with(": retagged"), "{found:?}");
+    // What cannot be understood is kept.
+    let unknown = [
+        (&[0_u8][..], "user.verisum", "sha256", 1),
+        (&sealed(9, 1), "user.verisum", "sha256", 3),
+        (&sealed(1, 250), "user.verisum", "sha256", 3),
+        (b"nonsense", "user.checksum.sha256", "plain:sha256", 1),
+    ];
+    for (value, name, to, expected) in unknown {
+        let folder = tree();
+        let file = folder.path().join("a");
+        set_attribute(&file, "user.checksum.md5", b"5bbf5a52328e7439ae6e719dfe712200");
+        set_attribute(&file, name, value);
+        let (code, found) = outcomes(&["retag", "--from", "plain:md5", "--to", to], &file);
+        assert_eq!(code, Some(expected), "{value:?} {found:?}");
+        assert_eq!(attribute(&file, name).as_deref(), Some(value), "{found:?}");
+        assert!(attribute(&file, "user.checksum.md5").is_some());
+    }
+}
+
+#[test]
+fn named_links_and_pipes_are_refused() {
+    let folder = tree();
+    let path = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink("sub", path("link")).unwrap();
+    std::os::unix::fs::symlink("a", path("file-link")).unwrap();
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), kind, mode, 0).unwrap();
+    for verb in ["tag", "verify", "status", "untag"] {
+        for (name, why) in [
+            ("link", "is a symbolic link"),
+            ("file-link", "is a symbolic link"),
+            ("pipe", "not a regular file"),
+        ] {
+            let ended = verisum([verb, path(name).to_str().unwrap()]);
+            assert_eq!(ended.code, Some(3), "{verb} {name}: {}", ended.stderr);
+            assert!(
+                format!("{}{}", ended.out(), ended.stderr).contains(why),
+                "{verb} {name}: {}",
+                ended.stderr
+            );
+        }
+    }
+    assert!(attribute(&path("sub/c"), "user.verisum").is_none());
+    assert!(attribute(&path("a"), "user.verisum").is_none());
 }
 
 #[test]

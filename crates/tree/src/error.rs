@@ -70,6 +70,12 @@ pub enum Error {
         /// The file's path as it was walked to.
         path: PathBuf,
     },
+    /// A link was named where none is followed.
+    #[error("{}: open: is a symbolic link", path.display())]
+    IsLink {
+        /// The link's path.
+        path: PathBuf,
+    },
     /// A link that was followed leads to a directory that it is in.
     #[error("{}: open: link to a directory above it", path.display())]
     Loop {
@@ -126,6 +132,7 @@ impl Error {
         match self {
             Error::Io { path, .. }
             | Error::NotAFile { path }
+            | Error::IsLink { path }
             | Error::Loop { path }
             | Error::Stopped { path }
             | Error::Digest { path, .. }

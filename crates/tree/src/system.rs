@@ -3,6 +3,9 @@
 
 use std::fs;
 use std::fs::File;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::{Stat, Timestamp};
 
 /// Where the first byte of a file lies on its device, by the FIEMAP call; `None` where that is not known.
 pub(crate) fn first_extent(file: &File) -> Option<u64> {
@@ -20,11 +23,46 @@ pub(crate) fn marks_by_our_clock(file: &File) -> bool {
 /// brought to the disk: where the file is open to be written to, or nobody can tell, its pages are.
 ///
 /// On file systems in memory nothing can be done: there a mapped page moves the times once.
-pub(crate) fn settle(file: &File) {
-    if !calls::is_open_by_no_writer(file) && !calls::bring_to_disk(file) {
+///
+/// Where times are whole seconds a later write in the same second would not move them either: that is waited
+/// for.
+///
+/// `stat` is what was said of the file just now.
+pub(crate) fn settle(file: &File, stat: &Stat) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let age = since_1970(stat.changed).map_or(Duration::ZERO, |changed| now.saturating_sub(changed));
+    // First: what is stored through a mapping in that second would be found by no time either.
+    std::thread::sleep(until_next_second(stat.changed, now));
+    // Asking holds up whoever opens the file in that moment to write to it. What is older is on the disk but
+    // for pages written lately through a mapping, and bringing those there is what is to be done.
+    let may_ask = age < WRITTEN;
+    let is_settled = may_ask && calls::is_open_by_no_writer(file);
+    if !is_settled && !calls::bring_to_disk(file) {
         let _ = rustix::fs::fdatasync(file);
     }
 }
+
+/// How long to wait until a file with whole seconds for times gets other ones when it is written to: no time
+/// where there are finer ones.
+fn until_next_second(changed: Timestamp, now: Duration) -> Duration {
+    match since_1970(changed) {
+        // A time in the future is of another clock.
+        Some(changed) if changed.subsec_nanos() == 0 && changed <= now => {
+            (changed + COARSEST).saturating_sub(now)
+        }
+        _ => Duration::ZERO,
+    }
+}
+
+fn since_1970(time: Timestamp) -> Option<Duration> {
+    u64::try_from(time.seconds).ok().map(|seconds| Duration::new(seconds, time.nanoseconds))
+}
+
+/// After this time the system has usually brought to the disk what was written to a file.
+const WRITTEN: Duration = Duration::from_secs(60);
+
+/// The coarsest times of file systems: ext4 with the smallest inodes has whole seconds, FAT every second one.
+const COARSEST: Duration = Duration::from_secs(2);
 
 /// Lets others go first: the idle class of input and output, and the lowest priority of the processor.
 /// It is for the whole process, and is done before its threads are started. What is not permitted is not
@@ -154,4 +192,22 @@ mod calls {
     }
 
     pub(super) fn idle_io() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_seconds_are_waited_for() {
+        let wait = |seconds, nanoseconds, now| {
+            until_next_second(Timestamp { seconds, nanoseconds }, Duration::from_millis(now)).as_millis()
+        };
+        assert_eq!(wait(10, 0, 10_000), 2000);
+        assert_eq!(wait(10, 0, 11_900), 100);
+        assert_eq!(wait(10, 0, 12_000), 0);
+        assert_eq!(wait(10, 1, 10_000), 0, "the clock is fine");
+        assert_eq!(wait(10, 0, 9000), 0, "another clock");
+        assert_eq!(wait(-10, 0, 9000), 0);
+    }
 }

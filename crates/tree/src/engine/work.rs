@@ -312,8 +312,17 @@ impl<'a, T: Send> Engine<'a, T> {
         if !self.plan.settles || stat.changed < before(LATELY) {
             return Ok(stat);
         }
-        system::settle(file);
-        Stat::of(file)
+        let mut stat = stat;
+        for _ in 0..3 {
+            system::settle(file, &stat);
+            let now = Stat::of(file)?;
+            if now.is_same_state(&stat) {
+                break;
+            }
+            // Somebody wrote to it meanwhile. Who never stops is found out by the read.
+            stat = now;
+        }
+        Ok(stat)
     }
 
     /// Reports what was read, or returns the file to be read again if it has changed for the first time.

@@ -11,7 +11,7 @@ use super::writer::seen;
 use super::{Error, digest_failed};
 use crate::reread::{self, Bypass};
 use crate::store::catalog::{Catalog, Change, Position, Record, Root, Seen, State};
-use crate::{Entry, Kind};
+use crate::{Entry, Kind, Stat};
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
@@ -163,7 +163,9 @@ fn read(path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
         Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(super::error_text(&error)),
     };
-    crate::system::settle(&file);
+    if let Ok(stat) = Stat::of(&file) {
+        crate::system::settle(&file, &stat);
+    }
     match reread::whole(&file, digest, Bypass::No) {
         Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
         Ok(_) => Err("read: it changed while it was read".to_string()),

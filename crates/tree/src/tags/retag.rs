@@ -10,10 +10,10 @@ use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
 use super::reading::{Wanted, read};
-use super::session::{Session, lock};
+use super::session::{DigestSets, Session, lock};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored};
-use crate::{Content, Entry, Error, Operation, Plan, Record, Standing, Stat, Verdict};
+use crate::{Content, Entry, Error, Operation, Record, Standing, Stat, Verdict};
 
 /// How many old tags wait for one `syncfs`, which may write much more than our tags.
 const BATCH: usize = 4096;
@@ -36,6 +36,11 @@ impl Slot {
         self.family == other.family && self.family != Family::Plain
     }
 
+    /// Whether what is written to `other` may replace a tag of a third digest.
+    fn replaces_any(&self, other: &Slot) -> bool {
+        self.family != other.family && other.family != Family::Plain
+    }
+
     fn is(&self, found: &Stored) -> bool {
         found.as_ref().is_ok_and(|record| record.algorithm.id == self.algorithm.id)
     }
@@ -47,7 +52,9 @@ impl Slot {
 /// Where both are in one attribute it is replaced as a whole. Else the old tag is removed once the new
 /// one is on the storage. A run may end at any moment and be taken up by another: a file that has both
 /// tags is read again, for the new one may be somebody else's, and the old one is then the older evidence.
-/// What is not as recorded keeps its old tag and gets no new one.
+/// What is not as recorded keeps its old tag and gets no new one. What stands in the new place already is
+/// compared in the same read: if nobody has written to the file since, and the content is not what it says,
+/// or if it cannot be understood, it is reported and kept as well.
 ///
 /// # Errors
 /// If one of the digests cannot be computed here.
@@ -62,8 +69,15 @@ pub fn retag(
     let digests = |slots: &[Slot]| -> Result<Vec<Digest>, verisum_digest::Error> {
         slots.iter().map(|slot| Digest::of(slot.algorithm, &options.policy)).collect()
     };
-    let plan = Plan { sets: vec![digests(&[from, to])?], ..options.plan.clone() };
-    let run = Run { session: &session, from, to, old: Mutex::default() };
+    let pair = digests(&[from, to])?;
+    let (mut plan, sets) = session.plan_by_digest();
+    plan.sets = match from.replaces_any(&to) {
+        true => plan.sets.into_iter().map(|third| [&*pair, &*third].concat()).collect(),
+        false => Vec::new(),
+    };
+    let set = plan.sets.len();
+    plan.sets.push(pair);
+    let run = Run { session: &session, from, to, set, sets, old: Mutex::default() };
     let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
     read(&session, &plan, &mut wanted, &|entry, recorded, content| run.replace(entry, content, recorded));
     run.remove(std::mem::take(&mut *lock(&run.old)));
@@ -74,14 +88,18 @@ struct Run<'a> {
     session: &'a Session<'a>,
     from: Slot,
     to: Slot,
+    /// The set of the two digests.
+    set: usize,
+    /// The sets of the two digests and a third.
+    sets: DigestSets,
     old: Mutex<Old>,
 }
 
 /// What is recorded of a file in the old place, and in the new one.
-#[derive(Clone, Copy)]
 struct Both {
     old: Record,
-    new: Option<Record>,
+    /// Of any digest: it would be replaced. Plain tags of one digest may be several, in several spellings.
+    new: Vec<Record>,
     /// The old one is in the catalogue.
     is_apart: bool,
 }
@@ -100,19 +118,20 @@ impl Run<'_> {
         loop {
             let entry = next_entry(self.session, entries)?;
             let Some(mut opened) = open(self.session, entry, self.from.family) else { continue };
-            if self.to.family != self.from.family
-                && let Err(errno) = self.to.family.read(&opened.file, &mut opened.found)
+            let mut new = Vec::new();
+            if !self.from.is_replaced_by(&self.to)
+                && let Err(errno) = self.to.family.read_place(&opened.file, self.to.algorithm, &mut new)
             {
                 let error = Error::io(&opened.entry.path(), Operation::GetAttribute, errno);
                 self.session.unreadable(&opened.entry, &error);
                 continue;
             }
             let mut entry = opened.entry;
-            let record = |slot: &Slot| opened.found.iter().find(|found| slot.is(found));
-            let (old, new) = (record(&self.from), record(&self.to));
-            let (Some(Ok(old)), new) = (old, new.and_then(|new| new.as_ref().ok())) else {
+            let Some(Ok(old)) = opened.found.iter().find(|found| self.from.is(found)).copied() else {
+                opened.found.append(&mut new);
+                let is_done = opened.found.iter().any(|found| self.to.is(found));
                 match opened.found.iter().find_map(|found| found.as_ref().err()) {
-                    Some(defect) if new.is_none() => self.session.defective(&entry, *defect),
+                    Some(defect) if !is_done => self.session.defective(&entry, *defect),
                     // Done before, or of a third digest.
                     _ if !opened.found.is_empty() => self.session.plain(&entry, Outcome::Current),
                     _ => self.session.plain(&entry, Outcome::Judged(Verdict::New)),
@@ -120,15 +139,32 @@ impl Run<'_> {
                 self.session.passed_over(&opened.stat);
                 continue;
             };
+            let new = match new.into_iter().collect::<Result<Vec<Record>, _>>() {
+                Ok(new) => new,
+                Err(defect) => {
+                    self.session.defective(&entry, defect);
+                    self.session.passed_over(&opened.stat);
+                    continue;
+                }
+            };
+            let Some(set) = self.set_for(&entry, &new) else { continue };
             let (file, stat) = (&opened.file, &opened.stat);
             if self.session.is_refused(stat) || !self.session.may_take_attributes(&entry, file, stat) {
                 self.session.passed_over(stat);
                 continue;
             }
             entry.hold(opened.file, opened.stat);
-            let (modified, token) =
-                (opened.stat.modified, Both { old: *old, new: new.copied(), is_apart: opened.is_apart });
-            return Some(Wanted { entry, set: 0, modified, token });
+            let (modified, token) = (opened.stat.modified, Both { old, new, is_apart: opened.is_apart });
+            return Some(Wanted { entry, set, modified, token });
+        }
+    }
+
+    /// The digests to compute where this stands in the new place; why one cannot be is reported.
+    fn set_for(&self, entry: &Entry, new: &[Record]) -> Option<usize> {
+        let pair = [self.from.algorithm.id, self.to.algorithm.id];
+        match new.iter().find(|record| !pair.contains(&record.algorithm.id)) {
+            Some(third) => self.session.set_of(entry, &self.sets, third.algorithm),
+            None => Some(self.set),
         }
     }
 
@@ -138,8 +174,20 @@ impl Run<'_> {
         if !matches!(verdict, Verdict::Ok | Verdict::Touched) {
             return self.session.compared(&entry, Outcome::Judged(verdict), &recorded.old, &old_digest);
         }
+        for new in &recorded.new {
+            let digest = match new.algorithm.id {
+                id if id == self.to.algorithm.id => new_digest,
+                id if id == self.from.algorithm.id => old_digest,
+                _ => content.digests[2],
+            };
+            // What was written to since is replaced, as by `tag`.
+            let verdict = self.session.judge(&content, new, &digest);
+            if !matches!(verdict, Verdict::Ok | Verdict::Touched | Verdict::Modified) {
+                return self.session.compared(&entry, Outcome::Judged(verdict), new, &digest);
+            }
+        }
         let stat = content.after;
-        if !recorded.new.is_some_and(|new| self.is_as_good(&new, &stat, &new_digest)) {
+        if !recorded.new.iter().any(|new| self.is_as_good(new, &stat, &new_digest)) {
             let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
             if let Err(errno) = self.to.family.write(&content.file, &record) {
                 if recorded.is_apart && self.session.keeps_apart(&entry, &stat, &record, errno) {
@@ -166,7 +214,7 @@ impl Run<'_> {
             Standing::Unknown => self.to.family == Family::Plain,
             Standing::Outdated | Standing::Resized => false,
         };
-        is_timely && new.digest == *digest
+        is_timely && new.algorithm.id == self.to.algorithm.id && new.digest == *digest
     }
 
     /// Lets an old tag go with the next batch.

@@ -28,8 +28,11 @@ use level::{Found, Level};
 pub struct WalkOptions {
     /// Do not enter directories of other file systems.
     pub one_file_system: bool,
-    /// Follow links to files and directories. Those given as roots are followed anyway.
+    /// Follow links to files and directories. Those given as roots are followed anyway, unless they are refused.
     pub follow_links: bool,
+    /// Follow no link that is given as a root either: it is an error, and so is what is neither a file nor a
+    /// directory.
+    pub refuse_special_roots: bool,
     /// In which order the entries of a directory come.
     pub order: Order,
     /// What is left out.
@@ -80,6 +83,19 @@ impl Walk {
         if self.levels.last().is_some_and(|level| level.place.path() == directory.path()) {
             // If the directory above cannot be opened again, the next entry is an error.
             let _ = self.leave();
+        }
+    }
+
+    /// The entry of a root.
+    fn root(&self, path: &Path) -> Result<Entry, Error> {
+        if !self.options.refuse_special_roots {
+            return Entry::followed(path);
+        }
+        let entry = Entry::named(path)?;
+        match entry.kind() {
+            Kind::File | Kind::Directory => Ok(entry),
+            Kind::Link => Err(Error::IsLink { path: path.to_path_buf() }),
+            Kind::Special => Err(Error::NotAFile { path: path.to_path_buf() }),
         }
     }
 
@@ -189,7 +205,10 @@ impl Iterator for Walk {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let found = match self.levels.last_mut() {
-                None => Entry::followed(&self.roots.next()?).map(Some),
+                None => {
+                    let path = self.roots.next()?;
+                    self.root(&path).map(Some)
+                }
                 Some(level) => match level.next(self.options.order, &mut self.buffer) {
                     None => match self.leave() {
                         Ok(()) => continue,

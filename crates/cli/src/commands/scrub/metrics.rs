@@ -1,7 +1,9 @@
 //! What monitoring reads: a file for Prometheus, a line for Nagios.
 
 use std::fmt::Write as _;
+use std::fs::Permissions;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use verisum_tree::scrub::Summary;
@@ -12,6 +14,7 @@ use super::values::counted;
 use crate::exit::{Exit, Service};
 use crate::failure::Failure;
 use crate::render::names;
+use crate::replace::Replacement;
 
 /// The directories of a run, each with its summary, or why there is none.
 pub(super) type Summaries = [(PathBuf, Result<Summary, Reason>)];
@@ -148,7 +151,9 @@ pub(super) fn write_failure(
     let reason = Reason::of(failure);
     let failed: Vec<(&Path, &Reason)> = roots.iter().map(|root| (root.as_path(), &reason)).collect();
     let mut text = attempt(false, &failed, now);
-    let before = std::fs::read_to_string(path).unwrap_or_default();
+    // A pipe would be waited for.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let before = if is_file { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
     for line in before.lines() {
         let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
         let name = name.split([' ', '{']).next().unwrap_or_default();
@@ -167,17 +172,12 @@ fn label(path: &Path) -> String {
 /// Writes a file beside its name and renames it, so that nobody reads half of it.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let mut partial = tempfile::Builder::new().prefix(".verisum-").tempfile_in(folder).map_err(failed)?;
-    partial.write_all(text.as_bytes()).map_err(failed)?;
+    let replacement = Replacement::new(path)?;
+    let mut file = replacement.file();
+    file.write_all(text.as_bytes()).map_err(failed)?;
     // Others have to read it: the collector is another user.
-    use std::os::unix::fs::PermissionsExt;
-    partial.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(failed)?;
-    partial.as_file().sync_all().map_err(failed)?;
-    partial.persist(path).map(drop).map_err(|error| failed(error.error))
+    file.set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
+    replacement.place()
 }
 
 /// What Nagios is told of runs that could be made.

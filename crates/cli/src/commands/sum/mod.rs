@@ -166,6 +166,7 @@ fn inputs(arguments: &SumArgs) -> Result<Inputs, Failure> {
     let excludes = arguments.reading.excludes()?;
     let walk = arguments.recursive.then(|| WalkOptions {
         one_file_system: arguments.one_file_system,
+        refuse_special_roots: false,
         follow_links: arguments.follow_links,
         order: verisum_tree::Order::Name,
         excludes,

@@ -80,8 +80,12 @@ impl TreeArgs {
     /// The walk of what was named. Called again, it begins anew.
     pub(crate) fn walk(&self) -> Result<Walk, Failure> {
         let excludes = self.excluded.excludes()?;
-        let options =
-            WalkOptions { one_file_system: self.one_file_system, excludes, ..WalkOptions::default() };
+        let options = WalkOptions {
+            one_file_system: self.one_file_system,
+            refuse_special_roots: true,
+            excludes,
+            ..WalkOptions::default()
+        };
         Ok(Walk::new(self.paths.clone(), options))
     }
 

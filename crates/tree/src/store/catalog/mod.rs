@@ -73,6 +73,10 @@ impl Lock {
     /// somebody has it needs no longer.
     pub fn take(catalog: &Path) -> Result<Lock> {
         let path = beside(catalog, ".lock");
+        // What is no catalogue should get no lock beside it.
+        if catalog.symlink_metadata().is_ok() && path.symlink_metadata().is_err() {
+            Catalog::open_to_read(catalog)?;
+        }
         let options = File::options().create(true).truncate(false).read(true).write(true).clone();
         let file = options.open(&path).map_err(|e| Error::io(&path, "open", e))?;
         for attempt in 1.. {
@@ -85,6 +89,7 @@ impl Lock {
                 Err(TryLockError::Error(e)) => return Err(Error::io(&path, "lock", e)),
             }
         }
+        sweep(catalog, "new");
         Ok(Lock { _file: file })
     }
 
@@ -198,8 +203,16 @@ impl Catalog {
     }
 
     /// Copies the catalogue as it is at one moment, while others use it. The copy appears whole or not
-    /// at all, and replaces what had its name.
+    /// at all, and replaces the file that had its name, or to which a link of its name leads.
+    ///
+    /// # Errors
+    /// Also where its name is that of something else than a regular file.
     pub fn back_up(&self, to: &Path) -> Result<()> {
+        let to = &*to.canonicalize().unwrap_or_else(|_| to.to_path_buf());
+        if to.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(Error::io(to, "write", std::io::Error::other("not a regular file")));
+        }
+        sweep(to, "partial");
         let partial = beside(to, &format!(".{}.partial", std::process::id()));
         let _ = std::fs::remove_file(&partial);
         let copied = self.copy_to(&partial).and_then(|()| {
@@ -357,6 +370,39 @@ fn create(path: &Path) -> Result<()> {
     made
 }
 
+/// How long nobody has written to what was left behind by a process that is gone. It may be gone only from
+/// here: another machine or container has processes of its own.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Removes what processes that were killed left beside a file: `NAME.PID.END` and its journal.
+fn sweep(path: &Path, end: &str) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let is_left = process_of(entry.file_name().as_bytes(), name.as_bytes(), end).is_some_and(|process| {
+            let is_gone = rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH);
+            let found = entry.metadata().ok().filter(std::fs::Metadata::is_file);
+            let age = found.and_then(|found| found.modified().ok()?.elapsed().ok());
+            is_gone && age.is_some_and(|age| age > ABANDONED)
+        });
+        if is_left {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process in a name that is `NAME.PID.END`, or that with `-journal`.
+fn process_of(found: &[u8], name: &[u8], end: &str) -> Option<rustix::process::Pid> {
+    let rest = found.strip_prefix(name)?.strip_prefix(b".")?;
+    let rest = rest.strip_suffix(b"-journal").unwrap_or(rest);
+    let number = rest.strip_suffix(end.as_bytes())?.strip_suffix(b".")?;
+    if !number.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    rustix::process::Pid::from_raw(std::str::from_utf8(number).ok()?.parse().ok()?)
+}
+
 /// A path with something appended to its last name.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_os_string();
@@ -392,6 +438,60 @@ mod tests {
         catalog.algorithm("sha256").unwrap();
         let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
         (catalog, root)
+    }
+
+    #[test]
+    fn only_files_are_replaced_by_a_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let path = |name: &str| folder.path().join(name);
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), kind, mode, 0).unwrap();
+        std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
+        for name in ["pipe", "dangling"] {
+            assert!(catalog.back_up(&path(name)).is_err(), "{name}");
+            assert!(!path(name).symlink_metadata().unwrap().is_file(), "{name}");
+        }
+        std::fs::write(path("old"), "").unwrap();
+        std::os::unix::fs::symlink("old", path("link")).unwrap();
+        catalog.back_up(&path("link")).unwrap();
+        assert!(path("link").is_symlink() && path("old").metadata().unwrap().len() > 0);
+    }
+
+    #[test]
+    fn what_is_no_catalogue_gets_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, "no database, but a text that somebody wrote").unwrap();
+        assert!(Lock::take(&path).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_dead_processes_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        // No process has such a number.
+        let gone = i32::MAX;
+        let names = [
+            (format!("c.db.{gone}.new"), true),
+            (format!("c.db.{gone}.new-journal"), true),
+            (format!("c.db.{own}.new"), false),
+            (format!("d.db.{gone}.new"), false),
+            (format!("c.db.{gone}.old"), false),
+            ("c.db.x.new".to_string(), false),
+        ];
+        for (name, _) in &names {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - 2 * ABANDONED).unwrap();
+        }
+        let fresh = folder.path().join(format!("c.db.{}.new", gone - 1));
+        File::create(&fresh).unwrap();
+        drop(Lock::take(&folder.path().join("c.db")).unwrap());
+        for (name, is_removed) in names {
+            assert_eq!(!folder.path().join(&name).exists(), is_removed, "{name}");
+        }
+        assert!(fresh.exists(), "its process may be elsewhere");
     }
 
     #[test]

@@ -98,6 +98,26 @@ impl Family {
         Ok(())
     }
 
+    /// Appends what [`write`](Family::write) would replace with a record of this digest.
+    pub fn read_place(
+        self,
+        file: &File,
+        algorithm: &Algorithm,
+        found: &mut Vec<Stored>,
+    ) -> Result<(), Errno> {
+        if self != Family::Plain {
+            return self.read(file, found);
+        }
+        for (name, spelled) in plain_names(file)? {
+            if spelled.id == algorithm.id
+                && let Some(value) = attribute::get(file, &name)?
+            {
+                found.push(text::plain(spelled, &value));
+            }
+        }
+        Ok(())
+    }
+
     /// Stores a record in the place of an older one of the same digest, or of any digest where there is
     /// place for one only. Each attribute is replaced as a whole: at no time is there none.
     ///
