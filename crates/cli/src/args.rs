@@ -119,7 +119,8 @@ pub(crate) enum Command {
             file is read and hashed. All that is compared is run in turns and in random order; the values are \
             medians with 95% intervals; `not resolved` says that chance may explain a difference, and rows \
             that are controls show what the machine itself can do. Every program's digest is compared with \
-            verisum's own before its time counts. The first SIGINT ends early and keeps what was measured.",
+            verisum's own before its time counts. The first SIGINT, SIGTERM or SIGHUP ends early, keeps what \
+            was measured, and gives exit code 130.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
@@ -130,7 +131,7 @@ pub(crate) enum Command {
             The files below DIR are counted, some are read cold to see what their disk gives, and the digests \
             that come into question are computed on files of such sizes in memory. Of those that take hardly \
             longer than the fastest, the one that is otherwise best is recommended. Nothing is written, except \
-            files that are asked for.",
+            files that are asked for. The first SIGINT, SIGTERM or SIGHUP ends early, with exit code 130.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

@@ -54,6 +54,15 @@ fn without_other_programs_there_are_reasons() {
 }
 
 #[test]
+fn too_little_memory_is_said() {
+    let script = "ulimit -v 50000; exec \"$0\" bench image --size 8M --runs 1";
+    let output = command("/bin/sh").args(["-c", script, VERISUM]).output().unwrap();
+    let ended = common::Ended::of(output);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("needs 384 MiB of address space"), "{}", ended.stderr);
+}
+
+#[test]
 fn the_library_is_measured_as_blkhash_bench_does() {
     let out = verisum([
         "bench",

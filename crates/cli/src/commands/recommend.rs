@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use verisum_lab::export::{Bar, Cell, Chart, Report, Table};
 use verisum_lab::measure::{About, Amount, Cache, Measured};
-use verisum_lab::recommend::{self, Cost, Decision, Device, Input, Purpose, Read, Row, Sample, Survey};
+use verisum_lab::recommend::{self, Decision, Device, Input, Purpose, Read, Row, Sample, Survey};
 use verisum_lab::record::Series;
 use verisum_lab::stats::Interval;
 use verisum_lab::summary;
@@ -110,15 +110,16 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     if survey.load.small_files + survey.load.large_files == 0 {
         return nothing(&arguments.on, survey, stopped());
     }
-    let read = |files: &[PathBuf], part| recommend::read_cold(files, threads, until(part), &stopped);
+    let read = |files: &[PathBuf], part| recommend::read_often(files, threads, until(part), &stopped);
     let failed = |error: verisum_lab::measure::Error| Failure::Program {
         name: "recommend".to_string(),
         why: error.to_string(),
     };
-    let device = Device {
-        small: read(&survey.small, UNTIL[1]).map_err(failed)?,
-        large: read(&survey.large, UNTIL[2]).map_err(failed)?,
-    };
+    let mut device = Device::default();
+    let [small, large] = [(&survey.small, UNTIL[1]), (&survey.large, UNTIL[2])];
+    read(small.0, small.1).map_err(failed)?.iter().for_each(|read| device.add_small(read));
+    read(large.0, large.1).map_err(failed)?.iter().for_each(|read| device.add_large(read));
+    let cost = device.cost(&survey.load);
     let load = survey.load;
     let wanted = survey.small.len() + survey.large.len();
     let lost = device.small.failed + device.large.failed;
@@ -132,8 +133,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         render::say(PROGRAM, &message);
     }
     if lost > 0 {
-        let of = device.small.files + device.large.files + lost;
-        render::say(PROGRAM, &format!("{lost} of {of} files that were chosen cannot be read"));
+        render::say(PROGRAM, &format!("{lost} of {wanted} files that were chosen cannot be read"));
     }
 
     let bytes = ((budget.as_secs_f64() * f64::from(2 << 20)) as u64).clamp(2 << 20, 64 << 20);
@@ -150,7 +150,8 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     let input = Input {
         purpose,
         load,
-        device: device_cost(&device, &survey),
+        device: cost.map(|[median, ..]| median),
+        device_range: cost.map(|[_, low, high]| [low, high]),
         from_memory: device.from_memory(),
         rotating: verisum_tree::is_rotating(survey.device),
         hashes,
@@ -181,18 +182,6 @@ fn nothing(on: &Path, survey: Survey, stopped: bool) -> Result<Exit, Failure> {
     }
 }
 
-/// What reading costs: small files each, large ones by their bytes.
-fn device_cost(device: &Device, survey: &Survey) -> Option<Cost> {
-    let load = &survey.load;
-    let each = |time: Duration, number: u64| (number > 0).then(|| time.as_secs_f64() / number as f64);
-    let small = each(device.small.time, device.small.files);
-    let large = each(device.large.time, device.large.bytes);
-    Some(Cost {
-        small_file: if load.small_files > 0 { small? } else { 0.0 },
-        large_byte: if load.large_stored > 0 { large? } else { 0.0 },
-    })
-}
-
 /// What was read, as rows of the results.
 fn add_device(session: &mut Session<'_>, device: &Device) {
     let cache = match device.from_memory() {
@@ -200,13 +189,19 @@ fn add_device(session: &mut Session<'_>, device: &Device) {
         Some(false) => Cache::Cold,
         None => Cache::Unknown,
     };
-    for (name, Read { files, bytes, time, .. }) in
-        [("small files", device.small), ("large files", device.large)]
-    {
-        if bytes > 0 || files > 0 {
+    let small = device.small_file.iter().map(|time| time * device.small.files as f64).collect();
+    let large = device.large_byte.iter().map(|time| time * device.large.bytes as f64).collect();
+    let rows: [(_, _, Vec<f64>); 2] =
+        [("small files", device.small, small), ("large files", device.large, large)];
+    for (name, Read { files, bytes, .. }, times) in rows {
+        if !times.is_empty() {
             let about = About::new("device", name).bytes(bytes).control().label("files", files.to_string());
             let mut series = Series::new(&about);
-            series.add(1, &Measured { wall: time, ..Measured::default() }, cache);
+            // Each pass as if it had read what all of them did.
+            for (round, time) in times.into_iter().enumerate() {
+                let wall = Duration::from_secs_f64(time);
+                series.add(round as u32 + 1, &Measured { wall, ..Measured::default() }, cache);
+            }
             session.results.series.push(series);
         }
     }
@@ -254,6 +249,7 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> R
                 "files": files,
             })).collect::<Vec<_>>(),
             "device": input.device,
+            "device_range": input.device_range,
             "from_memory": input.from_memory,
             "rotating": input.rotating,
             "threads": input.threads,

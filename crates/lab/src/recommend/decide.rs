@@ -41,6 +41,8 @@ pub struct Input {
     pub load: Load,
     /// What reading costs; `None` if it could not be measured.
     pub device: Option<Cost>,
+    /// Within what that lies, the least and the most.
+    pub device_range: Option<[Cost; 2]>,
     /// Whether what was read came from memory; `None` where the kernel does not say.
     pub from_memory: Option<bool>,
     /// Whether the device has heads that must move.
@@ -110,10 +112,11 @@ pub fn decide(input: &Input) -> Option<Decision> {
     let others = rows.iter().filter(|row| row.name != choice.name);
     let quickest = others.min_by(|a, b| a.total.total_cmp(&b.total));
     let runner_up = best.next().or(quickest).cloned();
-    // What came from memory says nothing of the disk.
+    // What came from memory says nothing of the disk; nor does a disk that may be faster than a candidate.
+    let least = input.device_range.map_or(0.0, |[low, _]| low.of_stored(&input.load));
     let disk_decides = input.from_memory == Some(false)
         && rows.len() > 1
-        && rows.iter().all(|row| row.disk_bound && as_fast(&row));
+        && rows.iter().all(|row| row.disk_bound && row.hash < least && as_fast(&row));
     Some(Decision { choice, runner_up, disk_decides, rows })
 }
 
@@ -147,7 +150,12 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
             (Some(false), true) => "cold, from a disk that is said to rotate",
             (Some(false), false) => "cold, from a disk that does not rotate",
         };
-        let read = format!("{}/s", decimal((load.bytes - holes) as f64 / device));
+        let rate = |seconds: f64| decimal((load.bytes - holes) as f64 / seconds);
+        let between = match input.device_range.map(|range| range.map(|cost| cost.of_stored(load))) {
+            Some([low, high]) if low > 0.0 && low < high => format!(" ({} to {})", rate(high), rate(low)),
+            _ => String::new(),
+        };
+        let read = format!("{}/s{between}", rate(device));
         lines.push(format!("device: {read} {kind}"));
     }
     let threads = if input.threads == 1 { "1 thread" } else { &format!("{} threads", input.threads) };
@@ -241,6 +249,7 @@ mod tests {
             purpose,
             load: LARGE,
             device: Some(rate(device)),
+            device_range: Some([rate(device * 1.05), rate(device * 0.95)]),
             from_memory: Some(false),
             rotating: false,
             hashes: hashes.iter().map(|&(name, bytes)| (name, rate(bytes))).collect(),
@@ -257,10 +266,21 @@ mod tests {
         assert_eq!(decision.runner_up.as_ref().unwrap().name, "blake3");
         let lines = sentences(&input, &decision);
         assert_eq!(lines[1], "88,000 files, 1.5 TB: 47 min, disk-bound; sha256 costs nothing extra here");
-        assert_eq!(lines[2], "device: 532 MB/s cold, from a disk that does not rotate");
+        assert_eq!(lines[2], "device: 532 MB/s (505 MB to 559 MB) cold, from a disk that does not rotate");
         assert_eq!(lines[3], "sha256: 3.9 GB/s on 2 threads; hashing needs 14% of the time");
         assert_eq!(lines[4], "the disk makes the choice irrelevant: all 3 candidates take the same time");
         assert!(lines[5].starts_with("runner-up: blake3, 47 min, as long: "), "{}", lines[5]);
+    }
+
+    #[test]
+    fn a_disk_that_may_be_faster_than_a_candidate_decides_nothing() {
+        let mut input = input(Purpose::Bitrot, 532e6, &[("xxh3-128", 20e9), ("sha256", 700e6)]);
+        assert!(decide(&input).unwrap().disk_decides);
+        for range in [Some([rate(800e6), rate(400e6)]), None] {
+            input.device_range = range;
+            let decision = decide(&input).unwrap();
+            assert!(!decision.disk_decides && decision.choice.name == "sha256", "{decision:?}");
+        }
     }
 
     #[test]
@@ -306,6 +326,7 @@ mod tests {
         let mut input = input(Purpose::Bitrot, 1e9, &[]);
         input.load = load;
         input.device = Some(cost(1e-4));
+        input.device_range = Some([cost(0.9e-4), cost(1.1e-4)]);
         input.rotating = true;
         input.hashes = vec![("sha256", cost(1e-5)), ("xxh3-128", cost(8e-6))];
         let decision = decide(&input).unwrap();

@@ -14,11 +14,17 @@ use verisum_digest::Digest;
 use verisum_tree::{Entry, Error as TreeError, Job, Operation, Plan, Stop, hash};
 
 use super::survey::SMALL;
+use super::{Cost, Load};
 use crate::measure::Error;
+use crate::stats::interval;
 use crate::system;
 
-/// The most bytes that are read: they displace others from the cache.
-const MOST: u64 = 1 << 30;
+/// The most bytes that are read at once: they displace others from the cache.
+const MOST: u64 = 1 << 27;
+
+/// How often the files are read, so that it is seen how much that differs: as many as an interval needs, and
+/// two more.
+const PASSES: u32 = 8;
 
 /// What was read of one kind of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,15 +44,44 @@ pub struct Read {
 }
 
 /// What is known of the device.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Device {
-    /// Small files.
+    /// Small files, all passes together.
     pub small: Read,
-    /// Large files.
+    /// Large files, all passes together.
     pub large: Read,
+    /// Seconds for a small file in each pass.
+    pub small_file: Vec<f64>,
+    /// Seconds for a byte of large files in each pass.
+    pub large_byte: Vec<f64>,
 }
 
 impl Device {
+    /// Adds a pass over small files.
+    pub fn add_small(&mut self, read: &Read) {
+        self.small.add(read);
+        self.small_file.extend((read.files > 0).then(|| read.time.as_secs_f64() / read.files as f64));
+    }
+
+    /// Adds a pass over large files.
+    pub fn add_large(&mut self, read: &Read) {
+        self.large.add(read);
+        self.large_byte.extend((read.bytes > 0).then(|| read.time.as_secs_f64() / read.bytes as f64));
+    }
+
+    /// What reading costs these files: the median, and the interval's ends. `None` where nothing was read of
+    /// what there is.
+    pub fn cost(&self, load: &Load) -> Option<[Cost; 3]> {
+        let of = |there: bool, times: &[f64]| match (there, times.is_empty()) {
+            (false, _) => Some([0.0; 3]),
+            (true, true) => None,
+            (true, false) => Some(interval(times)).map(|found| [found.median, found.low, found.high]),
+        };
+        let small = of(load.small_files > 0, &self.small_file)?;
+        let large = of(load.large_stored > 0, &self.large_byte)?;
+        Some([0, 1, 2].map(|at| Cost { small_file: small[at], large_byte: large[at] }))
+    }
+
     /// Whether what was read came from memory for a good part; `None` where the kernel does not say.
     pub fn from_memory(&self) -> Option<bool> {
         let [resident, unknown, bytes] = [
@@ -59,6 +94,41 @@ impl Device {
             false => (unknown * 10 <= bytes).then_some(false),
         }
     }
+}
+
+impl Read {
+    fn add(&mut self, other: &Read) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.time += other.time;
+        self.resident += other.resident;
+        self.unknown += other.unknown;
+        // A file that cannot be read fails in every pass.
+        self.failed = self.failed.max(other.failed);
+    }
+}
+
+/// Reads files cold as [`read_cold`], again and again until a moment, or somebody's wish: each pass has its
+/// share of the time and begins with another file.
+pub fn read_often(
+    files: &[PathBuf],
+    threads: usize,
+    until: Instant,
+    stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Read>, Error> {
+    let mut found = Vec::new();
+    let mut files = files.to_vec();
+    for left in (1..=PASSES).rev() {
+        let now = Instant::now();
+        if files.is_empty() || stopped() || (now >= until && !found.is_empty()) {
+            break;
+        }
+        let share = now + until.saturating_duration_since(now) / left;
+        found.push(read_cold(&files, threads, share, stopped)?);
+        let step = files.len().div_ceil(PASSES as usize);
+        files.rotate_left(step);
+    }
+    Ok(found)
 }
 
 /// Puts files out of the cache, without writing anything and without rights, and reads them until their
@@ -162,6 +232,15 @@ mod tests {
         assert_eq!((read.files, read.bytes, read.failed), (20, 100_000, 1));
         assert!(read.time > Duration::ZERO && read.resident <= 100_000);
         assert_eq!(read_cold(&files, 2, until, &|| true).unwrap().files, 0);
+        let passes = read_often(&files, 2, until, &|| false).unwrap();
+        assert_eq!(passes.len(), PASSES as usize);
+        let mut device = Device::default();
+        passes.iter().for_each(|read| device.add_small(read));
+        assert_eq!((device.small.files, device.small.failed), (20 * 8, 1));
+        let load = Load { small_files: 20, ..Load::default() };
+        let [cost, low, high] = device.cost(&load).unwrap();
+        assert!(low.small_file <= cost.small_file && cost.small_file <= high.small_file);
+        assert_eq!(device.cost(&Load { large_stored: 1, ..load }), None);
         let memory =
             Device { small: Read { bytes: 100, resident: 50, ..Read::default() }, ..Device::default() };
         assert_eq!((memory.from_memory(), Device::default().from_memory()), (Some(true), Some(false)));

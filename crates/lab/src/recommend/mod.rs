@@ -11,6 +11,6 @@ mod survey;
 
 pub use candidates::{Candidate, Purpose};
 pub use decide::{Cost, Decision, Input, Row, decide, sentences};
-pub use device::{Device, Read, read_cold};
+pub use device::{Device, Read, read_cold, read_often};
 pub use hashes::{Sample, cost, subjects};
 pub use survey::{Load, SMALL, Survey, survey};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, getrlimit};
 use verisum_lab::export::Report;
 use verisum_lab::host::{Folders, Host};
 use verisum_lab::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
@@ -17,10 +18,10 @@ use super::leftovers::Leftovers;
 use super::starter::starter;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::kernel;
 use crate::render::progress::{ERASE, clock, width};
 use crate::render::{self, Output, names};
 use crate::verisum::PROGRAM;
+use crate::{kernel, sizes};
 
 /// How long what was measured may be unsaved.
 const SAVED_EVERY: Duration = Duration::from_secs(2);
@@ -52,6 +53,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Failure> {
         let plan = options.plan(otherwise)?;
         options.report.require()?;
+        enough_memory()?;
         let folders = Folders::default();
         let before = Load::now(&folders.proc);
         let host = Host::read(&folders, &kernel::policy()?, files);
@@ -208,6 +210,25 @@ impl<'a> Session<'a> {
         } else {
             Exit::Clean
         }
+    }
+}
+
+/// The least address space for all that is measured and the threads' stacks, in bytes: of less than this
+/// libraries end the program without a word to the user.
+const LEAST_MEMORY: u64 = 384 << 20;
+
+/// Refuses to begin where a limit leaves less.
+fn enough_memory() -> Result<(), Failure> {
+    match getrlimit(Resource::As).current {
+        Some(limit) if limit < LEAST_MEMORY => Err(Failure::Program {
+            name: "bench".to_string(),
+            why: format!(
+                "needs {} of address space, and the limit (ulimit -v) is {}",
+                sizes::human(LEAST_MEMORY),
+                sizes::human(limit)
+            ),
+        }),
+        _ => Ok(()),
     }
 }
 
