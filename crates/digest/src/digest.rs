@@ -144,6 +144,12 @@ impl Digest {
         }))
     }
 
+    /// As [`Digest::message`], for one that no other will be hashed beside: computed by whoever is fastest
+    /// for a single message.
+    pub fn lone_message(&self) -> Result<Message, Error> {
+        Ok(Message(Progress::Stream(self.stream()?)))
+    }
+
     /// Adds bytes to each message, side by side where the processor can. As many messages as
     /// [`Digest::lanes`], and pieces of one length, are the fast path.
     ///

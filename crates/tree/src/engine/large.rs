@@ -1,5 +1,7 @@
 //! Large files: pieces of several are read, and then hashed side by side.
 
+use verisum_digest::Digest;
+
 use super::pool::{Ended, Group};
 use super::stream::{Failed, Hasher, MOST_PIECE, Opened, Reader};
 use super::work::{ARENA, Engine, STAGGER, Worker};
@@ -10,7 +12,9 @@ impl<T: Send> Engine<'_, T> {
     /// Puts a file among those in progress.
     pub(super) fn begin(&self, opened: Opened<T>, worker: &mut Worker) {
         let set = opened.job.job.set;
-        match Hasher::new(&self.plan.sets[set]) {
+        // Nothing is hashed beside the only file, so what is fastest for one message is best.
+        let message = if self.source.had_one() { Digest::lone_message } else { Digest::message };
+        match Hasher::new(&self.plan.sets[set], message) {
             Ok(hasher) => self.pool.lock().add(set, Reader::new(opened), hasher),
             Err(error) => self.fail(opened, |path| Failed::Digest(error).error(path), worker),
         }

@@ -17,7 +17,7 @@ mod work;
 
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::thread;
 
 use verisum_digest::{Digest, Output};
@@ -154,10 +154,15 @@ pub(crate) fn hash_prepared<T: Send>(
 
 fn run<T: Send>(engine: &Engine<T>) {
     thread::scope(|scope| {
-        for _ in 1..engine.threads {
-            // With fewer threads it is done too.
-            let _ = thread::Builder::new().spawn_scoped(scope, || engine.help());
-        }
-        engine.work();
+        // One small file is hashed before another thread has begun, and there the end would wait for it.
+        let help = Once::new();
+        engine.work(&|| {
+            help.call_once(|| {
+                for _ in 1..engine.threads {
+                    // With fewer threads it is done too.
+                    let _ = thread::Builder::new().spawn_scoped(scope, || engine.help());
+                }
+            });
+        });
     });
 }

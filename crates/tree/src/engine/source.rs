@@ -93,6 +93,11 @@ impl<'a, T> Source<'a, T> {
         self.exhausted.load(Ordering::Acquire)
     }
 
+    /// Whether there was one job in all, and none will come.
+    pub(super) fn had_one(&self) -> bool {
+        self.is_exhausted() && lock(&self.jobs).next == 1
+    }
+
     /// Whether a job came back and waits.
     pub(super) fn has_returned(&self) -> bool {
         !lock(&self.returned).is_empty()

@@ -163,8 +163,11 @@ pub(super) struct Hasher {
 }
 
 impl Hasher {
-    pub(super) fn new(digests: &[Digest]) -> Result<Self, verisum_digest::Error> {
-        let messages = digests.iter().map(Digest::message).collect::<Result<_, _>>()?;
+    pub(super) fn new(
+        digests: &[Digest],
+        message: fn(&Digest) -> Result<Message, verisum_digest::Error>,
+    ) -> Result<Self, verisum_digest::Error> {
+        let messages = digests.iter().map(message).collect::<Result<_, _>>()?;
         Ok(Hasher { messages, lengths: Lengths::default(), failure: None })
     }
 

@@ -135,16 +135,16 @@ impl<'a, T: Send> Engine<'a, T> {
     /// Works until everything is done, unless there is no memory for one thread more.
     pub(super) fn help(&self) {
         if let Some(arena) = Arena::spare() {
-            self.work_in(arena);
+            self.work_in(arena, &|| {});
         }
     }
 
-    /// Works until everything is done.
-    pub(super) fn work(&self) {
-        self.work_in(Arena::new());
+    /// Works until everything is done, and calls for help as soon as there is more to do than one small file.
+    pub(super) fn work(&self, call_for_help: &dyn Fn()) {
+        self.work_in(Arena::new(), call_for_help);
     }
 
-    fn work_in(&self, arena: Arena) {
+    fn work_in(&self, arena: Arena, call_for_help: &dyn Fn()) {
         let _guard = Guard(self);
         let batch = |set: &Vec<Digest>| set.iter().map(Digest::batch).collect::<Result<_, _>>();
         let batches = self.plan.sets.iter().map(batch).collect::<Result<Vec<Vec<Batch>>, _>>();
@@ -168,6 +168,7 @@ impl<'a, T: Send> Engine<'a, T> {
                 && let Some(group) = self.pool.take(&mut state)
             {
                 drop(state);
+                call_for_help();
                 self.advance(group, &mut worker);
                 self.tell(&mut worker);
                 (opens, wakeful) = (true, true);
@@ -180,6 +181,9 @@ impl<'a, T: Send> Engine<'a, T> {
                 // Else pieces are hashed, if there are any, before it is asked again.
                 let none = !matches!(pulled, Pulled::Jobs(_));
                 if let Pulled::Jobs(jobs) = pulled {
+                    if jobs.len() > 1 || !self.source.is_exhausted() {
+                        call_for_help();
+                    }
                     self.open_all(jobs, &mut worker);
                 }
                 self.tell(&mut worker);
