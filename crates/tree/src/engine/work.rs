@@ -39,7 +39,7 @@ pub(super) struct Engine<'a, T> {
     wanted: &'a (dyn Fn(&T) -> bool + Sync),
     prepare: &'a (dyn Fn(Job<T>) -> Option<Job<T>> + Sync),
     done: &'a (dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
-    source: Source<'a, T>,
+    pub(super) source: Source<'a, T>,
     pub(super) pool: Pool<T>,
     pub(super) links: Option<Links<T>>,
     pub(super) threads: usize,
