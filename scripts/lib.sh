@@ -45,8 +45,14 @@ apt_update_once() {
 # Never removes a package to make room for another.
 apt_install() { apt_get install -q -y --no-install-recommends --no-remove "$@"; }
 
+# Whether the package, or one of several that will do (`one|other`), is there.
 package_installed() {
-    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+    local name names
+    IFS='|' read -r -a names <<<"$1"
+    for name in "${names[@]}"; do
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" != installed ] || return 0
+    done
+    return 1
 }
 
 # The version that apt would install, or nothing.
@@ -67,11 +73,12 @@ ensure_packages() {
     local package missing=() found=()
     if ! have dpkg-query || ! have apt-get; then
         warn "not a Debian system; nothing is installed here. Needed, under their Debian names:" \
-            "$(packages_of "$1" | tr '\n' ' ')"
+            "$(packages_of "$1" | sed 's/|.*//' | tr '\n' ' ')"
         return 0
     fi
     while read -r package; do
-        package_installed "$package" || missing+=("$package")
+        # Packages that will do in another's place often cannot be installed beside it.
+        package_installed "$package" || missing+=("${package%%|*}")
     done < <(packages_of "$1")
     [ ${#missing[@]} -gt 0 ] || return 0
     say "missing Debian packages ($1): ${missing[*]}"

@@ -110,6 +110,18 @@ ok "packages missing: says which there are not" grep -q 'no package libc6-dev' "
 ok "packages missing: says so before" grep -q 'installing Debian packages (build): gcc make' "$work/out"
 
 machine
+stand_in dpkg-query 'for last; do :; done; case $last in busybox) exit 1 ;; *) echo installed ;; esac'
+printf 'busybox 1:1.35.0\n' >"$work/candidates"
+same "a package in another's place: succeeds" 0 "$(setup test)"
+same "a package in another's place: installs nothing" "" "$(log)"
+
+machine
+stand_in dpkg-query 'for last; do :; done; case $last in busybox*) exit 1 ;; *) echo installed ;; esac'
+printf 'busybox 1:1.35.0\nbusybox-static 1:1.35.0\n' >"$work/candidates"
+same "neither of two packages that will do: succeeds" 0 "$(setup test)"
+same "neither of two packages that will do: installs the first" "update;install busybox;" "$(log)"
+
+machine
 printf 'rustc 1.63.0+dfsg1-2\ncargo 0.66.0+ds1-1\nrustc-web 1.96.0+dfsg1\ncargo-web 1.96.0+dfsg1\n' >"$work/candidates"
 same "Debian 12: succeeds" 0 "$(setup build)"
 same "Debian 12: the newer of its two Rusts" "update;install rustc-web cargo-web;" "$(log)"
