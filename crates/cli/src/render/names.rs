@@ -4,6 +4,41 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
+use serde::Serialize;
+
+/// A name in JSON.
+#[derive(Serialize)]
+pub(crate) struct Name {
+    /// As it was given; where it is not UTF-8, with U+FFFD for what is not.
+    path: String,
+    /// All its bytes, where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes_hex: Option<String>,
+}
+
+impl Name {
+    pub(crate) fn new(name: impl AsRef<OsStr>) -> Name {
+        let name = name.as_ref();
+        Name { path: name.to_string_lossy().into_owned(), path_bytes_hex: bytes_hex(name) }
+    }
+
+    pub(crate) fn of_bytes(name: &[u8]) -> Name {
+        Name::new(OsStr::from_bytes(name))
+    }
+}
+
+/// All bytes of a name in hexadecimal, if it is not UTF-8: as text something of it is lost then.
+pub(crate) fn bytes_hex(name: &OsStr) -> Option<String> {
+    name.to_str().is_none().then(|| hexadecimal(name.as_bytes()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Appends a line of `HEX  NAME` as the coreutils print it: a name with a backslash, newline or carriage
 /// return is escaped, and the line then begins with a backslash. All other bytes are as they are.
 pub(crate) fn sum_line(line: &mut Vec<u8>, digest: &str, name: &OsStr) {

@@ -14,7 +14,8 @@ use verisum_tree::{Error, Kind};
 use super::Options;
 use crate::exit::Exit;
 use crate::failure::{Failure, cause};
-use crate::render::{self, Output, names, shell};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output, shell};
 use crate::verisum::PROGRAM;
 
 /// How many names of unknown digests are told.
@@ -431,11 +432,8 @@ struct Record<'a> {
     list: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
-    /// Where it is not UTF-8, with U+FFFD for what is not.
-    path: String,
-    /// All bytes of the name, where it is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
+    #[serde(flatten)]
+    name: Name,
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     digests: Option<Vec<Compared<'a>>>,
@@ -467,21 +465,13 @@ impl<'a> Record<'a> {
         Record {
             list: list.map(|list| list.to_string_lossy().into_owned()),
             line: None,
-            path: String::from_utf8_lossy(name).into_owned(),
-            path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
+            name: Name::of_bytes(name),
             outcome,
             digests: None,
             size: None,
             error: None,
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn digests<'a>(listed: &'a Listed, outcome: &Outcome) -> Vec<Compared<'a>> {

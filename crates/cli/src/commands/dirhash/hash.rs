@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
                 output.json(&Line {
                     hash: hashing.hash.id,
                     name: name.to_string_lossy(),
-                    name_bytes_hex: name.to_str().is_none().then(|| hexadecimal(name.as_bytes())),
+                    name_bytes_hex: names::bytes_hex(name),
                     value: format!("0x{:x}", value.hash),
                     minor: minor.map(|minor| format!("0x{minor:x}")),
                 })?;
@@ -88,8 +88,4 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
     report.tables.push(table);
     arguments.files.export(&report)?;
     Ok(Exit::Clean)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::sum::Name;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{self, Output, names};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 

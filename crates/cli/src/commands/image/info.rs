@@ -16,12 +16,12 @@ use verisum_image::{
 
 use super::map;
 use super::options::OpenOptions;
-use super::sum::Name;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{self, Input};
 use crate::kernel;
-use crate::render::{self, Output, names};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 

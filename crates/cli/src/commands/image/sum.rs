@@ -1,8 +1,6 @@
 //! `verisum image sum`: the block hashes of disk images.
 
-use std::ffi::{OsStr, OsString};
-use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -12,7 +10,8 @@ use super::options::{HashOptions, ReadOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{self, How, Input, Sum};
-use crate::render::{self, Output, names};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output};
 use crate::verisum::PROGRAM;
 
 /// What `verisum image sum` takes.
@@ -131,30 +130,4 @@ impl<'a> Record<'a> {
             modified: sum.modified,
         }
     }
-}
-
-/// A name as JSON.
-#[derive(Serialize)]
-pub(super) struct Name {
-    /// As it was given; where it is not UTF-8, with U+FFFD for what is not.
-    path: String,
-    /// All its bytes, where it is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
-}
-
-impl Name {
-    pub(super) fn new(name: &OsStr) -> Name {
-        Name {
-            path: name.to_string_lossy().into_owned(),
-            path_bytes_hex: name.to_str().is_none().then(|| hexadecimal(name.as_bytes())),
-        }
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

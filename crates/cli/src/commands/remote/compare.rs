@@ -11,11 +11,11 @@ use verisum_digest::{Digest, Output as Sum};
 
 use super::hosts::{self, HostArgs};
 use super::report::Report;
-use super::sum::hexadecimal;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::{Asked, Event, Host, Place, Reason, Seen, Session, Trouble};
-use crate::render::{Output, names};
+use crate::render::Output;
+use crate::render::names::{self, Name};
 
 /// What `verisum remote compare` takes.
 #[derive(Args, Debug)]
@@ -297,8 +297,7 @@ fn tell(
                 })
             };
             let record = Record {
-                path: String::from_utf8_lossy(name).into_owned(),
-                path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
+                name: Name::of_bytes(name),
                 status: pair.status.name(),
                 algorithm: digest.name(),
                 a: of(0, pair.a),
@@ -356,9 +355,8 @@ struct Counts {
 /// A line of JSON.
 #[derive(Serialize)]
 struct Record<'a> {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
+    #[serde(flatten)]
+    name: Name,
     status: &'a str,
     algorithm: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

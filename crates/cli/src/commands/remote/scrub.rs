@@ -22,12 +22,12 @@ use verisum_tree::store::catalog::{
 
 use super::hosts::{self, HostArgs, ManyArgs, OnHost};
 use super::report::Report;
-use super::sum::hexadecimal;
 use crate::commands::scrub::{CatalogArgs, values};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::{Answer, Event, Folder, Options, Place, Reason, Session};
-use crate::render::{Output, names};
+use crate::render::Output;
+use crate::render::names::{self, Name};
 
 /// How many changes are kept at once.
 const BATCH: usize = 1000;
@@ -442,8 +442,7 @@ impl Scrubbed<'_, '_> {
         if self.task.arguments.json {
             let record = Line {
                 host: self.place.host.name(),
-                path: String::from_utf8_lossy(name).into_owned(),
-                path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
+                name: Name::of_bytes(name),
                 verdict: status,
                 recorded: digests.map(|(recorded, _)| recorded.to_string()),
                 found: digests.map(|(_, found)| found.to_string()),
@@ -476,9 +475,8 @@ fn is_same_time(one: i64, other: i64) -> bool {
 #[derive(Serialize)]
 struct Line<'a> {
     host: String,
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
+    #[serde(flatten)]
+    name: Name,
     verdict: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<String>,

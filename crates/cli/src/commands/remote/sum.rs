@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, stdin};
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +17,8 @@ use super::report::Report;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::{Answer, Asked, Event, Folder, Found, Options, Place, Seen, Session};
-use crate::render::{Output, names};
+use crate::render::Output;
+use crate::render::names::{self, Name};
 
 /// What `verisum remote sum` takes.
 #[derive(Args, Debug)]
@@ -202,22 +202,13 @@ fn names_of(list: &OsStr, place: &Place) -> Result<impl Iterator<Item = Asked> +
     }))
 }
 
-/// The bytes of a name in hexadecimal.
-pub(super) fn hexadecimal(name: &[u8]) -> String {
-    name.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
 #[derive(Serialize)]
 pub(super) struct Record<'a> {
     pub(super) host: String,
     pub(super) way: &'a str,
-    pub(super) path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) path_bytes_hex: Option<String>,
+    #[serde(flatten)]
+    pub(super) name: Name,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,8 +227,7 @@ impl<'a> Record<'a> {
         Record {
             host: place.host.name(),
             way,
-            path: String::from_utf8_lossy(name).into_owned(),
-            path_bytes_hex: std::str::from_utf8(name).is_err().then(|| hexadecimal(name)),
+            name: Name::of_bytes(name),
             size: seen.size,
             modified: seen.modified.map(|modified| match modified.is_exact {
                 true => modified.time.to_string(),

@@ -6,12 +6,13 @@ use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use verisum_tree::scrub::{self, Accepted};
 
-use super::place::{CatalogArgs, Name, absolute_name};
+use super::place::{CatalogArgs, absolute_name};
 use super::report::{differences, state};
 use super::values;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{self, Output, names};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output};
 use crate::verisum::PROGRAM;
 
 /// What `verisum accept` takes.

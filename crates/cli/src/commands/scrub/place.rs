@@ -1,8 +1,6 @@
 //! Where the catalogue is, and what paths in it look like.
 
 use std::env;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -103,23 +101,4 @@ fn plain(path: &Path) -> PathBuf {
 
 fn failed(path: &Path, operation: &'static str, error: std::io::Error) -> Failure {
     Failure::File { name: path.to_path_buf(), operation, error }
-}
-
-/// A name in JSON: as text, and whole in hexadecimal where it is not UTF-8.
-#[derive(serde::Serialize)]
-pub(super) struct Name {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
-}
-
-impl Name {
-    pub(super) fn new(path: &Path) -> Name {
-        let path_bytes_hex = path.to_str().is_none().then(|| hexadecimal(path.as_os_str()));
-        Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
-    }
-}
-
-fn hexadecimal(name: &OsStr) -> String {
-    name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }

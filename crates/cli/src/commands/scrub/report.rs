@@ -8,10 +8,10 @@ use verisum_tree::scrub::{Report, Summary};
 use verisum_tree::store::catalog::Seen;
 use verisum_tree::{Class, Verdict};
 
-use super::place::Name;
 use super::values::{self, counted};
 use crate::failure::Failure;
-use crate::render::{self, Output, names, progress};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output, progress};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 

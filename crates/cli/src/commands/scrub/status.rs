@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 use verisum_tree::Verdict;
 use verisum_tree::store::catalog::{Catalog, Lock, Root, Run};
 
-use super::place::{CatalogArgs, Name};
+use super::place::CatalogArgs;
 use super::values::{counted, written};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{Output, names};
+use crate::render::Output;
+use crate::render::names::{self, Name};
 use crate::sizes::human;
 
 /// How many runs of each tree are listed.

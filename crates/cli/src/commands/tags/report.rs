@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -14,7 +12,8 @@ use verisum_tree::{Class, Stop, Verdict};
 use super::options::TreeArgs;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
-use crate::render::{self, Output, names};
+use crate::render::names::{self, Name};
+use crate::render::{self, Output};
 use crate::sizes::human;
 use crate::verisum::PROGRAM;
 
@@ -164,11 +163,9 @@ fn summary(counts: &Counts, seconds: f64) -> String {
 /// A finding as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// The path as it was walked to; where it is not UTF-8, with U+FFFD for what is not.
-    path: String,
-    /// All bytes of the path, where it is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
+    /// The path as it was walked to.
+    #[serde(flatten)]
+    name: Name,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     algorithm: Option<&'a str>,
@@ -188,10 +185,8 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn new(finding: &Finding<'a>) -> Line<'a> {
-        let path = finding.path();
         Line {
-            path: path.to_string_lossy().into_owned(),
-            path_bytes_hex: path.to_str().is_none().then(|| hexadecimal(&path)),
+            name: Name::new(finding.path()),
             outcome: finding.outcome.name(),
             algorithm: finding.record.map(|record| record.algorithm.id),
             recorded: finding.record.map(|record| record.digest.to_string()),
@@ -222,11 +217,4 @@ impl Summary {
         let outcomes = counts.occurred().map(|(outcome, count)| (outcome.name(), count)).collect();
         Summary { files: counts.files(), bytes: counts.bytes, seconds, outcomes }
     }
-}
-
-fn hexadecimal(path: &Path) -> String {
-    path.as_os_str().as_bytes().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
