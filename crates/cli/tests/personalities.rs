@@ -214,6 +214,44 @@ fn the_coreutils_are_imitated_to_the_byte() {
                 "-c -z tags",
             ],
         ),
+        (
+            "cksum",
+            &[
+                "",
+                "plain -",
+                "secret plain",
+                "plain nowhere plain",
+                "-a crc plain",
+                "-a bsd plain",
+                "-a sysv plain",
+                "--tag plain",
+                "--untagged -z plain",
+                "-a sysv -a crc plain",
+                "-a bsd -l 8 plain",
+                "-a bsd -c md5",
+                "-a sysv -c -z md5",
+                "-a crc --quiet plain",
+            ],
+        ),
+        (
+            "sum",
+            &[
+                "",
+                "plain -",
+                "secret plain",
+                "plain directory nowhere plain",
+                "-r plain",
+                "-s plain",
+                "--sysv plain",
+                "-rs plain",
+                "-sr plain",
+                "plain -s",
+                "-c plain",
+                "--check plain",
+                "-z plain",
+                "--nope",
+            ],
+        ),
         ("sha256sum", &["plain", "-c --warn md5", "--tag plain directory", "-c tags"]),
     ];
     let is_root = rustix::process::geteuid().is_root();
@@ -230,7 +268,9 @@ fn the_coreutils_are_imitated_to_the_byte() {
     }
     let odd: Vec<&OsStr> =
         [OsStr::new("--")].into_iter().chain(NAMES.iter().map(|n| OsStr::from_bytes(n))).collect();
-    for program in ["md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum"] {
+    let programs =
+        ["md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum"];
+    for program in programs {
         let theirs = md5sum.with_file_name(program);
         let run = |what: &Path| run(what, program, &odd, path, None);
         assert_eq!(run(Path::new(VERISUM)), run(&theirs), "{program}");
@@ -323,7 +363,7 @@ fn lists_of_b3sum_go_both_ways() {
 #[test]
 fn help_and_version_are_of_the_program() {
     let folder = folder();
-    for name in ["md5sum", "b2sum", "cksum", "b3sum", "xxhsum"] {
+    for name in ["md5sum", "b2sum", "cksum", "sum", "b3sum", "xxhsum"] {
         for (option, expected) in [("--version", "(verisum)"), ("--help", "Usage: ")] {
             let ended = run(Path::new(VERISUM), name, &words(option), folder.path(), None);
             assert_eq!(ended.code, Some(0));
@@ -333,4 +373,33 @@ fn help_and_version_are_of_the_program() {
     let mut by_no_name = Command::new(VERISUM);
     by_no_name.arg0("");
     assert_ne!(by_no_name.output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn checksums_of_every_length_are_those_of_cksum_and_sum() {
+    let Some(cksum) = require_tool("cksum") else { return };
+    let folder = folder();
+    let path = folder.path();
+    let byte = |at: usize| (at * 31 % 251) as u8;
+    let lengths =
+        [0, 1, 255, 256, 511, 512, 513, 1023, 1025, 65_535, 65_536, 131_073, 1 << 20, (1 << 24) + 1];
+    let names = lengths.map(|length| {
+        let name = format!("of {length}");
+        fs::write(path.join(&name), Vec::from_iter((0..length).map(byte))).unwrap();
+        name
+    });
+    // Only the CRC of more than 4 GiB is of a length that takes five bytes.
+    File::create(path.join("long")).unwrap().set_len((4 << 30) + 5).unwrap();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (program, options, files) in [
+        ("cksum", &[][..], &[&all[..], &["long"]].concat()),
+        ("cksum", &["-a", "bsd"], &all),
+        ("cksum", &["-a", "sysv"], &all),
+        ("sum", &[], &all),
+        ("sum", &["-s"], &all),
+    ] {
+        let arguments: Vec<&OsStr> = options.iter().chain(files).map(OsStr::new).collect();
+        let theirs = run(&cksum.with_file_name(program), program, &arguments, path, None);
+        assert_eq!(run(Path::new(VERISUM), program, &arguments, path, None), theirs, "{program} {options:?}");
+    }
 }

@@ -337,9 +337,13 @@ fn links_touch_nothing_that_is_there() {
     assert_eq!(ended.stderr, format!("verisum: {}/md5sum: link: File exists\n", folder.path().display()));
     assert_eq!(fs::read(folder.path().join("md5sum")).unwrap(), b"mine");
     assert!(ended.out().lines().any(|line| line.ends_with("/b3sum")));
-    let ended = verisum(["links", "/nowhere/at/all"]);
-    assert_eq!(ended.code, Some(3));
-    assert_eq!(ended.stderr, "verisum: /nowhere/at/all: open: No such file or directory\n");
+    // The directory is made, where nothing else is in its place.
+    let bin = folder.path().join("new/bin");
+    assert_eq!(verisum([OsStr::new("links"), bin.as_os_str()]).clean().lines().count(), 15);
+    assert!(fs::symlink_metadata(bin.join("sum")).unwrap().is_symlink());
+    let below = folder.path().join("md5sum/bin");
+    verisum([OsStr::new("links"), below.as_os_str()])
+        .failed(3, &format!("verisum: {}: make directory: Not a directory", below.display()));
 }
 
 #[test]

@@ -5,13 +5,15 @@
 //! of them chosen for this processor: it makes single streams, and hashes batches of independent
 //! messages side by side where the processor can.
 //!
-//! [`namehash`] is another table, of the seeded hashes that index directories.
+//! [`namehash`] is another table, of the seeded hashes that index directories, and [`cksum`] has the
+//! checksums of POSIX.
 //!
 //! This crate knows bytes only: no files, no paths, no environment.
 
 #![deny(unsafe_code)]
 
 mod algorithm;
+pub mod cksum;
 mod digest;
 mod error;
 pub mod namehash;

@@ -13,7 +13,7 @@ use crate::verisum::PROGRAM;
 /// What `verisum links` takes.
 #[derive(Args, Debug)]
 pub(crate) struct LinksArgs {
-    /// The directory to make them in
+    /// The directory to make them in, which is made too if it is not there
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 }
@@ -26,10 +26,11 @@ pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Fa
         error,
     })?;
     let directory = &arguments.directory;
-    let failed = |error| Failure::File { name: directory.clone(), operation: "open", error };
-    if !std::fs::metadata(directory).map_err(failed)?.is_dir() {
-        return Err(failed(rustix::io::Errno::NOTDIR.into()));
-    }
+    std::fs::create_dir_all(directory).map_err(|error| Failure::File {
+        name: directory.clone(),
+        operation: "make directory",
+        error,
+    })?;
     let mut worst = Exit::Clean;
     for personality in NAMES {
         let name = directory.join(personality.name);

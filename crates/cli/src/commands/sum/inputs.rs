@@ -252,7 +252,8 @@ impl Inputs {
     }
 }
 
-fn open_stdin() -> std::io::Result<Box<dyn Read>> {
+/// Standard input, unless it was closed at the start.
+pub(super) fn open_stdin() -> std::io::Result<Box<dyn Read>> {
     match closed::standard_input() {
         true => Err(Errno::BADF.into()),
         false => Ok(Box::new(stdin().lock())),

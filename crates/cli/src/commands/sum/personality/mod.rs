@@ -1,5 +1,6 @@
 //! The programs that `verisum` is when it is called by their names: `md5sum` and its likes.
 
+mod counted;
 mod options;
 
 use std::ffi::OsStr;
@@ -7,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use verisum_digest::cksum::Checksum;
 use verisum_tree::Plan;
 use verisum_tree::store::manifest::{Dialect, Format, Writer};
 
@@ -25,8 +27,8 @@ use options::{Asked, Options, Refusal};
 pub(crate) struct Personality {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Its digest if no option says another; none where an option must.
-    algorithm: Option<&'static str>,
+    /// Its digest or checksum if no option says another.
+    algorithm: &'static str,
     /// Whether it writes tags unless told otherwise.
     tagged: bool,
     /// What it calls standard input.
@@ -44,12 +46,14 @@ enum Kind {
     B2sum,
     /// cksum, which has many digests.
     Cksum,
+    /// sum, which has two checksums and nothing else.
+    Sum16,
     B3sum,
     Xxhsum,
 }
 
 const fn program(kind: Kind, name: &'static str, algorithm: &'static str) -> Personality {
-    Personality { name, algorithm: Some(algorithm), tagged: false, stdin: "-", kind }
+    Personality { name, algorithm, tagged: false, stdin: "-", kind }
 }
 
 const fn sum(name: &'static str, algorithm: &'static str) -> Personality {
@@ -69,7 +73,8 @@ pub(crate) const NAMES: &[Personality] = &[
     sum("sha384sum", "sha384"),
     sum("sha512sum", "sha512"),
     program(Kind::B2sum, "b2sum", "blake2b512"),
-    Personality { name: "cksum", algorithm: None, tagged: true, stdin: "-", kind: Kind::Cksum },
+    Personality { tagged: true, ..program(Kind::Cksum, "cksum", "crc") },
+    program(Kind::Sum16, "sum", "bsd"),
     program(Kind::B3sum, "b3sum", "blake3"),
     xxhsum("xxhsum", "xxh64"),
     xxhsum("xxh32sum", "xxh32"),
@@ -141,11 +146,13 @@ impl Personality {
     }
 
     fn sum(self, options: Options, output: &mut Output) -> Result<Exit, Ended> {
-        let name = options.digest().or(self.algorithm.map(str::to_string)).ok_or_else(|| {
-            Refusal::with_hint("its own CRC is not supported; -a chooses a digest, as in -a sha256")
-        })?;
-        let digest = digests::find(&name, &kernel::policy()?)?;
+        let name = options.digest().unwrap_or(self.algorithm.to_string());
         output.ready()?;
+        if let Some(checksum) = Checksum::find(&name) {
+            let end = if options.zero { 0 } else { b'\n' };
+            return Ok(counted::print(self.name, checksum, &options.files, end, output)?);
+        }
+        let digest = digests::find(&name, &kernel::policy()?)?;
         let format = if options.tag.unwrap_or(self.tagged) { Format::Bsd } else { Format::Gnu };
         let writer = Writer::new(format, std::slice::from_ref(&digest))
             .map_err(|error| Failure::Usage(error.to_string()))?
@@ -169,13 +176,17 @@ impl Personality {
     fn check(self, options: &Options, output: &mut Output) -> Result<Exit, Ended> {
         output.ready()?;
         // Lists of BLAKE2b have digests of any length, whatever --length says; those of xxhsum tell.
-        let said = options.algorithm.clone().or(self.algorithm.map(str::to_string));
-        let algorithm = match said.filter(|_| self.kind != Kind::Xxhsum) {
+        let said = match self.kind {
+            Kind::Xxhsum => None,
+            Kind::Cksum => options.algorithm.clone(),
+            _ => Some(options.algorithm.clone().unwrap_or(self.algorithm.to_string())),
+        };
+        let algorithm = match said {
             Some(name) => Some(digests::find(&name, &kernel::policy()?)?.name().to_string()),
             None => None,
         };
         let dialect = match self.kind {
-            Kind::Sum | Kind::B2sum | Kind::Cksum => Dialect::Coreutils,
+            Kind::Sum | Kind::B2sum | Kind::Cksum | Kind::Sum16 => Dialect::Coreutils,
             Kind::B3sum => Dialect::Any,
             Kind::Xxhsum => Dialect::Xxhsum { little_endian: options.little_endian },
         };
@@ -241,9 +252,9 @@ mod tests {
     #[test]
     fn every_program_has_a_digest_that_exists() {
         for personality in NAMES {
-            if let Some(name) = personality.algorithm {
-                assert!(verisum_digest::Algorithm::find(name).is_some(), "{name}");
-            }
+            let name = personality.algorithm;
+            let is_digest = verisum_digest::Algorithm::find(name).is_some();
+            assert_ne!(is_digest, Checksum::find(name).is_some(), "{name}");
         }
     }
 
