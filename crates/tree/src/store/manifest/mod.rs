@@ -18,6 +18,7 @@ mod lines;
 mod listed;
 mod mtree;
 mod reader;
+mod rhash;
 mod tags;
 mod unvis;
 mod writer;
