@@ -479,7 +479,15 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
     // The content changed before the list was imported: nobody knows when, or who did it.
     fs::write(root.join("f3"), "CONTENT 3").unwrap();
     fs::remove_file(root.join("f4")).unwrap();
-    run(&["catalog", "import", "--tree", root.to_str().unwrap()], &catalog, &[&list]).clean();
+    let ended = run(&["catalog", "import", "--tree", root.to_str().unwrap()], &catalog, &[&list]);
+    assert_eq!(ended.code, Some(3));
+    let gone = root.join("f4");
+    let expected = format!(
+        "verisum: {}: import: there is no such file\nverisum: {}: import: 1 listed file not there\n",
+        gone.display(),
+        list.display()
+    );
+    assert_eq!((ended.out(), ended.stderr.as_str()), ("30 recorded, 0 known already\n", expected.as_str()));
     let ended = run(&["scrub"], &catalog, &[&root]);
     assert_eq!(ended.code, Some(1), "{}", ended.out());
     assert!(ended.out().contains("rot 1") && ended.out().contains("missing 1"), "{}", ended.out());
@@ -525,6 +533,15 @@ fn indexes_of_other_programs_are_imported() {
     assert_eq!(ended, "1 recorded, 0 known already\n");
     let out = run(&["scrub", "--json"], &catalog, &[&root]).clean();
     assert!(out.lines().last().unwrap().contains("\"touched\":1,"), "{out}");
+    // Several at once, of which one cannot be read: the others are recorded.
+    fs::create_dir(root.join("sub")).unwrap();
+    fs::write(root.join("sub/f1"), "content 1").unwrap();
+    fs::copy(root.join(".chkbit"), root.join("sub/.chkbit")).unwrap();
+    fs::write(folder.path().join(".chkbit"), "{\"v\":2,\"idx\":{").unwrap();
+    let several = [root.join(".chkbit"), folder.path().join(".chkbit"), root.join("sub/.chkbit")];
+    let ended = run(&["catalog", "import"], &catalog, &several.each_ref().map(|path| path.as_path()));
+    assert_eq!((ended.code, ended.out()), (Some(3), "1 recorded, 1 known already\n"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }
 
 /// bitrot decomposes names; records are of the files, and what is gone is named.
@@ -547,7 +564,7 @@ fn names_of_bitrot_are_imported_as_those_of_the_files() {
     assert!(made.unwrap().success());
     let ended = run(&["catalog", "import"], &catalog, &[&database]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("/./gone: import: there is no such file\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("/gone: import: there is no such file\n"), "{}", ended.stderr);
     assert!(ended.stderr.ends_with("import: 1 listed file not there\n"), "{}", ended.stderr);
     let export = run(&["catalog", "export"], &catalog, &[]).clean();
     assert!(export.contains("\"path\":\"\u{e9}t\u{e9}/\u{e4}\""), "{export}");

@@ -1,6 +1,6 @@
 //! `verisum catalog`.
 
-use std::ffi::OsStr;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum_tree::Directory;
-use verisum_tree::store::catalog::{Catalog, Error};
+use verisum_tree::store::catalog::{Catalog, Error, Imported};
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
 use super::place::{CatalogArgs, absolute, refuse_own};
@@ -101,9 +101,10 @@ pub(crate) struct ImportArgs {
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
-    /// The export or list; `-` is standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// The exports, lists and indexes, each of which is recorded as a whole or not at all; `-` is standard
+    /// input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
 }
 
 /// What `verisum catalog relocate` takes.
@@ -224,73 +225,90 @@ impl Write for Lines<'_> {
 }
 
 fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let file = &arguments.file;
-    let failed = |operation| move |error| Failure::File { name: file.clone(), operation, error };
-    let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
-        true => Box::new(BufReader::new(io::stdin())),
-        false => Box::new(BufReader::new(File::open(file).map_err(failed("open"))?)),
-    };
     let algorithm = match &arguments.algorithm {
         Some(name) => Some(digests::find(name, &kernel::policy()?)?.name().to_string().into()),
         None => None,
     };
-    let base = absolute(arguments.tree.as_deref().unwrap_or(Path::new(".")))?;
-    let head = from.fill_buf().map_err(failed("read"))?;
-    let is_ours = head.starts_with(b"{\"type\":");
+    let now = values::now();
     let (_lock, catalog) = arguments.catalog.open()?;
-    let mut absent = 0;
-    let imported = if is_ours {
-        catalog.import(&mut from, file, values::now())?
-    } else {
-        let options = Options { algorithm, name: file.as_os_str().as_bytes().to_vec(), ..Options::default() };
-        match Reader::new(from, &options) {
-            Ok(reader) => catalog.import_list(reader, file, &base, values::now())?,
+    let (mut sum, mut worst) = (Imported::default(), Exit::Clean);
+    for file in &arguments.files {
+        let list = List { file, tree: arguments.tree.as_deref(), algorithm: &algorithm, now };
+        match list.import(&catalog) {
+            Ok((imported, exit)) => {
+                sum.added += imported.added;
+                sum.known += imported.known;
+                worst = worst.max(exit);
+            }
+            Err(failure) if arguments.files.len() > 1 => {
+                render::say(PROGRAM, &failure.message());
+                worst = worst.max(failure.exit());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    output.line(&format!("{} recorded, {} known already", sum.added, sum.known))?;
+    Ok(worst)
+}
+
+/// A list to import.
+struct List<'a> {
+    file: &'a Path,
+    tree: Option<&'a Path>,
+    algorithm: &'a Option<Cow<'static, str>>,
+    now: i64,
+}
+
+impl List<'_> {
+    fn import(&self, catalog: &Catalog) -> Result<(Imported, Exit), Failure> {
+        let List { file, tree, algorithm, now } = *self;
+        let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
+        let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
+            true => Box::new(BufReader::new(io::stdin())),
+            false => Box::new(BufReader::new(File::open(file).map_err(failed("open"))?)),
+        };
+        let base = absolute(tree.unwrap_or(Path::new(".")))?;
+        let head = from.fill_buf().map_err(failed("read"))?;
+        if head.starts_with(b"{\"type\":") {
+            // An export of a catalogue may have a tree without files.
+            return Ok((catalog.import(&mut from, file, now)?, Exit::Clean));
+        }
+        let (mut absent, mut named) = (0, Vec::new());
+        let mut not_there = |path: &Path| {
+            absent += 1;
+            if absent <= NAMED {
+                named.push(path.to_path_buf());
+            }
+        };
+        let name = file.as_os_str().as_bytes().to_vec();
+        let options = Options { algorithm: algorithm.clone(), name, ..Options::default() };
+        let imported = match Reader::new(from, &options) {
+            Ok(reader) => catalog.import_list(reader, file, (&base, now), &mut not_there)?,
             Err(error @ (ReadError::Chkbit | ReadError::Database)) if file.as_os_str() != "-" => {
-                let base = match (&arguments.tree, file.parent()) {
+                let base = match (tree, file.parent()) {
                     (None, Some(folder)) if folder != Path::new("") => absolute(folder)?,
                     _ => base,
                 };
                 let files = recorded(file, matches!(error, ReadError::Database), &base)?;
-                absent = report_absent(&files, file, &base);
-                catalog.import_recorded(files, file, &base, values::now())?
+                catalog.import_recorded(files, file, (&base, now), &mut not_there)?
             }
             Err(error) => return Err(failed("read")(io::Error::other(error))),
+        };
+        let name = names::quoted(file.as_os_str());
+        for path in &named {
+            let path = names::quoted(path.as_os_str());
+            render::say(PROGRAM, &format!("{path}: import: there is no such file"));
         }
-    };
-    output.line(&format!("{} recorded, {} known already", imported.added, imported.known))?;
-    // An export of a catalogue may have a tree without files.
-    if imported.added + imported.known == 0 && !is_ours {
-        render::say(
-            PROGRAM,
-            &format!("{}: no file is listed with a digest", names::quoted(file.as_os_str())),
-        );
-        return Ok(Exit::Mismatch);
-    }
-    Ok(if absent > 0 { Exit::Unchecked } else { Exit::Clean })
-}
-
-/// Names the files of an index that are not there, and says how many they are. They are recorded all the
-/// same: a scrub calls them missing.
-fn report_absent(files: &[Recorded], index: &Path, base: &Path) -> u64 {
-    let mut absent = 0;
-    for file in files {
-        let path = base.join(OsStr::from_bytes(&file.name));
-        if path.symlink_metadata().is_ok() {
-            continue;
+        if absent > 0 {
+            let files = counted(absent, "listed file");
+            render::say(PROGRAM, &format!("{name}: import: {files} not there"));
         }
-        absent += 1;
-        if absent <= NAMED {
-            render::say(
-                PROGRAM,
-                &format!("{}: import: there is no such file", names::quoted(path.as_os_str())),
-            );
+        if imported.added + imported.known == 0 {
+            render::say(PROGRAM, &format!("{name}: no file is listed with a digest"));
+            return Ok((imported, Exit::Mismatch));
         }
+        Ok((imported, if absent > 0 { Exit::Unchecked } else { Exit::Clean }))
     }
-    if absent > 0 {
-        let index = names::quoted(index.as_os_str());
-        render::say(PROGRAM, &format!("{index}: import: {} not there", counted(absent, "listed file")));
-    }
-    absent
 }
 
 /// What an index of chkbit or bitrot has. Names of bitrot's are those of the files that they stand for.

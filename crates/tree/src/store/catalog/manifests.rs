@@ -165,15 +165,16 @@ impl Catalog {
     /// Records what a list says of files that have no record. Names begin at `base`; what is in no tree of
     /// the catalogue makes `base` one. Nothing of it was ever verified. All or nothing.
     ///
-    /// `list` is what errors call it.
+    /// `list` is what errors call it. `not_there` is called for each listed file that is not there; it is
+    /// recorded all the same.
     pub fn import_list<R: Read>(
         &self,
         mut reader: Reader<R>,
         list: &Path,
-        base: &Path,
-        now: i64,
+        (base, now): (&Path, i64),
+        not_there: &mut dyn FnMut(&Path),
     ) -> Result<Imported> {
-        self.all_or_nothing(|importing| {
+        self.all_or_nothing(not_there, |importing| {
             loop {
                 let line = reader.line().map_err(|e| Error::io(list, "read", std::io::Error::other(e)))?;
                 let number = reader.number();
@@ -197,10 +198,10 @@ impl Catalog {
         &self,
         files: Vec<Recorded>,
         index: &Path,
-        base: &Path,
-        now: i64,
+        (base, now): (&Path, i64),
+        not_there: &mut dyn FnMut(&Path),
     ) -> Result<Imported> {
-        self.all_or_nothing(|importing| {
+        self.all_or_nothing(not_there, |importing| {
             for (number, file) in (1..).zip(files) {
                 let found = Found {
                     name: file.name,
@@ -217,9 +218,13 @@ impl Catalog {
         })
     }
 
-    fn all_or_nothing(&self, import: impl FnOnce(&mut Importing) -> Result<()>) -> Result<Imported> {
+    fn all_or_nothing(
+        &self,
+        not_there: &mut dyn FnMut(&Path),
+        import: impl FnOnce(&mut Importing) -> Result<()>,
+    ) -> Result<Imported> {
         self.begin()?;
-        let mut importing = Importing::default();
+        let mut importing = Importing { imported: Imported::default(), folder: None, from: None, not_there };
         match import(&mut importing) {
             Ok(()) => self.commit()?,
             Err(error) => {
@@ -250,6 +255,9 @@ impl Catalog {
             return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
         }
         let path: PathBuf = path.components().collect();
+        if stat == Looked::Nothing {
+            (importing.not_there)(&path);
+        }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(Err("a path without a name".to_string()));
         };
@@ -322,13 +330,14 @@ struct List<'a> {
 }
 
 /// How far an import is.
-#[derive(Default)]
-struct Importing {
+struct Importing<'a> {
     imported: Imported,
     /// The last directory, its root and its number.
     folder: Option<(PathBuf, i64, i64)>,
     /// The directory that the last name was looked up from.
     from: Option<Arc<Directory>>,
+    /// Hears of each listed file that is not there.
+    not_there: &'a mut dyn FnMut(&Path),
 }
 
 /// What is at a path that a list has.
@@ -340,7 +349,7 @@ enum Looked {
     Outside,
 }
 
-impl Importing {
+impl Importing<'_> {
     /// Looks for a file without leaving the tree that it is in, and without following links.
     fn look(&mut self, catalog: &Catalog, base: &Path, path: &Path) -> Result<Looked> {
         let tree = match path.starts_with(base) {
