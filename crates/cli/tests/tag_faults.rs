@@ -3,12 +3,12 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Ended, VERISUM, command, verisum};
+use common::{Ended, VERISUM, command, flip, verisum};
 use tempfile::TempDir;
 use verisum_testkit::{FsKind, Mount, require_root, require_tool};
 
@@ -317,17 +317,6 @@ fn flipped() -> [u8; 37] {
     let mut flipped = *MARKER;
     flipped[0] ^= 0x55;
     flipped
-}
-
-/// Flips bits of the first byte of a block that begins with these bytes.
-fn flip(image: &Path, bytes: &[u8]) {
-    let file = fs::File::options().read(true).write(true).open(image).unwrap();
-    let mut block = vec![0; bytes.len()];
-    let blocks = (0..file.metadata().unwrap().len()).step_by(4096);
-    let mut found = blocks.filter(|&at| file.read_exact_at(&mut block, at).is_ok() && block == bytes);
-    let at = found.next().expect("the bytes are there");
-    file.write_all_at(&[bytes[0] ^ 0x55], at).unwrap();
-    file.sync_all().unwrap();
 }
 
 /// What is recorded in each file, but for the time of verification and the check over it.

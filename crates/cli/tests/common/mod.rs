@@ -1,9 +1,13 @@
 //! Running the two programs.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod scrubbing;
+pub mod tagging;
+
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -112,7 +116,7 @@ pub fn signal(child: &Child, signal: Signal) {
 
 /// Whether this process ignores a signal, and with it every program that it starts.
 pub fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
     mask >> (signal.as_raw() - 1) & 1 == 1
@@ -124,10 +128,10 @@ pub fn wait_for_open(child: &mut Child, path: &Path) {
     let path = path.canonicalize().unwrap();
     wait_until("the file is open", || {
         let ended = child.try_wait().unwrap().is_some();
-        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", child.id()));
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", child.id()));
         ended
             || descriptors.is_ok_and(|all| {
-                all.flatten().any(|one| std::fs::read_link(one.path()).is_ok_and(|link| link == path))
+                all.flatten().any(|one| fs::read_link(one.path()).is_ok_and(|link| link == path))
             })
     });
     std::thread::sleep(Duration::from_millis(20));
@@ -150,4 +154,25 @@ pub fn repository() -> PathBuf {
 /// Opens a file to be a program's standard input.
 pub fn stdin_of(path: &Path) -> Stdio {
     File::open(path).unwrap().into()
+}
+
+/// Changes bytes without a trace in the file's time of modification.
+pub fn change_and_restore_time(path: &Path, content: &str) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, content).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// Flips a bit of the first of these bytes in an image, where they begin a block.
+pub fn flip(image: &Path, bytes: &[u8]) {
+    let file = File::options().read(true).write(true).open(image).unwrap();
+    let mut block = vec![0; bytes.len()];
+    for offset in (0..file.metadata().unwrap().len()).step_by(4096) {
+        if file.read_exact_at(&mut block, offset).is_ok() && block == bytes {
+            file.write_all_at(&[bytes[0] ^ 0x55], offset).unwrap();
+            file.sync_all().unwrap();
+            return;
+        }
+    }
+    panic!("{}: the bytes are not there", image.display());
 }

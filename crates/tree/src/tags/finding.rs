@@ -14,6 +14,8 @@ pub enum Outcome {
     Judged(Verdict),
     /// By length and time its tag is up to date; nothing was done to it.
     Current,
+    /// It has no tag of the digest that was asked for, nor of the one to come, but one of a third.
+    OtherDigest,
     /// It had no tag and has one now.
     Tagged,
     /// It was written to since it was tagged; the tag is that of the new content now.
@@ -35,7 +37,7 @@ pub enum Outcome {
 }
 
 /// The outcomes that are no verdicts, in the order of reports.
-const OTHERS: [Outcome; 10] = [
+const OTHERS: [Outcome; 11] = [
     Outcome::Tagged,
     Outcome::Updated,
     Outcome::Refreshed,
@@ -44,6 +46,7 @@ const OTHERS: [Outcome; 10] = [
     Outcome::Adopted,
     Outcome::Catalogued,
     Outcome::Current,
+    Outcome::OtherDigest,
     Outcome::Damaged,
     Outcome::NotWritten,
 ];
@@ -60,6 +63,7 @@ impl Outcome {
             Outcome::Judged(Verdict::New) => "untagged",
             Outcome::Judged(verdict) => verdict.name(),
             Outcome::Current => "current",
+            Outcome::OtherDigest => "other-digest",
             Outcome::Tagged => "tagged",
             Outcome::Updated => "updated",
             Outcome::Refreshed => "refreshed",

@@ -132,8 +132,8 @@ impl Run<'_> {
                 let is_done = opened.found.iter().any(|found| self.to.is(found));
                 match opened.found.iter().find_map(|found| found.as_ref().err()) {
                     Some(defect) if !is_done => self.session.defective(&entry, *defect),
-                    // Done before, or of a third digest.
-                    _ if !opened.found.is_empty() => self.session.plain(&entry, Outcome::Current),
+                    _ if is_done => self.session.plain(&entry, Outcome::Current),
+                    _ if !opened.found.is_empty() => self.session.plain(&entry, Outcome::OtherDigest),
                     _ => self.session.plain(&entry, Outcome::Judged(Verdict::New)),
                 }
                 self.session.passed_over(&opened.stat);

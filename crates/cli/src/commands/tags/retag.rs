@@ -48,18 +48,12 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     })
     .map_err(Failure::Digest)?;
     let exit = reporter.end(&counts)?;
-    let [untagged, current] =
-        [Outcome::Judged(Verdict::New), Outcome::Current].map(|outcome| counts.of(outcome));
-    if exit == Exit::Clean && counts.files() > 0 && counts.files() == untagged + current {
-        let digest = from.algorithm.id;
-        let others = match current {
-            0 => "",
-            _ => " (others are current: they have one of another digest, as after an earlier retag)",
-        };
-        if current == 0 || !arguments.tree.quiet {
-            render::say(PROGRAM, &format!("no file has a tag of {digest}{others}"));
-        }
-        return Ok(if current == 0 { Exit::Unchecked } else { exit });
+    let [untagged, other, current] = [Outcome::Judged(Verdict::New), Outcome::OtherDigest, Outcome::Current]
+        .map(|outcome| counts.of(outcome));
+    // Where an earlier run did it all, there is nothing to do; else --from is not what the tree has.
+    if exit == Exit::Clean && current == 0 && counts.files() > 0 && counts.files() == untagged + other {
+        render::say(PROGRAM, &format!("no file has a tag of {}", from.algorithm.id));
+        return Ok(Exit::Unchecked);
     }
     Ok(exit)
 }
