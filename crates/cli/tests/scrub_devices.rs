@@ -5,21 +5,15 @@ mod common;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use common::{Ended, verisum};
+use common::scrubbing::scrub;
+use common::{Ended, flip, verisum};
 use verisum_testkit::fault::SwitchedFile;
 use verisum_testkit::{FsKind, Mount};
 
 const BAD: usize = 4;
 const GOOD: usize = 10;
-
-fn scrub(catalog: &Path, root: &Path, options: &[&str]) -> Ended {
-    let mut arguments: Vec<PathBuf> = vec!["scrub".into(), "--catalog".into(), catalog.into()];
-    arguments.extend(options.iter().map(PathBuf::from));
-    arguments.push(root.into());
-    verisum(arguments)
-}
 
 /// Files of 8 KiB, of which each begins with its name, and some give EIO from now on.
 fn files(mount: &Mount) -> Vec<(PathBuf, Vec<u8>)> {
@@ -34,18 +28,6 @@ fn files(mount: &Mount) -> Vec<(PathBuf, Vec<u8>)> {
             (path, content)
         })
         .collect()
-}
-
-fn spoil(image: &Path, content: &[u8]) {
-    let file = File::options().read(true).write(true).open(image).unwrap();
-    let mut block = vec![0; 64];
-    for offset in (0..file.metadata().unwrap().len()).step_by(4096) {
-        if file.read_exact_at(&mut block, offset).is_ok() && block == content[..64] {
-            file.write_all_at(&[content[0] ^ 0x55], offset).unwrap();
-            return;
-        }
-    }
-    panic!("{}: the bytes are not there", image.display());
 }
 
 /// The summary of a run.
@@ -70,7 +52,7 @@ fn after_some_errors_nothing_more_of_a_device_is_read() {
     let catalog = folder.path().join("c.db");
     let files = files(&mount);
     assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
-    mount.edit_image(|image| files[..BAD].iter().for_each(|(_, content)| spoil(image, content)));
+    mount.edit_image(|image| files[..BAD].iter().for_each(|(_, content)| flip(image, &content[..64])));
     let root = mount.path();
     // One thread, so that no other is at a file when the last error comes. All files are one heap of jobs.
     let options = ["-t1", "--stop-after", "2", "--json"];

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use super::jobs::Outcome;
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
-use crate::store::catalog::{Place, Position, Record, SameInode, Seen, State, Trouble};
-use crate::{Class, Entry, Kind, Verdict};
+use crate::store::catalog::{Place, Position, Record, Root, SameInode, Seen, State, Trouble};
+use crate::{Class, Entry, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
 const PAGE: usize = 1024;
@@ -61,6 +61,7 @@ impl Writer<'_> {
         if !was_everywhere {
             self.resolve_elsewhere(&names)?;
         }
+        self.resolve_other_roots(&names)?;
         self.resolve_same_inode(was_everywhere, &names)?;
         let newly_missing = self.resolve_missing(&names)?;
         self.report_new(&names)?;
@@ -116,6 +117,13 @@ impl Writer<'_> {
         born.is_none_or(|born| born <= last_known)
     }
 
+    /// Whether a file of the run's root is on the file system of another root's top.
+    fn is_on_device_of(&self, other: &Root, heir: &Place) -> bool {
+        let path = self.path(heir.0, &heir.1).ok();
+        let device = path.and_then(|path| stat(&path)).map(|stat| stat.device);
+        device.is_some() && stat(&other.path).map(|stat| stat.device) == device
+    }
+
     /// Gives files that were bad, or changed and were never accepted, and are gone their heirs, and reports
     /// what they are now. Being renamed makes nothing good: only the recorded content does.
     fn resolve_gone(&mut self, names: &Names) -> Result<(), Error> {
@@ -125,7 +133,7 @@ impl Writer<'_> {
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = last.clone();
             for (place, record) in page {
-                if self.hand_down(&place, &record, names)? {
+                if self.hand_down(&self.scope.root, &place, &record, names)? {
                     continue;
                 }
                 let (verdict, false) = bad_verdict(record.state) else { continue };
@@ -150,25 +158,54 @@ impl Writer<'_> {
             after = last.clone();
             for (Position { directory, name, .. }, record) in page {
                 if record.state.is_unforgiven() && is_gone(&self.path(directory, &name)?) {
-                    self.hand_down(&(directory, name), &record, names)?;
+                    self.hand_down(&self.scope.root, &(directory, name), &record, names)?;
                 }
             }
         }
     }
 
-    /// Gives the record of one that is gone to the file that it is now, and reports that; whether there is
-    /// such a file.
-    fn hand_down(&mut self, place: &Place, record: &Record, names: &Names) -> Result<bool, Error> {
+    /// Does the same with those that were renamed out of other trees of the catalogue into this one.
+    fn resolve_other_roots(&mut self, names: &Names) -> Result<(), Error> {
+        for other in self.catalog.roots()? {
+            if other.id == self.scope.root.id || !is_there(&other) {
+                continue;
+            }
+            let mut after = Position::START;
+            loop {
+                let page = self.catalog.in_trouble(other.id, &after, false, PAGE)?;
+                let Some((last, _)) = page.last() else { break };
+                after = last.clone();
+                for (Position { directory, name, .. }, record) in page {
+                    if record.state.is_unforgiven() && is_gone(&self.path_in(&other, directory, &name)?) {
+                        self.hand_down(&other, &(directory, name), &record, names)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the record of one that is gone from a root to the file that it is now in that of the run, and
+    /// reports that; whether there is such a file. Out of another root only the file itself counts, and no
+    /// copy.
+    fn hand_down(
+        &mut self,
+        owner: &Root,
+        place: &Place,
+        record: &Record,
+        names: &Names,
+    ) -> Result<bool, Error> {
         let (verdict, held) = bad_verdict(record.state);
         if verdict == Verdict::RecordDamaged {
             // It says nothing of any file.
             return Ok(false);
         }
         let root = self.scope.root.id;
-        let from = Some(self.path(place.0, &place.1)?);
+        let is_own = owner.id == root;
+        let from = Some(self.path_in(owner, place.0, &place.1)?);
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
         let recorded = Some(seen(record));
-        if let Some(heir) = self.catalog.inherit(root, place, record)? {
+        if is_own && let Some(heir) = self.catalog.inherit(root, place, record)? {
             self.summary.add(Verdict::Moved, 1);
             let report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
             (self.report)(Report { from, recorded, algorithm, ..report });
@@ -176,8 +213,13 @@ impl Writer<'_> {
         }
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
         let last_known = last_known(record).max(finding.seen);
-        let may_be = |heir: &Place| self.may_be(heir, last_known);
-        let heir = self.catalog.inherit_bad(root, place, record, &finding, &may_be)?;
+        let may_be = |heir: &Place, by_content: bool| match (is_own, by_content) {
+            (true, true) => true,
+            (true, false) => self.may_be(heir, last_known),
+            (false, true) => false,
+            (false, false) => self.is_on_device_of(owner, heir) && self.may_be(heir, last_known),
+        };
+        let heir = self.catalog.inherit_bad((owner.id, root), place, record, &finding, &may_be)?;
         let Some((heir, found)) = heir else { return Ok(false) };
         self.summary.add(verdict, 1);
         let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
@@ -306,11 +348,17 @@ fn born(path: &Path) -> Option<i64> {
 
 /// Whether two names are those of one file.
 fn is_one_file(one: &Path, other: &Path) -> bool {
-    let file = |path| {
-        let stat = Entry::named(path).and_then(|entry| entry.stat()).ok();
-        stat.filter(|stat| stat.kind == Kind::File).map(|stat| (stat.device, stat.inode))
-    };
+    let file = |path| stat(path).filter(|stat| stat.kind == Kind::File).map(|stat| (stat.device, stat.inode));
     file(one).is_some_and(|one| file(other) == Some(one))
+}
+
+fn stat(path: &Path) -> Option<Stat> {
+    Entry::named(path).and_then(|entry| entry.stat()).ok()
+}
+
+/// Whether a root is where it was recorded. While its file system is not mounted nothing of it is gone.
+fn is_there(root: &Root) -> bool {
+    stat(&root.path).is_some_and(|stat| stat.inode == root.identity.inode)
 }
 
 /// Whether nothing has a name any more.

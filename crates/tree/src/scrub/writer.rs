@@ -195,8 +195,18 @@ impl<'a> Writer<'a> {
 
     /// The path of a recorded file, which begins with that of the root.
     pub(super) fn path(&self, directory: i64, name: &[u8]) -> Result<PathBuf, catalog::Error> {
+        self.path_in(&self.scope.root, directory, name)
+    }
+
+    /// The same of a file of any root.
+    pub(super) fn path_in(
+        &self,
+        root: &catalog::Root,
+        directory: i64,
+        name: &[u8],
+    ) -> Result<PathBuf, catalog::Error> {
         let folder = self.catalog.path_in_root(directory)?;
-        Ok(self.scope.root.path.join(folder).join(OsStr::from_bytes(name)))
+        Ok(root.path.join(folder).join(OsStr::from_bytes(name)))
     }
 }
 

@@ -184,6 +184,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 pub(super) fn service(summaries: &Summaries, worst: Exit) -> Service {
     let failed = summaries.iter().any(|(_, summary)| summary.is_err());
     match worst {
+        Exit::Unchecked if storage_errors(summaries) > 0 => Service::Critical,
         Exit::Mismatch => Service::Critical,
         Exit::Usage | Exit::Interrupted => Service::Unknown,
         _ if failed || summaries.is_empty() => Service::Unknown,
@@ -191,6 +192,12 @@ pub(super) fn service(summaries: &Summaries, worst: Exit) -> Service {
         Exit::Clean => Service::Ok,
         Exit::Nagios(service) => service,
     }
+}
+
+/// Files whose storage failed, or of whose device no more was read for that.
+fn storage_errors(summaries: &Summaries) -> u64 {
+    let summaries = summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
+    summaries.map(|s| s.count(Verdict::IoError) + s.given_up + s.not_tried).sum()
 }
 
 /// The line for Nagios of a run that could not be made.
@@ -211,6 +218,10 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, archive: bool, now
     let unchecked = class(Class::Unchecked) + sum(&|s| s.unlisted + s.given_up + s.not_tried) + failed as u64;
     let files = counted(sum(&|s| s.files), "file");
     let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");
+    let errors = storage_errors(summaries);
+    if errors > 0 {
+        let _ = write!(line, " ({errors} because storage fails)");
+    }
     let held = sum(&|s| s.held);
     let gone = sum(&|s| s.count(Verdict::Missing) + s.still_missing);
     if held > 0 {

@@ -99,23 +99,25 @@ impl Catalog {
         });
         let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
         let finding = Finding { since: now, seen: now, read: Some(seen), detail: None };
-        self.hand_over(root, Some(missing), old, (number, &place), &Record { state, ..*old }, finding)?;
+        let gone = Some((root, missing));
+        self.hand_over(root, gone, old, (number, &place), &Record { state, ..*old }, finding)?;
         Ok(Some((place, seen)))
     }
 
     /// Gives a fresh file the record of one that was bad and is gone, if it is that file under another name:
     /// it has the inode, the length and the time of modification of what was seen last, or of the record, or
     /// it has the content that was seen, unless that is but a few bytes. Returns its place and what was read
-    /// of it. It is as bad as it was. `may_be` says whether a file of that inode may be the one.
+    /// of it. It is as bad as it was. `may_be` says whether a file may be the one, of that inode or, with
+    /// `true`, of that content. The roots are that of the file that is gone and that of its heir.
     ///
     /// Devices are not compared: they may have other numbers since, and nothing is to be forgiven for that.
     pub fn inherit_bad(
         &self,
-        root: i64,
+        (owner, root): (i64, i64),
         gone: &Place,
         old: &Record,
         finding: &Finding,
-        may_be: &dyn Fn(&Place) -> bool,
+        may_be: &dyn Fn(&Place, bool) -> bool,
     ) -> Result<Option<(Place, Seen)>> {
         let last = finding.read.unwrap_or(Seen {
             size: old.size,
@@ -158,7 +160,7 @@ impl Catalog {
             let mut rows = statement.query(values)?;
             while let Some(row) = rows.next()? {
                 let heir = heir(row)?;
-                if row.get(9)? || may_be(&heir.1) {
+                if may_be(&heir.1, row.get(9)?) {
                     return Ok(Some(heir));
                 }
             }
@@ -169,7 +171,8 @@ impl Catalog {
         let has_set_back = last.ctime != old.ctime || seen.mtime != old.mtime;
         let ctime = if has_set_back { old.ctime } else { seen.ctime };
         let finding = Finding { read: Some(seen), ..finding.clone() };
-        self.hand_over(root, Some(gone), old, (number, &place), &Record { ctime, ..*old }, finding)?;
+        let gone = Some((owner, gone));
+        self.hand_over(root, gone, old, (number, &place), &Record { ctime, ..*old }, finding)?;
         Ok(Some((place, seen)))
     }
 
@@ -244,11 +247,12 @@ impl Catalog {
         Ok(found)
     }
 
-    /// Takes the record from a file that is gone, or that has another name still, and gives it to its heir.
+    /// Takes the record from a file that is gone, of this root or another, or that has another name still,
+    /// and gives it to its heir.
     fn hand_over(
         &self,
         root: i64,
-        gone: Option<&Place>,
+        gone: Option<(i64, &Place)>,
         old: &Record,
         (number, heir): (i64, &Place),
         record: &Record,
@@ -256,8 +260,8 @@ impl Catalog {
     ) -> Result<()> {
         let name = OsStr::from_bytes(&heir.1);
         // The heir's own length is in the sums of the root; that of the record takes its place.
-        if let Some(gone) = gone {
-            self.apply(root, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*old))?;
+        if let Some((owner, gone)) = gone {
+            self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*old))?;
         }
         if let Some(fresh) = self.record(heir.0, name)? {
             self.apply(root, heir.0, name, &Change::Forget(fresh))?;

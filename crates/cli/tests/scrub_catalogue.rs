@@ -1,0 +1,121 @@
+//! `verisum scrub` and its catalogue: in use, not to be written, full, damaged; and nothing else is written over it.
+
+mod common;
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::scrubbing::{Tree, check, export, s, scrub};
+use common::verisum;
+use verisum_testkit::{FsKind, Mount};
+
+#[test]
+fn nothing_is_written_over_the_catalogue() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let catalog = tree.catalog();
+    let before = export(&catalog);
+    for end in ["", "-wal", "-shm", ".lock"] {
+        let own = PathBuf::from(format!("{}{end}", catalog.display()));
+        let exported =
+            verisum([s("catalog"), s("export"), s("--catalog"), catalog.clone(), s("-o"), own.clone()]);
+        let backup = verisum([s("catalog"), s("backup"), s("--catalog"), catalog.clone(), own.clone()]);
+        let figures = tree.scrub(&["-q", &format!("--prometheus={}", own.display())]);
+        for ended in [exported, backup, figures] {
+            assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+            assert!(ended.stderr.contains("write: it belongs to the catalogue"), "{}", ended.stderr);
+        }
+    }
+    assert_eq!(export(&catalog), before);
+    let file = tree.folder.path().join("export");
+    verisum([s("catalog"), s("export"), s("--catalog"), catalog.clone(), s("-o"), file.clone()]).clean();
+    assert_eq!(fs::read_to_string(file).unwrap(), before);
+    check(&catalog);
+    // An emptied one is not sound, and not filled again.
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{end}", catalog.display()));
+    }
+    File::create(&catalog).unwrap();
+    let ended = verisum([s("catalog"), s("check"), s("--catalog"), catalog.clone()]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(tree.scrub(&[]).code, Some(3));
+    assert_eq!(fs::metadata(&catalog).unwrap().len(), 0);
+}
+
+#[test]
+fn a_catalogue_that_cannot_be_written_is_refused() {
+    if verisum_testkit::require_root().is_none() {
+        return;
+    }
+    let Some(mount) = Mount::new(FsKind::Ext4, 16 << 20) else { return };
+    let tree = Tree::new();
+    let catalog = mount.path().join("c.db");
+    scrub(&catalog, &tree.root(), &[]).clean();
+    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(mount.path()).status();
+    assert!(status.unwrap().success());
+    let ended = scrub(&catalog, &tree.root(), &[]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("c.db"), "{}", ended.stderr);
+}
+
+#[test]
+fn two_runs_never_overlap() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let lock = File::open(tree.folder.path().join("c.db.lock")).unwrap();
+    lock.try_lock().unwrap();
+    let name = tree.catalog().canonicalize().unwrap();
+    let message = format!("verisum: {}: lock: another run uses this catalogue", name.display());
+    tree.scrub(&[]).failed(3, &message);
+}
+
+#[test]
+fn a_full_disk_under_the_catalogue_stops_the_run_and_harms_nothing() {
+    let Some(mount) = Mount::new(FsKind::Tmpfs, 1 << 20) else { return };
+    let tree = Tree::new();
+    for number in 0..20_000 {
+        fs::write(tree.path(&format!("below/a-file-with-some-name-{number}")), "x").unwrap();
+    }
+    let catalog = mount.path().join("c.db");
+    let ended = scrub(&catalog, &tree.root(), &[]);
+    assert_eq!(ended.code, Some(3), "{}{}", ended.out(), ended.stderr);
+    assert!(ended.stderr.contains("no space left on device"), "{}", ended.stderr);
+    check(&catalog);
+}
+
+#[test]
+fn damage_to_the_catalogue_is_said_and_never_a_panic() {
+    let tree = Tree::new();
+    for number in 0..300 {
+        fs::write(tree.path(&format!("below/{number}")), "x").unwrap();
+    }
+    tree.scrub(&[]).clean();
+    let good = fs::read(tree.catalog()).unwrap();
+    let catalog = tree.folder.path().join("bad.db");
+    let run = |bytes: &[u8]| {
+        fs::write(&catalog, bytes).unwrap();
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(tree.folder.path().join(format!("bad.db{end}")));
+        }
+        let ended = scrub(&catalog, &tree.root(), &["--quiet"]);
+        assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?} {}", ended.code, ended.stderr);
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        ended
+    };
+    for at in (0..good.len()).step_by(good.len() / 40) {
+        let mut bad = good.clone();
+        bad[at..].iter_mut().take(64).for_each(|byte| *byte ^= 0xa5);
+        run(&bad);
+    }
+    let mut bad = good.clone();
+    bad[..16].fill(0);
+    let ended = run(&bad);
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("bad.db: open: not a catalogue"), "{}", ended.stderr);
+    let ended = run(&good[..good.len() / 2]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("damaged"), "{}", ended.stderr);
+    let ended = verisum([s("catalog"), s("check"), s("--catalog"), catalog]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+}

@@ -1,0 +1,223 @@
+//! `verisum scrub` of files with other names and with several: what was bad under one stays so under all.
+
+mod common;
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use common::scrubbing::{Tree, check, expect, scrub};
+use common::{Ended, change_and_restore_time};
+
+#[test]
+fn a_new_name_makes_nothing_better() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    // Bad before it is renamed, and bad by the time it is.
+    let (one, two, three) = (tree.path("f1"), tree.path("f2"), tree.path("f3"));
+    change_and_restore_time(&one, "CONTENT 1");
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &one)]);
+    change_and_restore_time(&two, "CONTENT 2");
+    fs::rename(&one, tree.path("one")).unwrap();
+    fs::rename(&two, tree.path("two")).unwrap();
+    let bad: [(&str, &Path); 2] = [("suspicious", &tree.path("one")), ("suspicious", &tree.path("two"))];
+    expect(&tree.scrub(&[]), 1, &bad);
+    expect(&tree.scrub(&[]), 1, &bad);
+    // Nor does it help to be gone for a while.
+    change_and_restore_time(&three, "CONTENT 3");
+    tree.scrub(&[]);
+    fs::remove_file(&three).unwrap();
+    tree.scrub(&[]);
+    fs::write(&three, "other").unwrap();
+    expect(&tree.scrub(&[]), 1, &[bad[0], bad[1], ("suspicious", &three)]);
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
+fn a_bad_file_that_is_renamed_stays_bad() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    for number in 1..=4 {
+        change_and_restore_time(&tree.path(&format!("f{number}")), &format!("CONTENT {number}"));
+    }
+    let bad = |names: [&str; 4]| names.map(|name| ("suspicious", tree.path(name)));
+    let expect_bad = |ended: &Ended, names: [&str; 4], more: &[(&str, &Path)]| {
+        let bad = bad(names);
+        let mut lines: Vec<(&str, &Path)> = bad.iter().map(|(word, path)| (*word, path.as_path())).collect();
+        lines.extend(more);
+        expect(ended, 1, &lines);
+    };
+    expect_bad(&tree.scrub(&[]), ["f1", "f2", "f3", "f4"], &[]);
+    // Renamed, renamed to another directory, copied with another time, and gone.
+    fs::rename(tree.path("f1"), tree.path("g1")).unwrap();
+    fs::rename(tree.path("f2"), tree.path("below/g2")).unwrap();
+    fs::copy(tree.path("f3"), tree.path("g3")).unwrap();
+    fs::remove_file(tree.path("f3")).unwrap();
+    fs::remove_file(tree.path("f4")).unwrap();
+    let ended = tree.scrub(&["-v"]);
+    expect_bad(&ended, ["g1", "below/g2", "g3", "f4"], &[]);
+    assert!(ended.out().contains(&format!("from {}", tree.path("f1").display())), "{}", ended.out());
+    // So it stays, whatever is done to it but to restore it.
+    fs::rename(tree.path("g1"), tree.path("h1")).unwrap();
+    expect_bad(&tree.scrub(&["-v"]), ["h1", "below/g2", "g3", "f4"], &[]);
+    check(&tree.catalog());
+    fs::write(tree.path("below/g2"), "content 2").unwrap();
+    fs::write(tree.path("new"), "content 4").unwrap();
+    let ended = tree.scrub(&["-v"]);
+    let (restored, new) = (tree.path("below/g2"), tree.path("new"));
+    expect(
+        &ended,
+        1,
+        &[
+            ("suspicious", &tree.path("h1")),
+            ("suspicious", &tree.path("g3")),
+            ("touched", &restored),
+            ("moved", &new),
+        ],
+    );
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
+fn a_bad_file_that_is_renamed_into_another_part_of_its_tree_stays_bad() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (one, two) = (tree.path("f1"), tree.path("f2"));
+    change_and_restore_time(&one, "CONTENT 1");
+    change_and_restore_time(&two, "CONTENT 2");
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &one), ("suspicious", &two)]);
+    let (renamed, below) = (tree.path("below/one"), tree.path("below"));
+    fs::rename(&one, &renamed).unwrap();
+    // Only the part that it is in now is looked at.
+    expect(&scrub(&tree.catalog(), &below, &["-v"]), 1, &[("suspicious", &renamed)]);
+    expect(&scrub(&tree.catalog(), &below, &["-v"]), 1, &[("suspicious", &renamed)]);
+    expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &renamed), ("suspicious", &two)]);
+    // New files get another digest now, which the record does not have.
+    let other = tree.path("below/two");
+    fs::rename(&two, &other).unwrap();
+    for _ in 0..2 {
+        let ended = tree.scrub(&["-v", "--algorithm", "md5"]);
+        expect(&ended, 1, &[("suspicious", &renamed), ("suspicious", &other)]);
+    }
+    fs::write(&other, "content 2").unwrap();
+    expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &renamed), ("touched", &other)]);
+    check(&tree.catalog());
+}
+
+#[test]
+fn a_file_that_rotted_and_was_renamed_is_found_where_only_its_new_place_is_scrubbed() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let below = tree.path("below");
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    change_and_restore_time(&tree.path("f3"), "CONTENT 3");
+    let (bad, good, link) = (tree.path("below/one"), tree.path("below/two"), tree.path("below/link"));
+    fs::rename(tree.path("f1"), &bad).unwrap();
+    fs::rename(tree.path("f2"), &good).unwrap();
+    // The bad file has its old name still.
+    fs::hard_link(tree.path("f3"), &link).unwrap();
+    fs::hard_link(tree.path("f4"), tree.path("below/healthy")).unwrap();
+    let ended = scrub(&tree.catalog(), &below, &["-v"]);
+    let lines: [(&str, &Path); 4] =
+        [("suspicious", &bad), ("moved", &good), ("suspicious", &link), ("new", &tree.path("below/healthy"))];
+    expect(&ended, 1, &lines);
+    expect(&tree.scrub(&["-v"]), 1, &[lines[0], lines[2], ("suspicious", &tree.path("f3"))]);
+    check(&tree.catalog());
+}
+
+#[test]
+fn all_names_of_a_bad_file_are_bad() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    fs::hard_link(tree.path("f1"), tree.path("a1")).unwrap();
+    fs::hard_link(tree.path("f1"), tree.path("below/z1")).unwrap();
+    let bad = ["f1", "a1", "below/z1"].map(|name| tree.path(name));
+    let bad: Vec<(&str, &Path)> = bad.iter().map(|path| ("suspicious", path.as_path())).collect();
+    for _ in 0..2 {
+        expect(&tree.scrub(&["-v"]), 1, &bad);
+    }
+    // Once it is restored, all of them are.
+    fs::write(tree.path("f1"), "content 1").unwrap();
+    let restored: Vec<(&str, &Path)> = bad.iter().map(|(_, path)| ("touched", *path)).collect();
+    expect(&tree.scrub(&[]), 0, &restored);
+    check(&tree.catalog());
+}
+
+#[test]
+fn other_files_that_get_the_inodes_of_lost_ones_are_not_accused() {
+    let tree = Tree::new();
+    let write = |name: &str, content: &str| {
+        fs::write(tree.path(name), content).unwrap();
+        let file = File::options().write(true).open(tree.path(name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    };
+    (0..3).for_each(|number| write(&format!("old{number}"), &format!("one {number}")));
+    tree.scrub(&[]).clean();
+    // What was lost was emptied, which says nothing of another empty file.
+    change_and_restore_time(&tree.path("f2"), "");
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &tree.path("f2"))]);
+    fs::remove_file(tree.path("f2")).unwrap();
+    (0..3).for_each(|number| fs::remove_file(tree.path(&format!("old{number}"))).unwrap());
+    (0..3).for_each(|number| write(&format!("new{number}"), &format!("two {number}")));
+    fs::write(tree.path("empty"), "").unwrap();
+    let names = ["empty", "new0", "new1", "new2"].map(|name| tree.path(name));
+    let lost = ["old0", "old1", "old2"].map(|name| tree.path(name));
+    let mut lines: Vec<(&str, &Path)> = names.iter().map(|path| ("new", path.as_path())).collect();
+    lines.extend(lost.iter().map(|path| ("missing", path.as_path())));
+    let f2 = tree.path("f2");
+    lines.push(("suspicious", &f2));
+    expect(&tree.scrub(&["-v"]), 1, &lines);
+}
+
+#[test]
+fn a_file_of_two_names_is_read_once() {
+    let tree = Tree::new();
+    fs::write(tree.path("big"), vec![7; 1 << 20]).unwrap();
+    fs::hard_link(tree.path("big"), tree.path("below/same")).unwrap();
+    for verdict in ["\"new\":13", "\"ok\":13"] {
+        let out = tree.scrub(&["--json"]).clean();
+        let summary = out.lines().last().unwrap();
+        let bytes = (1 << 20) + 10 * 9 + 12;
+        assert!(summary.contains(&format!("\"read_bytes\":{bytes},")), "{summary}");
+        assert!(summary.contains("\"read_files\":13,") && summary.contains(verdict), "{summary}");
+    }
+    change_and_restore_time(&tree.path("big"), "changed");
+    let lines = [("suspicious", &*tree.path("big")), ("suspicious", &tree.path("below/same"))];
+    expect(&tree.scrub(&[]), 1, &lines);
+}
+
+#[test]
+fn a_bad_file_that_is_renamed_into_another_tree_stays_bad() {
+    let tree = Tree::new();
+    let other = tree.folder.path().canonicalize().unwrap().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("own"), "own content").unwrap();
+    let scrub_other = |options: &[&str]| scrub(&tree.catalog(), &other, options);
+    tree.scrub(&[]).clean();
+    scrub_other(&[]).clean();
+    for number in 1..=3 {
+        change_and_restore_time(&tree.path(&format!("f{number}")), &format!("CONTENT {number}"));
+    }
+    assert_eq!(tree.scrub(&[]).code, Some(1));
+    // Whichever tree is scrubbed first.
+    fs::rename(tree.path("f1"), other.join("one")).unwrap();
+    for _ in 0..2 {
+        expect(&scrub_other(&["-v"]), 1, &[("suspicious", &other.join("one"))]);
+    }
+    fs::rename(tree.path("f2"), other.join("two")).unwrap();
+    let (f2, f3) = (tree.path("f2"), tree.path("f3"));
+    expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &f2), ("suspicious", &f3)]);
+    let both: [(&str, &Path); 2] = [("suspicious", &other.join("one")), ("suspicious", &other.join("two"))];
+    expect(&scrub_other(&["-v"]), 1, &both);
+    expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &f3)]);
+    // A copy is another file, and what it is a copy of is still named.
+    fs::copy(&f3, other.join("copy")).unwrap();
+    expect(&scrub_other(&["-v"]), 1, &[both[0], both[1], ("new", &other.join("copy"))]);
+    fs::write(other.join("one"), "content 1").unwrap();
+    expect(&scrub_other(&["-v"]), 1, &[("touched", &other.join("one")), both[1]]);
+    check(&tree.catalog());
+}

@@ -1,0 +1,155 @@
+//! `verisum scrub` of what storage and other programs do to files: which of it is rot, and which is not.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use common::scrubbing::{Tree, check, expect, export, s, scrub};
+use common::{flip, verisum};
+use verisum_testkit::{FsKind, Mount, require_tool};
+
+#[test]
+fn rot_on_a_disk_is_found() {
+    let Some(mut mount) = Mount::new(FsKind::Ext4, 32 << 20) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, path) = (folder.path().join("c.db"), mount.path().canonicalize().unwrap().join("file"));
+    let marker = b"verisum: these bytes are going to rot";
+    let mut content = vec![7; 100_000];
+    content[..marker.len()].copy_from_slice(marker);
+    fs::write(&path, &content).unwrap();
+    fs::write(mount.path().join("other"), "other").unwrap();
+    assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
+    let mut image = PathBuf::new();
+    mount.edit_image(|file| {
+        flip(file, marker);
+        image = file.to_path_buf();
+        // While nothing is mounted, nothing is missing.
+        let ended = scrub(&catalog, file.parent().unwrap().join("mount").as_path(), &[]);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains("is it mounted?"), "{}", ended.stderr);
+    });
+    let ended = scrub(&catalog, &mount.path(), &[]);
+    expect(&ended, 1, &[("rot", &path)]);
+    assert!(ended.out().contains("second read past the page cache: the same"), "{}", ended.out());
+
+    // The disk is good again, and the page cache is not: that is no rot.
+    assert_ne!(fs::read(&path).unwrap(), content);
+    flip(&image, &{
+        let mut flipped = *marker;
+        flipped[0] ^= 0x55;
+        flipped
+    });
+    expect(&scrub(&catalog, &mount.path(), &[]), 1, &[("flaky", &path)]);
+    expect(&scrub(&catalog, &mount.path(), &[]), 0, &[("ok", &path)]);
+    check(&catalog);
+}
+
+#[test]
+fn a_checksum_error_of_the_file_system_is_an_error_of_its_storage() {
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, path) = (folder.path().join("c.db"), mount.path().canonicalize().unwrap().join("file"));
+    let marker = b"verisum: these bytes are going to rot";
+    let mut content = vec![7; 100_000];
+    content[..marker.len()].copy_from_slice(marker);
+    fs::write(&path, &content).unwrap();
+    assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
+    mount.edit_image(|file| flip(file, marker));
+    expect(&scrub(&catalog, &mount.path(), &[]), 3, &[("io-error", &path)]);
+    let nagios = scrub(&catalog, &mount.path(), &["--nagios"]);
+    let line = "VERISUM CRITICAL - 1 file, 0 bad, 1 unchecked (1 because storage fails) | ";
+    assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
+    // Restored from a backup.
+    fs::write(&path, &content).unwrap();
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("touched", &path)]);
+}
+
+#[test]
+fn a_file_that_is_written_to_all_the_time_is_busy() {
+    let tree = Tree::new();
+    let path = tree.path("log");
+    fs::write(&path, vec![1; 32 << 20]).unwrap();
+    tree.scrub(&[]).clean();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = File::options().write(true).open(&path).unwrap();
+            for number in 0_u64.. {
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                file.write_all_at(&number.to_le_bytes(), 4096).unwrap();
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        });
+        let ended = tree.scrub(&["--foreground"]);
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        expect(&ended, 3, &[("busy", &path)]);
+    });
+    expect(&tree.scrub(&["-v"]), 0, &[("modified", &path)]);
+}
+
+/// Maps a file and, for each line of input, writes a byte into it and says so; at the end it brings the
+/// file to the disk.
+const MAPPED: &str = "
+import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+memory = mmap.mmap(file, 8192)
+for number, line in enumerate(sys.stdin):
+    memory[number] = 65 + number
+    print('done', flush=True)
+memory.flush()
+";
+
+#[test]
+fn what_is_written_through_mapped_memory_is_no_rot() {
+    let (Some(mount), Some(python)) = (Mount::new(FsKind::Ext4, 0), require_tool("python3")) else { return };
+    let tree = Tree::new();
+    let path = mount.path().join("data");
+    for tagged in [false, true] {
+        fs::write(&path, [7; 8192]).unwrap();
+        let read = |verb: [&str; 2]| match tagged {
+            true => verisum([s(verb[1]), path.clone()]),
+            false => scrub(&tree.catalog(), &mount.path(), &["-v"]),
+        };
+        let mut child = Command::new(&python);
+        child.args(["-c", MAPPED]).arg(&path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let (mut to, mut from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut store = || {
+            to.write_all(b"\n").unwrap();
+            from.read_line(&mut String::new()).unwrap();
+        };
+        // What is written after it was recorded goes into a page that was written to before.
+        store();
+        let ended = read(["", "tag"]);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+        store();
+        let ended = read(["", "verify"]);
+        let word = if tagged { "data: modified" } else { "modified  " };
+        assert!(ended.out().contains(word), "{}{}", ended.out(), ended.stderr);
+        drop(to);
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_fails_is_left_alone() {
+    let Some(bad) = verisum_testkit::fault::btrfs_bad_file() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, root) = (folder.path().join("c.db"), bad.mount.path().canonicalize().unwrap());
+    expect(&scrub(&catalog, &root, &["--stop-after", "1"]), 3, &[("io-error", &root.join("bad"))]);
+    for number in 0..5 {
+        fs::write(root.join(format!("later{number}")), "x").unwrap();
+    }
+    // Whichever comes first, files that are given up are counted and not taken for missing.
+    let ended = scrub(&catalog, &root, &["-t1", "--stop-after", "1"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(!ended.out().contains("missing"), "{}", ended.out());
+    assert_eq!(scrub(&catalog, &root, &["--stop-after", "0"]).code, Some(3));
+    assert_eq!(export(&catalog).matches("\"later").count(), 5);
+}
