@@ -27,19 +27,23 @@ pub(crate) fn marks_by_our_clock(file: &File) -> bool {
 /// Where times are whole seconds a later write in the same second would not move them either: that is waited
 /// for.
 ///
-/// `stat` is what was said of the file just now.
-pub(crate) fn settle(file: &File, stat: &Stat) {
+/// `stat` is what was said of the file just now. Returns whether it took so long that it is better asked for
+/// again: what is written meanwhile shows by the times as soon as the file was read.
+pub(crate) fn settle(file: &File, stat: &Stat) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let age = since_1970(stat.changed).map_or(Duration::ZERO, |changed| now.saturating_sub(changed));
     // First: what is stored through a mapping in that second would be found by no time either.
-    std::thread::sleep(until_next_second(stat.changed, now));
+    let wait = until_next_second(stat.changed, now);
+    if !wait.is_zero() {
+        std::thread::sleep(wait);
+    }
     // Asking holds up whoever opens the file in that moment to write to it. What is older is on the disk but
     // for pages written lately through a mapping, and bringing those there is what is to be done.
-    let may_ask = age < WRITTEN;
-    let is_settled = may_ask && calls::is_open_by_no_writer(file);
+    let is_settled = age < WRITTEN && (calls::has_clean_pages(file) || calls::is_open_by_no_writer(file));
     if !is_settled && !calls::bring_to_disk(file) {
         let _ = rustix::fs::fdatasync(file);
     }
+    !wait.is_zero() || !is_settled
 }
 
 /// How long to wait until a file with whole seconds for times gets other ones when it is written to: no time
@@ -129,6 +133,41 @@ mod calls {
         known.then_some(map.physical)
     }
 
+    /// `cachestat`, which has the same number on all processors that Rust knows.
+    const CACHESTAT: libc::c_long = 451;
+
+    /// `struct cachestat_range`.
+    #[repr(C)]
+    struct CacheRange {
+        offset: u64,
+        length: u64,
+    }
+
+    /// `struct cachestat`, in pages.
+    #[repr(C)]
+    #[derive(Default)]
+    struct CacheStat {
+        cached: u64,
+        dirty: u64,
+        in_writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+
+    /// Whether pages of a file are in memory, and all are as they are on the disk. Where none are, or some
+    /// were dropped, that says little: they may be kept in another place, as those of an overlay are.
+    #[allow(unsafe_code)]
+    pub(super) fn has_clean_pages(file: &File) -> bool {
+        // Until the end of the file.
+        let range = CacheRange { offset: 0, length: 0 };
+        let mut found = CacheStat::default();
+        // SAFETY: the descriptor is open, and the structures are those that the call reads and writes. Where
+        // there is no such call, it fails.
+        let result =
+            unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
+        result == 0 && found.cached > 0 && (found.dirty, found.in_writeback, found.evicted) == (0, 0, 0)
+    }
+
     /// What tells of a lease that somebody wants back; without a handler it does nothing.
     const HARMLESS: libc::c_int = libc::SIGURG;
 
@@ -180,6 +219,10 @@ mod calls {
     }
 
     pub(super) fn marks_by_our_clock(_: &File) -> bool {
+        false
+    }
+
+    pub(super) fn has_clean_pages(_: &File) -> bool {
         false
     }
 

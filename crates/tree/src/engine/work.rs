@@ -318,7 +318,9 @@ impl<'a, T: Send> Engine<'a, T> {
         }
         let mut stat = stat;
         for _ in 0..3 {
-            system::settle(file, &stat);
+            if !system::settle(file, &stat) {
+                break;
+            }
             let now = Stat::of(file)?;
             if now.is_same_state(&stat) {
                 break;
