@@ -1,5 +1,6 @@
 //! The command line of `verisum`, as it is typed. Nothing here looks at files or digests.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -57,35 +58,14 @@ pub(crate) enum AnyCommand {
 /// The verbs that users are told of.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Disk images: one checksum for an image in any form
-    Image {
-        #[command(subcommand)]
-        command: ImageCommand,
-    },
-    /// Print the digests of files
-    #[command(
-        long_about = "Print the digests of files, as md5sum, sha256sum and their likes do.\n\n\
-            Files are read and hashed many at once, and listed in the order in which they were named; with \
-            --recursive in the order of their paths' bytes. Several digests are computed in one read. Holes \
-            are not read. `verisum check` reads what this writes.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
-    Sum(Box<SumArgs>),
-    /// Make links by whose names verisum is md5sum, sha256sum and their likes
-    Links(LinksArgs),
+    #[command(flatten)]
+    Image(ImageVerbs),
+    #[command(flatten)]
+    Sum(SumVerbs),
     #[command(flatten)]
     Tags(TagsCommand),
-    /// Check files against lists of checksums
-    #[command(
-        long_about = "Check files against lists of checksums.\n\n\
-            The lists are those of sha256sum and its likes, with and without tags, of OpenSSL, b3sum, xxhsum, \
-            RHash (SFV), hashdeep, mtree, BagIt and `verisum sum --json`; each tells by itself what it is. \
-            Without LIST, or where it is -, standard input is read; a directory is a BagIt bag.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
-    Check(crate::commands::check::CheckArgs),
+    #[command(flatten)]
+    Check(CheckVerbs),
     #[command(flatten)]
     Scrub(ScrubCommand),
     /// Checksums of files on other machines, over ssh
@@ -145,6 +125,73 @@ pub(crate) enum Command {
     },
 }
 
+/// The verb for images.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageVerbs {
+    /// Disk images: one checksum for an image in any form
+    Image {
+        #[command(subcommand)]
+        command: ImageCommand,
+    },
+}
+
+/// The verbs that print lists of checksums, or help to.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SumVerbs {
+    /// Print the digests of files
+    #[command(
+        long_about = "Print the digests of files, as md5sum, sha256sum and their likes do.\n\n\
+            Files are read and hashed many at once, and listed in the order in which they were named; with \
+            --recursive in the order of their paths' bytes. Several digests are computed in one read. Holes \
+            are not read. `verisum check` reads what this writes.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Sum(Box<SumArgs>),
+    /// Make links by whose names verisum is md5sum, sha256sum and their likes
+    Links(LinksArgs),
+}
+
+/// The verb that reads such lists.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckVerbs {
+    /// Check files against lists of checksums
+    #[command(
+        long_about = "Check files against lists of checksums.\n\n\
+            The lists are those of sha256sum and its likes, with and without tags, of OpenSSL, b3sum, xxhsum, \
+            RHash (SFV), hashdeep, mtree, BagIt and `verisum sum --json`; each tells by itself what it is. \
+            Without LIST, or where it is -, standard input is read; a directory is a BagIt bag.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Check(crate::commands::check::CheckArgs),
+}
+
+impl AnyCommand {
+    /// Parses a command line, whose first word is the program's name.
+    ///
+    /// To build the definition of all verbs takes longer than to hash a small file. Where the first argument
+    /// is a verb, only the definition of its group is built; all that clap says of a verb is the same then.
+    pub(crate) fn parse(line: &[OsString]) -> Result<AnyCommand, clap::Error> {
+        part(line, Command::Sum)
+            .or_else(|| part(line, Command::Check))
+            .or_else(|| part(line, Command::Image))
+            .or_else(|| part(line, Command::Tags))
+            .or_else(|| part(line, Command::Scrub))
+            .unwrap_or_else(|| Ok(Verisum::try_parse_from(line)?.command))
+    }
+}
+
+/// Parses a command line whose verb is one of a group's, of which it makes a `whole` command.
+fn part<C: Subcommand>(
+    line: &[OsString],
+    whole: impl Fn(C) -> Command,
+) -> Option<Result<AnyCommand, clap::Error>> {
+    let verb = line.get(1)?.to_str()?;
+    let parsed = || Ok(AnyCommand::Listed(whole(Verisum::<C>::try_parse_from(line)?.command)));
+    C::has_subcommand(verb).then(parsed)
+}
+
 /// What `verisum digests` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DigestsArgs {
@@ -176,5 +223,21 @@ mod tests {
     fn the_definition_is_sound() {
         Verisum::<AnyCommand>::command().debug_assert();
         Verisum::<Command>::command().debug_assert();
+    }
+
+    #[test]
+    fn a_group_of_verbs_says_what_the_whole_says() {
+        let mut words =
+            vec![String::new(), "help".to_string(), "--version".to_string(), "dgests".to_string()];
+        words.extend(Verisum::<Command>::command().get_subcommands().map(|verb| verb.get_name().to_string()));
+        assert!(words.len() > 20);
+        for (word, option) in
+            words.iter().flat_map(|word| [(word, "--help"), (word, "-h"), (word, "--thread")])
+        {
+            let line = ["verisum", word, option].map(OsString::from);
+            let said = |parsed: Result<AnyCommand, clap::Error>| parsed.unwrap_err().render().to_string();
+            let whole = Verisum::<AnyCommand>::try_parse_from(&line).map(|all| all.command);
+            assert_eq!(said(AnyCommand::parse(&line)), said(whole), "{line:?}");
+        }
     }
 }

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{AnyCommand, Command, Verisum};
+use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs};
 use crate::commands;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -42,11 +41,12 @@ pub fn main() -> ExitCode {
 }
 
 fn run(output: &mut Output) -> Result<Exit, Failure> {
-    let arguments = match Verisum::<AnyCommand>::try_parse() {
-        Ok(arguments) => arguments,
+    let line: Vec<_> = std::env::args_os().collect();
+    let command = match AnyCommand::parse(&line) {
+        Ok(command) => command,
         Err(error) => return no_arguments(&error, output),
     };
-    let command = match arguments.command {
+    let command = match command {
         AnyCommand::Man { folder } => return commands::man::run(&folder),
         AnyCommand::RemoteServe(arguments) => return crate::remote::serve::run(&arguments, output),
         AnyCommand::Listed(command) => command,
@@ -54,15 +54,19 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     // It asks the commands that hash many files for a status line. The others must not die of it.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::default());
     output.ready()?;
-    if matches!(command, Command::Sum(_) | Command::Tags(_) | Command::Check(_) | Command::Scrub(_)) {
+    let reads_trees = matches!(
+        command,
+        Command::Sum(SumVerbs::Sum(_)) | Command::Tags(_) | Command::Check(_) | Command::Scrub(_)
+    );
+    if reads_trees {
         commands::reading::require_open_files()?;
     }
     match command {
-        Command::Image { command } => commands::image::run(command, output),
-        Command::Sum(arguments) => commands::sum::run(*arguments, output),
-        Command::Links(arguments) => commands::links::run(&arguments, output),
+        Command::Image(ImageVerbs::Image { command }) => commands::image::run(command, output),
+        Command::Sum(SumVerbs::Sum(arguments)) => commands::sum::run(*arguments, output),
+        Command::Sum(SumVerbs::Links(arguments)) => commands::links::run(&arguments, output),
         Command::Tags(command) => commands::tags::run(command, output),
-        Command::Check(arguments) => commands::check::run(arguments, output),
+        Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Remote { command } => commands::remote::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
@@ -127,7 +131,10 @@ fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::Verisum;
 
     #[test]
     fn clap_is_brief() {

@@ -92,6 +92,10 @@ pub(crate) fn drawn<T>(
     })
 }
 
+/// What is read in a moment: so many files, with so many bytes in all.
+const BRIEF_FILES: u64 = 16;
+const BRIEF_BYTES: u64 = 1 << 20;
+
 /// How much there is to do in all.
 pub(crate) enum Total {
     Unknown,
@@ -107,6 +111,11 @@ pub(crate) enum Total {
 impl Total {
     pub(crate) fn walked(walk: Walk) -> Total {
         Total::Walked(Box::new(walk))
+    }
+
+    /// Whether it is read before a thread has begun that would watch it.
+    pub(crate) fn is_brief(&self) -> bool {
+        matches!(self, Total::Known { files: ..=BRIEF_FILES, bytes: ..=BRIEF_BYTES })
     }
 }
 

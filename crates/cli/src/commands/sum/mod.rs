@@ -191,7 +191,8 @@ fn hash(task: Task, output: &mut Output) -> Result<Exit, Failure> {
         let mut jobs = inputs.jobs(&plan, stdin, &report);
         verisum_tree::hash(&plan, &mut jobs, &|hashed| report.hashed(hashed));
     };
-    match imitates {
+    let is_brief = total.is_brief() && plan.limits.is_none() && progress == progress::Wanted::No;
+    match imitates || is_brief {
         true => work(),
         false => progress::of_files(progress, total, &plan.progress, work),
     }
