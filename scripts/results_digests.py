@@ -101,7 +101,7 @@ def main():
         parts += tables(markdown, lambda title: title.startswith(("Digests in", "Starting")))
         parts += tables(markdown, lambda title: title.endswith("of a file"))
         parts += tables(markdown, lambda title: "in process," in title and not title.startswith("Digests"))
-        parts += tables(markdown, lambda title: title in ("Host", "Programs"))
+        parts += tables(markdown, lambda title: title == "Host")
     page = options.page.read_text()
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
