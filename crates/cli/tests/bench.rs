@@ -307,6 +307,43 @@ fn results_are_compared_and_others_refused() {
 }
 
 #[test]
+fn runs_that_contradict_each_other_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (a, b) = (path("a.json"), path("b.json"));
+    let once =
+        ["digests", "--only", "process", "-a", "md5", "--message", "1k", "--runs", "1", "--export-json"];
+    bench(once.into_iter().chain([a.as_str()])).clean();
+    let mut results = read(Path::new(&a));
+    let rows = results["series"].as_array_mut().unwrap();
+    rows.retain(|one| one["control"] == false && one["skipped"].is_null());
+    rows.truncate(2);
+    for (file, seconds) in [(&a, [1.0, 1.5]), (&b, [2.0, 1.5])] {
+        for (row, seconds) in results["series"].as_array_mut().unwrap().iter_mut().zip(seconds) {
+            let times: Vec<f64> = (0..6).map(|round| seconds * (1.0 + f64::from(round) / 100.0)).collect();
+            row["rounds"] = (1..=6).collect::<Vec<u32>>().into();
+            for field in ["wall", "user", "system"] {
+                row[field] = times.clone().into();
+            }
+            row["cycles"] = Value::Array(Vec::new());
+        }
+        fs::write(file, results.to_string()).unwrap();
+    }
+    let agree = bench(["compare", &a, &a]).clean();
+    assert!(agree.starts_with("pairs: 1, of which both resolve 1 and agree on 1; "), "{agree}");
+    assert!(!agree.contains("any of the two resolves"), "{agree}");
+    assert!(bench(["compare", "--pairs", &a, &a]).clean().contains("any of the two resolves"));
+    let ended = bench(["compare", &a, &b]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
+    assert!(ended.out().starts_with("CONTRADICTION: "), "{}", ended.out());
+    assert!(ended.out().contains(": 1.50 times as fast, then 1.33 times as slow"), "{}", ended.out());
+    // On another machine it is a result.
+    results["host"]["processor"] = "another".into();
+    fs::write(&b, results.to_string()).unwrap();
+    assert!(bench(["compare", &a, &b]).clean().contains("CONTRADICTION: "));
+}
+
+#[test]
 fn bad_usage_is_one_line() {
     for (arguments, message) in [
         (&["digests", "-a", "sha265"][..], "verisum: unknown digest: sha265 (did you mean sha256?)"),

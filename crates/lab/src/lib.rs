@@ -4,11 +4,13 @@
 //! directory indexes; [`stats`] says what measured times can tell; [`export`] makes tables of results.
 //! [`filesystem`] measures what checksums of data cost a file system.
 //! [`recommend`] says which digest to use for files.
+//! [`compare`] sets two measurements side by side, and [`agreement`] says whether they rank alike.
 //! [`measure`] runs subjects in turns, [`record`] keeps what they took, with the [`host`] they ran on, and
 //! [`summary`] makes a report of it.
 
 #![deny(unsafe_code)]
 
+pub mod agreement;
 pub mod compare;
 pub mod digests;
 pub mod dirhash;

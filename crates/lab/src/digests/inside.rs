@@ -1,10 +1,13 @@
 //! Implementations in this process: ours at every level, and those of others.
 
+use std::cell::RefCell;
 use std::hint::black_box;
+use std::rc::Rc;
 
 use verisum_digest::{Algorithm, Batch, Digest, Error as DigestError, Level, PROVIDERS, Policy, Stream};
 
 use super::hex;
+use super::messages::Messages;
 use super::overview::INSIDE;
 use crate::measure::{About, Error, InProcess, Subject, Work};
 
@@ -25,7 +28,7 @@ impl Default for Message {
 }
 
 impl Message {
-    fn bytes(self) -> u64 {
+    pub(super) fn bytes(self) -> u64 {
         self.length as u64 * self.count as u64
     }
 
@@ -40,7 +43,7 @@ pub type Found<'a> = Result<Box<dyn Subject + 'a>, (About, String)>;
 
 /// Every implementation of a digest, and the controls.
 pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'static>> {
-    let data = data(message);
+    let messages = Messages::new(message);
     let about = |name: String| {
         About::new(message.group(algorithm.id), name)
             .bytes(message.bytes())
@@ -50,13 +53,15 @@ pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'sta
     };
     let mut found: Vec<Found<'static>> = Vec::new();
     let expected = match Digest::of(algorithm, &Policy { max_level: Level::Portable }) {
-        Ok(digest) => expected(&digest, &data, message),
+        Ok(digest) => expected(&digest, messages.bytes(), message),
         Err(error) => Err(error),
     };
     let expected = match expected {
         Ok(expected) => expected,
         Err(error) => return vec![Err((about("any".to_string()), error.to_string()))],
     };
+    // All hash the same bytes at the same places.
+    let messages = Rc::new(RefCell::new(messages));
     let len = algorithm.digest_len();
     let check = hex(&expected[..len]);
     let mut add = |name: String, kind: &str, work: Result<Job, DigestError>| {
@@ -64,8 +69,8 @@ pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'sta
         found.push(match work {
             Ok(job) => {
                 let digests = vec![0; expected.len()];
-                let work =
-                    Hash { data: data.clone(), message, digests, expected: expected.clone(), len, job };
+                let (messages, expected) = (messages.clone(), expected.clone());
+                let work = Hash { messages, message, digests, expected, len, job };
                 Ok(InProcess::new(about.expect(&check), work).boxed())
             }
             Err(error) => Err((about, error.to_string())),
@@ -99,38 +104,44 @@ pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'sta
     for (name, start) in super::rivals::streams(algorithm.id) {
         add(name.to_string(), "stream", Ok(Job::Stream(start)));
     }
-    found.extend(controls(message, &data, about));
+    found.extend(controls(message, &messages, about));
     found
 }
 
 /// What is no hashing: a provider that does nothing, a copy, a read.
-fn controls(message: Message, data: &[u8], about: impl Fn(String) -> About) -> Vec<Found<'static>> {
+fn controls(
+    message: Message,
+    messages: &Rc<RefCell<Messages>>,
+    about: impl Fn(String) -> About,
+) -> Vec<Found<'static>> {
     let label = |name: &str| about(name.to_string()).label("kind", "control").control();
     let null = PROVIDERS.iter().find(|provider| provider.name == "null");
     let null = null.and_then(|provider| provider.stream(&Policy::default())).and_then(Result::ok);
     let mut controls: Vec<Found<'static>> = Vec::new();
     if let Some(stream) = null {
         let work = Hash {
-            data: data.to_vec(),
+            messages: messages.clone(),
             message,
             digests: Vec::new(),
             expected: Vec::new(),
             len: 0,
             job: Job::Stream(stream),
         };
-        controls.push(Ok(InProcess::new(label("null digest"), work).boxed()));
+        // It looks at no byte, so that it has a time and no rate.
+        controls.push(Ok(InProcess::new(label("null digest").bytes(0), work).boxed()));
     }
-    let (from, mut to) = (data.to_vec(), vec![0u8; data.len()]);
+    let (from, mut to) = (messages.clone(), vec![0u8; message.bytes() as usize]);
     let copy = move || -> Result<(), Error> {
-        to.copy_from_slice(black_box(&from));
+        to.copy_from_slice(black_box(from.borrow().bytes()));
         black_box(&mut to);
         Ok(())
     };
     controls.push(Ok(InProcess::new(label("copy in memory"), copy).boxed()));
-    let words = data.to_vec();
+    let words = messages.clone();
     let read = move || -> Result<(), Error> {
         // The compiler makes of it the widest reads that every processor of this kind has.
-        let (words, _) = black_box(&words).as_chunks::<8>();
+        let words = words.borrow();
+        let (words, _) = black_box(words.bytes()).as_chunks::<8>();
         black_box(words.iter().fold(0u64, |sum, word| sum ^ u64::from_ne_bytes(*word)));
         Ok(())
     };
@@ -140,7 +151,7 @@ fn controls(message: Message, data: &[u8], about: impl Fn(String) -> About) -> V
 
 /// A hash of all messages.
 struct Hash {
-    data: Vec<u8>,
+    messages: Rc<RefCell<Messages>>,
     message: Message,
     digests: Vec<u8>,
     expected: Vec<u8>,
@@ -154,8 +165,14 @@ enum Job {
 }
 
 impl Work for Hash {
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.messages.borrow_mut().move_elsewhere();
+        Ok(())
+    }
+
     fn work(&mut self) -> Result<(), Error> {
-        let messages = self.data.chunks_exact(self.message.length);
+        let messages = self.messages.borrow();
+        let messages = messages.bytes().chunks_exact(self.message.length);
         match &mut self.job {
             Job::Stream(stream) if self.len == 0 => {
                 for message in messages {
@@ -196,19 +213,6 @@ fn expected(digest: &Digest, data: &[u8], message: Message) -> Result<Vec<u8>, D
     Ok(all)
 }
 
-/// Bytes without a pattern, always the same.
-fn data(message: Message) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    (0..message.bytes())
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 56) as u8
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,12 +244,12 @@ mod tests {
     #[test]
     fn a_wrong_lane_is_seen() {
         let message = Message { length: 64, count: 4 };
-        let data = data(message);
+        let messages = Messages::new(message);
         let digest = Digest::find("md5").unwrap();
-        let mut expected = expected(&digest, &data, message).unwrap();
+        let mut expected = expected(&digest, messages.bytes(), message).unwrap();
         let first = hex(&expected[..16]);
         let mut work = Hash {
-            data,
+            messages: Rc::new(RefCell::new(messages)),
             message,
             digests: vec![0; 64],
             expected: expected.clone(),

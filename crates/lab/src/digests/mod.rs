@@ -2,6 +2,7 @@
 //! process.
 
 mod inside;
+mod messages;
 mod overview;
 mod programs;
 #[cfg(feature = "rivals")]

@@ -35,10 +35,11 @@ td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 ";
 
 /// Words of lines that warn.
-const WARNINGS: [&str; 7] = [
+const WARNINGS: [&str; 8] = [
     "noisy:",
     "WRONG:",
     "FAILED:",
+    "CONTRADICTION:",
     "not what was published",
     "stopped early",
     "the machines differ",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Interval, Verdict, interval, signed_rank};
+use super::{Interval, Verdict, interval, median, signed_rank};
 
 /// Differences of medians smaller than this part are never called resolved: where data happen to lie in
 /// memory makes as much between two runs of the same program.
@@ -129,9 +129,17 @@ fn pair(first: usize, second: usize, ratios: &[f64]) -> Pair {
         second,
         rounds: ratios.len(),
         ratio: interval(ratios),
-        p: signed_rank(&logarithms),
+        p: if is_lasting(&logarithms) { signed_rank(&logarithms) } else { 1.0 },
         verdict: Verdict::NotResolved,
     }
+}
+
+/// Whether the first half of the rounds and the second lie on the same side of zero. The test takes each
+/// round for chance of its own; a state that a machine is in for a while makes many rounds alike, and the
+/// next measurement may be made in another one.
+fn is_lasting(differences: &[f64]) -> bool {
+    let (early, late) = differences.split_at(differences.len() / 2);
+    early.is_empty() || median(early) * median(late) > 0.0
 }
 
 /// Says what may be said, the probability being that of all comparisons.
@@ -246,6 +254,18 @@ mod tests {
         let b: (&[u32], &[f64]) = (&[2, 3, 4], &[1.0, 3.0, 1.0]);
         assert_eq!(ratios(a, b), [2.0, 4.0]);
         assert!(rank(&[a, (&[], &[])]).pairs().is_empty());
+    }
+
+    #[test]
+    fn what_half_of_the_rounds_show_is_not_resolved() {
+        let numbers: Vec<u32> = (0..20).collect();
+        let verdict = |slow: &dyn Fn(usize) -> bool| {
+            let times: Vec<f64> = (0..20).map(|round| if slow(round) { 1.02 } else { 0.9 }).collect();
+            rank(&[(&numbers, &times), (&numbers, &[1.0; 20])]).pairs()[0].verdict
+        };
+        // As many rounds of each kind, but in a row or in between.
+        assert_eq!(verdict(&|round| round >= 14), Verdict::NotResolved);
+        assert_eq!(verdict(&|round| round % 10 > 6), Verdict::Faster);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use verisum_lab::agreement::Agreement;
 use verisum_lab::compare;
 use verisum_lab::record::Results;
 
@@ -23,6 +24,10 @@ pub(crate) struct CompareArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     second: PathBuf,
 
+    /// List also the pairs on which both agree
+    #[arg(long)]
+    pairs: bool,
+
     #[command(flatten)]
     report: ReportOptions,
 }
@@ -31,6 +36,9 @@ pub(crate) struct CompareArgs {
 pub(crate) fn run(arguments: &CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
     let first = Results::read(&arguments.first).map_err(session::failure)?;
     let second = Results::read(&arguments.second).map_err(session::failure)?;
-    arguments.report.show(&compare::report(&first, &second), output)?;
-    Ok(Exit::Clean)
+    let agreement = Agreement::of(&first, &second);
+    let mut report = compare::report(&first, &second);
+    agreement.tell(&mut report, arguments.pairs);
+    arguments.report.show(&report, output)?;
+    Ok(if agreement.is_broken() { Exit::Mismatch } else { Exit::Clean })
 }
