@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -214,6 +215,7 @@ pub struct Starter(Arc<Mutex<State>>);
 struct State {
     program: PathBuf,
     name: OsString,
+    stop: Arc<AtomicBool>,
     running: Option<Running>,
 }
 
@@ -226,9 +228,11 @@ struct Running {
 }
 
 impl Starter {
-    /// `program`, called by this name, is one that calls [`serve`].
-    pub fn new(program: impl Into<PathBuf>, name: impl Into<OsString>) -> Starter {
-        Starter(Arc::new(Mutex::new(State { program: program.into(), name: name.into(), running: None })))
+    /// `program`, called by this name, is one that calls [`serve`]. What runs is killed when `stop` becomes
+    /// true.
+    pub fn new(program: impl Into<PathBuf>, name: impl Into<OsString>, stop: Arc<AtomicBool>) -> Starter {
+        let (program, name) = (program.into(), name.into());
+        Starter(Arc::new(Mutex::new(State { program, name, stop, running: None })))
     }
 
     pub(super) fn run(&self, request: &Request) -> Result<Ended, Failed> {
@@ -242,7 +246,8 @@ impl Starter {
             let answers = child.stdout.take().ok_or_else(|| lost(std::io::ErrorKind::BrokenPipe.into()))?;
             state.running = Some(Running { child, requests, answers: BufReader::new(answers) });
         }
-        let answer = state.running.as_mut().map(|running| running.ask(request));
+        let stop = state.stop.clone();
+        let answer = state.running.as_mut().map(|running| running.ask(request, &stop));
         match answer {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => {
@@ -256,10 +261,20 @@ impl Starter {
 }
 
 impl Running {
-    fn ask(&mut self, request: &Request) -> std::io::Result<Result<Ended, Failed>> {
+    fn ask(&mut self, request: &Request, stop: &AtomicBool) -> std::io::Result<Result<Ended, Failed>> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         self.requests.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?.write_all(&line)?;
+        let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
+        // Each answer is one line, so that none is left in the buffer.
+        while poll(&mut [PollFd::new(self.answers.get_ref(), PollFlags::IN)], Some(&patience)) == Ok(0) {
+            if stop.load(Ordering::Relaxed) {
+                // It sees that nobody asks any more, and kills what runs. A signal that was sent to this
+                // process alone did not reach it.
+                self.requests = None;
+                break;
+            }
+        }
         let mut answer = String::new();
         match self.answers.read_line(&mut answer)? {
             0 => Err(std::io::ErrorKind::UnexpectedEof.into()),

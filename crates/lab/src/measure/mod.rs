@@ -50,7 +50,8 @@ pub struct Plan {
     pub cold: bool,
     /// How long a run of repeated work shall last.
     pub least: Duration,
-    /// How long a run of a program may last; after that it is killed and has failed.
+    /// How long a run may last. A program is killed after that; what cannot be killed ends its run and is
+    /// not run again. Both have failed.
     pub limit: Option<Duration>,
     /// Who starts programs; without one this process does, and what it occupies itself hides the memory of
     /// programs that need less.
@@ -194,6 +195,10 @@ impl Run<'_> {
             Err(_) if watch.stopped() => {}
             Err(error @ (Error::Unavailable(_) | Error::Stopped)) => series.skip(error.to_string()),
             Err(error) => series.fail(error.to_string()),
+            // What cannot be killed is at least not run again.
+            Ok(measured) if self.plan.limit.is_some_and(|limit| measured.wall > limit) => {
+                series.fail(format!("one run took {} s, which is too long", measured.wall.as_secs()));
+            }
             Ok(measured) => {
                 let expected = subject.about().expected.as_ref();
                 if let Some(expected) =
@@ -374,6 +379,21 @@ mod tests {
         let series = &measure(&mut [Box::new(late) as Box<dyn Subject>], &Plan::default(), &mut ())[0];
         assert!(series.failed && !series.wrong);
         assert!(series.skipped.as_deref().unwrap().ends_with("changed while it was measured"));
+    }
+
+    #[test]
+    fn what_takes_longer_than_it_may_is_not_run_again() {
+        let log = RefCell::default();
+        let mut subjects: Vec<Box<dyn Subject>> =
+            vec![Box::new(subject("long", 3.0, &log)), Box::new(subject("short", 1.0, &log))];
+        let plan = Plan { limit: Some(Duration::from_secs(2)), ..Plan::default() };
+        let series = measure(&mut subjects, &plan, &mut ());
+        assert!(
+            series[0].failed && series[0].skipped.as_deref() == Some("one run took 3 s, which is too long")
+        );
+        assert_eq!(series[1].wall.len(), 15);
+        drop(subjects);
+        assert_eq!(log.borrow().iter().filter(|name| *name == "long").count(), 1);
     }
 
     #[test]

@@ -50,7 +50,12 @@ enum BenchCommand {
     Files(files::FilesArgs),
     /// Compare programs on disk images, and measure the block hash library alone
     Image(image::ImageArgs),
-    /// Compare two files of results
+    /// Compare two files of results: what changed, and whether both rank alike
+    #[command(
+        long_about = "Compare two files of results: what changed, and whether both rank alike. If one run resolves \
+            a pair and the other the opposite, though machine, programs and experiment are the same, the exit code \
+            is 1."
+    )]
     Compare(compare::CompareArgs),
 }
 
@@ -66,7 +71,7 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
     }
 }
 
-/// How long a run of a program may take without --limit.
+/// How long a run may take without --limit.
 pub(crate) const LIMIT: &str = "10m";
 
 /// Options that every measurement has.
@@ -92,7 +97,8 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Kill a program that takes longer than this for one run; it has failed then
+    /// Kill a program that takes longer than this for one run; work in this process, and of the kernel for
+    /// it, ends its run and is not run again. Both have failed then
     #[arg(long, value_name = "TIME", default_value = LIMIT)]
     pub(crate) limit: String,
 

@@ -83,6 +83,19 @@ impl<'a> Session<'a> {
         self.results.notes.push(note.into());
     }
 
+    /// Notes the version of a program, if it is there: what is started for it, and with which arguments.
+    pub(crate) fn record_version(&mut self, name: &str, (executable, arguments): (&str, &[&str])) {
+        let found = measure::find_program(executable, std::env::var_os("PATH").as_deref());
+        if let Some(version) = found.and_then(|found| measure::version(&found, arguments)) {
+            self.results.host.versions.insert(name.to_string(), version);
+        }
+    }
+
+    /// Whether the user did not say how much is measured.
+    pub(crate) fn may_choose_rounds(&self) -> bool {
+        self.options.runs.is_none() && self.options.time.is_none()
+    }
+
     /// Whether the user wants no more.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -107,7 +120,7 @@ impl<'a> Session<'a> {
         let started = Instant::now();
         let count = groups.len();
         // Begun anew, it sees the mounts that were made since.
-        let starter = starter();
+        let starter = starter(self.stop());
         for (place, (_, subjects)) in groups.into_iter().enumerate() {
             let mut plan = self.plan.clone();
             plan.starter = Some(starter.clone());

@@ -12,10 +12,10 @@ use crate::exit::Exit;
 /// The name that it is called by.
 const NAME: &str = "verisum-starter";
 
-/// One that begins with the first program.
-pub(super) fn starter() -> Starter {
+/// One that begins with the first program, and kills what runs when `stop` becomes true.
+pub(super) fn starter(stop: Arc<AtomicBool>) -> Starter {
     // Also when the file that this program was started from is no longer there.
-    Starter::new("/proc/self/exe", NAME)
+    Starter::new("/proc/self/exe", NAME, stop)
 }
 
 /// Does its work, if this process is called by its name.
