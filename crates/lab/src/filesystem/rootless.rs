@@ -34,11 +34,21 @@ impl Tools {
     }
 }
 
-/// What the rows need in the place, in bytes.
+/// What the rows need in the place, in bytes: the folder, an image for each checksum to be checked, and one
+/// that is made again and again.
 pub fn rootless_needs(data: u64) -> u64 {
-    // The folder, an image for each checksum to be checked, and one that is made again and again.
-    data + 5 * (data + (64 << 20))
+    data + (CHECKSUMS.len() as u64 + 1) * image_needs(data)
 }
+
+/// What one image takes, in bytes. Checksums of 32 bytes for each sector of 4 KiB are a 128th of the data,
+/// and lie in leaves that are not full; the superblocks and the system's chunk take some MiB.
+fn image_needs(data: u64) -> u64 {
+    data + data / 64 + (32 << 20)
+}
+
+/// The image that is made again and again, whatever the checksum: with one for each there would have to be
+/// room for all of them.
+const MADE: &str = "made.img";
 
 /// A row for each checksum and tool. Without checksums of data there is no check of them, so as a control
 /// the metadata alone are checked, and a file system without files is made.
@@ -67,11 +77,10 @@ pub fn rootless<'a>(place: &Place, tools: &Tools, data: &Data) -> Result<Vec<Box
     };
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
     for checksum in &CHECKSUMS {
-        let image = format!("{}-made.img", checksum.name);
         let (name, full) = if checksum.none { ("without files", false) } else { (checksum.name, true) };
         let mut about = About::new(MKFS, name).bytes(if full { data.length } else { 0 });
         about.control = checksum.none;
-        let (arguments, _) = make(checksum, &image, full)?;
+        let (arguments, _) = make(checksum, MADE, full)?;
         subjects.push(Process::new(about, &tools.mkfs, arguments).boxed());
     }
     for checksum in &CHECKSUMS {
@@ -89,4 +98,33 @@ pub fn rootless<'a>(place: &Place, tools: &Tools, data: &Data) -> Result<Vec<Box
         subjects.push(Process::new(about, &tools.btrfs, arguments).boxed());
     }
     Ok(subjects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Amount, Plan, measure};
+    use verisum_testkit::require_tool;
+
+    /// Checks the room for an amount of data by its use, with what has the longest checksums.
+    #[test]
+    fn images_need_no_more_than_they_are_given() {
+        let (Some(_), Some(_)) = (require_tool("mkfs.btrfs"), require_tool("btrfs")) else { return };
+        let tools = Tools::find(std::env::var_os("PATH").as_deref()).unwrap();
+        for mib in [4u64, 40] {
+            let parent = tempfile::tempdir().unwrap();
+            let place = Place::in_folder(parent.path()).unwrap();
+            let data = Data::new(mib << 20);
+            let mut subjects = rootless(&place, &tools, &data).unwrap();
+            let plan = Plan { amount: Amount::Rounds(2), ..Plan::default() };
+            let series = measure(&mut subjects, &plan, &mut ());
+            assert!(series.iter().all(|one| one.skipped.is_none()), "{series:?}");
+            use std::os::unix::fs::MetadataExt;
+            let files = std::fs::read_dir(place.path()).unwrap().flatten();
+            let images = files.filter(|file| file.file_name().to_string_lossy().ends_with(".img"));
+            let taken: Vec<u64> = images.map(|file| file.metadata().unwrap().blocks() * 512).collect();
+            assert_eq!(taken.len(), CHECKSUMS.len() + 1);
+            assert!(taken.iter().all(|bytes| *bytes <= image_needs(data.length)), "{mib}: {taken:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_lab::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
-use verisum_lab::measure::{About, Amount, Error, find_program, version};
+use verisum_lab::measure::{About, Amount, Error};
 use verisum_lab::summary::Quantity;
 
 use super::{BenchOptions, Session};
@@ -143,10 +143,7 @@ fn root() -> Result<(), Error> {
 /// Who makes and checks the file systems.
 fn record_versions(session: &mut Session<'_>) {
     for program in ["mkfs.btrfs", "btrfs"] {
-        let found = find_program(program, path().as_deref());
-        if let Some(version) = found.and_then(|found| version(&found, &["--version"])) {
-            session.results.host.versions.insert(program.to_string(), version);
-        }
+        session.record_version(program, (program, &["--version"]));
     }
 }
 
