@@ -27,6 +27,11 @@ fn commands_are_measured_on_every_source() {
             assert!(measured || matches!(source, "qcow2" | "NBD") && ours["skipped"].is_string(), "{ours}");
         }
     }
+    // Every program that digests files has a row, if only with a reason.
+    for name in ["sha256sum", "openssl", "perl", "rhash", "busybox", "sha256deep", "python", "b3sum"] {
+        let has = |one: &Value| one["group"] == "50% full, raw file" && one["name"] == name;
+        assert!(series.iter().any(has), "{name}: {out}");
+    }
     assert!(series.iter().all(|one| one["wrong"] == false), "{out}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
 }

@@ -158,9 +158,16 @@ impl Series {
         (!times || !self.cycles.iter().all(cycles)).then_some("a time that is none")
     }
 
-    /// Seconds: the median with its interval. `None` without times.
+    /// Whether its runs are so short that reading the clock is a good part of them.
+    pub fn is_below_clock(&self) -> bool {
+        /// Seconds; reading the clock takes some hundredths of it.
+        const SHORTEST: f64 = 1e-6;
+        median(&self.wall) * f64::from(self.repetitions) < SHORTEST
+    }
+
+    /// Seconds: the median with its interval. `None` without times, and of what no clock can tell.
     pub fn time(&self) -> Option<Interval> {
-        (!self.wall.is_empty()).then(|| interval(&self.wall))
+        (!self.wall.is_empty() && !self.is_below_clock()).then(|| interval(&self.wall))
     }
 
     /// Bytes a second: the median with its interval. `None` without times or bytes.

@@ -1,6 +1,6 @@
 //! Results of any bench as a report: a table and a chart for each group, and the machine.
 
-use crate::export::{Bar, Cell, Chart, Line, Report, Table};
+use crate::export::{Bar, Cell, Chart, Line, Report, Table, decimals};
 use crate::host::Host;
 use crate::record::{NOT_RANKED, NOT_REACHED, Results, Series, ranking};
 use crate::stats::{Interval, fewest_rounds};
@@ -120,9 +120,10 @@ fn too_few(results: &Results) -> Vec<String> {
 }
 
 /// Those of a group that are compared: with times, no controls, and nothing that does another thing.
-fn ranked<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
-    let compared =
-        |one: &&Series| !one.control && !one.labels.contains_key(NOT_RANKED) && !one.wall.is_empty();
+pub(crate) fn ranked<'a>(series: &[&'a Series]) -> Vec<&'a Series> {
+    let compared = |one: &&Series| {
+        !one.control && !one.labels.contains_key(NOT_RANKED) && !one.wall.is_empty() && !one.is_below_clock()
+    };
     series.iter().copied().filter(compared).collect()
 }
 
@@ -131,6 +132,17 @@ const FEW_BYTES: u64 = 16 * 1024;
 
 /// How many times more than the best a control may be and still be drawn beside it.
 const TOO_FAR: f64 = 50.0;
+
+/// Seconds of processor time, in the program and in the kernel: the median of both together, divided as they
+/// are in all runs together. Many kernels see only at ticks of the clock where a program is, so that of one
+/// short run all is in the one or all in the other. `None` without times.
+pub fn processor_time(series: &Series) -> Option<(f64, f64)> {
+    let both: Vec<f64> = series.user.iter().zip(&series.system).map(|(user, system)| user + system).collect();
+    let (user, all) = (series.user.iter().sum::<f64>(), both.iter().sum::<f64>());
+    let middle = (!both.is_empty()).then(|| crate::stats::median(&both))?;
+    let share = if all > 0.0 { user / all } else { 0.0 };
+    Some((middle * share, middle * (1.0 - share)))
+}
 
 /// The table of one group, fastest first.
 pub fn table(group: &str, series: &[&Series]) -> Table {
@@ -158,11 +170,6 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     columns.extend([("cache", ""), ("runs", ""), ("outliers", ""), ("beside the fastest", "")]);
     let mut table = Table::new(group, &columns);
     for &one in series {
-        let ms = |value: f64| number(value * 1e3);
-        let middle = |values: &[f64]| match values.is_empty() {
-            true => Cell::Missing,
-            false => ms(crate::stats::median(values)),
-        };
         let three = |interval: Option<Interval>, scale: f64| match interval {
             // One run says nothing of how far others would lie from it.
             Some(found) if one.wall.len() < 2 => [number(found.median * scale), Cell::Missing, Cell::Missing],
@@ -175,7 +182,10 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         }
         let times = three(one.time(), 1e3);
         cells.extend(times.into_iter().take(if rates { 1 } else { 3 }));
-        cells.extend([middle(&one.user), middle(&one.system)]);
+        cells.extend(match processor_time(one).filter(|_| !one.is_below_clock()) {
+            Some((user, system)) => [number(user * 1e3), number(system * 1e3)],
+            None => [Cell::Missing, Cell::Missing],
+        });
         if cycles {
             cells.push(one.cycles_a_byte().map_or(Cell::Missing, number));
         }
@@ -186,6 +196,7 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         let place = ranked.iter().position(|other| std::ptr::eq(*other, one));
         let beside = match (one.verdict(), place) {
             (Some(why), _) => why,
+            (None, _) if one.is_below_clock() => "below the clock's resolution".to_string(),
             (None, None) => match one.labels.get(NOT_RANKED) {
                 Some(why) => format!("{NOT_RANKED}: {why}"),
                 None => "control".to_string(),
@@ -204,16 +215,8 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     table
 }
 
-/// Three or four digits that count.
 fn number(value: f64) -> Cell {
-    let digits = match value.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        v if v >= 0.1 => 3,
-        _ => 4,
-    };
-    Cell::Number(value, digits)
+    Cell::Number(value, decimals(value))
 }
 
 /// The chart of one group, with its controls as limits; none where nothing was measured.
@@ -363,6 +366,48 @@ mod tests {
         results.complete = true;
         results.doubts.push("x".to_string());
         assert!(report("T", &results, Quantity::Time).to_text().starts_with("noisy: x"));
+    }
+
+    #[test]
+    fn what_no_clock_can_tell_is_no_figure() {
+        let mut series = Vec::new();
+        for (name, nanoseconds) in [("quick", 40), ("slow", 40_000)] {
+            let mut one = Series::new(&About::new("g", name).bytes(1 << 20));
+            for round in 1..=8 {
+                let wall = Duration::from_nanos(nanoseconds + u64::from(round));
+                one.add(round, &Measured { wall, ..Measured::default() }, Cache::None);
+            }
+            series.push(one);
+        }
+        // In runs of many repetitions the same time is one.
+        let mut repeated = series[0].clone();
+        (repeated.name, repeated.repetitions, repeated.bytes) = ("repeated".to_string(), 1000, 0);
+        series.push(repeated);
+        let table = table("g", &series.iter().collect::<Vec<_>>());
+        let row = |name| table.rows.iter().find(|row| row[0] == Cell::text(name)).unwrap();
+        let shown = |name| format!("{:?}", row(name));
+        assert!(
+            shown("quick").contains("below the clock's resolution") && !shown("quick").contains("Number")
+        );
+        assert!(shown("repeated").contains("Number(4.4"), "{}", shown("repeated"));
+        assert!(row("repeated")[1] == Cell::Missing, "no bytes, no rate");
+        assert_eq!(ranked(&series.iter().collect::<Vec<_>>()).len(), 2);
+        assert_eq!(number(0.000_040_6), Cell::Number(0.000_040_6, 6));
+        assert!(chart("g", &series.iter().take(1).collect::<Vec<_>>(), Quantity::Rate).is_none());
+    }
+
+    /// A kernel that looks at ticks finds all of a short run in one place.
+    #[test]
+    fn processor_time_is_divided_over_all_runs() {
+        let mut series = Series::new(&About::new("g", "n"));
+        for round in 1..=4 {
+            let (one, other) = (Duration::from_millis(8), Duration::ZERO);
+            let (user, system) = if round == 1 { (one, other) } else { (other, one) };
+            let wall = Duration::from_millis(8);
+            series.add(round, &Measured { wall, user, system, ..Measured::default() }, Cache::Warm);
+        }
+        let (user, system) = processor_time(&series).unwrap();
+        assert!((user - 0.002).abs() < 1e-9 && (system - 0.006).abs() < 1e-9, "{user} {system}");
     }
 
     #[test]

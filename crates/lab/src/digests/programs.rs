@@ -53,6 +53,15 @@ impl Way {
         if sure { process } else { process.optional() }
     }
 
+    /// What it is called where one digest of each family is compared: of families that have an executable
+    /// for each digest, by that.
+    pub fn name(&self) -> &'static str {
+        match self.program {
+            "coreutils" | "hashdeep" => self.executable,
+            program => program,
+        }
+    }
+
     /// Where its executable is.
     pub fn find(&self, path: Option<&OsStr>) -> Option<PathBuf> {
         find_program(self.executable, path)

@@ -67,14 +67,7 @@ pub struct Marker {
 impl Chart {
     /// A chart of bars.
     pub fn bars(title: impl Into<String>, unit: impl Into<String>, bars: Vec<Bar>) -> Chart {
-        Chart {
-            title: title.into(),
-            unit: unit.into(),
-            logarithmic: false,
-            markers: Vec::new(),
-            ranges: false,
-            shape: Shape::Bars(bars),
-        }
+        Chart::of(title.into(), unit.into(), Shape::Bars(bars))
     }
 
     /// A chart of lines over an axis.
@@ -85,14 +78,11 @@ impl Chart {
         lines: Vec<Line>,
     ) -> Chart {
         let shape = Shape::Lines { axis: axis.into(), logarithmic: false, lines };
-        Chart {
-            title: title.into(),
-            unit: unit.into(),
-            logarithmic: false,
-            markers: Vec::new(),
-            ranges: false,
-            shape,
-        }
+        Chart::of(title.into(), unit.into(), shape)
+    }
+
+    fn of(title: String, unit: String, shape: Shape) -> Chart {
+        Chart { title, unit, logarithmic: false, markers: Vec::new(), ranges: false, shape }
     }
 
     /// With steps that are factors.

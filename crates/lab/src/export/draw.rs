@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use super::chart::{Bar, Chart, Line, Marker, Shape};
+use super::decimals;
 use super::html::escaped;
 use crate::stats::Interval;
 
@@ -292,16 +293,9 @@ impl Scale {
     }
 }
 
-/// A value with three digits that count.
+/// A value with the digits that count.
 fn digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v == 0.0 || v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        v if v >= 0.1 => 3,
-        _ => 4,
-    };
-    format!("{value:.decimals$}")
+    format!("{value:.*}", decimals(value))
 }
 
 /// A value on an axis.

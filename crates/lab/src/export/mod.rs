@@ -293,6 +293,19 @@ impl Report {
     }
 }
 
+/// How many digits after the point show three or four that count; of small values two.
+pub(crate) fn decimals(value: f64) -> usize {
+    match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v >= 0.1 => 3,
+        v if v >= 0.001 => 4,
+        v if v > 1e-12 => (1.0 - v.log10().floor()) as usize,
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,8 +14,7 @@ use verisum_digest::{Digest, Output};
 
 pub use library::{BUFFER, HOLE, Input, Settings, blkhash_bench};
 
-use crate::digests;
-use crate::files::{PLACE, Way};
+use crate::digests::{self, Way};
 use crate::measure::{Error, Work};
 
 /// What an image holds.
@@ -84,25 +83,13 @@ fn fill(piece: &mut [u8], seed: u64) {
     }
 }
 
-/// The programs of [`digests::ways`] that images are hashed with: more would take hours on large ones.
-const PROGRAMS: [&str; 5] = ["coreutils", "busybox", "b3sum", "openssl", "rhash"];
-
-/// The programs that digest a whole file, and how each is asked for it.
+/// The programs that digest a whole file, in the order of [`PROGRAMS`](digests::PROGRAMS).
 pub fn programs(digest: &str) -> Vec<Way> {
     let all = digests::ways();
-    let of = |program: &&str| all.iter().find(|way| way.program == *program && way.digest == digest);
-    let way = |way: &digests::Way| {
-        let name = if way.program == "coreutils" { way.executable } else { way.program };
-        let words = std::iter::once(way.executable).chain(way.arguments.iter().map(String::as_str));
-        Way {
-            name: name.to_string(),
-            words: words.chain([PLACE]).map(str::to_string).collect(),
-            script: None,
-            lines: false,
-            published: false,
-        }
+    let of = |program: &digests::Program| {
+        all.iter().find(|way| way.program == program.name && way.digest == digest).cloned()
     };
-    PROGRAMS.iter().filter_map(of).map(way).collect()
+    digests::PROGRAMS.iter().filter_map(of).collect()
 }
 
 /// Reads a file with some threads, and does nothing with it.
@@ -225,13 +212,12 @@ mod tests {
 
     #[test]
     fn programs_are_those_of_the_table() {
-        let of =
-            |digest: &str| programs(digest).into_iter().map(|way| way.words.join(" ")).collect::<Vec<_>>();
+        let of = |digest: &str| programs(digest).iter().map(Way::name).collect::<Vec<_>>();
         assert_eq!(
             of("sha256"),
-            ["sha256sum {}", "busybox sha256sum {}", "openssl dgst -sha256 {}", "rhash --simple --sha256 {}"]
+            ["sha256sum", "openssl", "perl", "rhash", "busybox", "sha256deep", "python"]
         );
-        assert_eq!(of("blake3"), ["b3sum {}"]);
+        assert_eq!((of("blake3"), of("xxh3-64")), (vec!["b3sum"], vec!["xxhsum"]));
     }
 
     #[test]

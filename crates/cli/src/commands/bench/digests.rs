@@ -11,7 +11,7 @@ use verisum_lab::export::Report;
 use verisum_lab::measure::{self, About, Amount, Error, InProcess, Process, Subject, Work, find_program};
 use verisum_lab::record::{NOT_REACHED, Series};
 use verisum_lab::stats::median;
-use verisum_lab::summary::Quantity;
+use verisum_lab::summary::{Quantity, processor_time};
 
 use super::leftovers::Folder;
 use super::{BenchOptions, Session};
@@ -320,11 +320,7 @@ fn programs(
     let path = std::env::var_os("PATH");
     let path = path.as_deref();
     for program in PROGRAMS.iter().filter(|program| chosen.programs.contains(&program.name)) {
-        let (executable, arguments) = program.version;
-        let version = find_program(executable, path).and_then(|found| measure::version(&found, arguments));
-        if let Some(version) = version {
-            session.results.host.versions.insert(program.name.to_string(), version);
-        }
+        session.record_version(program.name, program.version);
     }
     let ours = std::env::current_exe()
         .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
@@ -491,7 +487,8 @@ fn test_digests(session: &Session<'_>) -> String {
     }
     let series = || session.results.series.iter();
     for check in series().filter(|one| one.group == LISTS && !one.wall.is_empty()) {
-        let [real, user, system] = [&check.wall, &check.user, &check.system].map(|times| median(times));
+        let Some((user, system)) = processor_time(check) else { continue };
+        let real = median(&check.wall);
         lines.push_str(&format!(
             "CHECK: {} / real {real:.3} / user {user:.3} / sys {system:.3} seconds\n",
             check.name

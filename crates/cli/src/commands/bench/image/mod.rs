@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::{Digest, Policy};
-use verisum_lab::files::{PLACE, digest_in};
+use verisum_lab::digests::PROGRAMS;
+use verisum_lab::files::digest_in;
 use verisum_lab::images::{CONTENTS, Content, Memory, Reading, blkhash_bench, programs, values};
-use verisum_lab::measure::{About, Amount, InProcess, Process, Stdin, Subject, find_program, version};
+use verisum_lab::measure::{About, Amount, InProcess, Process, Stdin, Subject, find_program};
 use verisum_lab::record::{Results, Series, ranking};
-use verisum_lab::stats::{Verdict, median};
-use verisum_lab::summary::Quantity;
+use verisum_lab::stats::{Verdict, fewest_rounds};
+use verisum_lab::summary::{Quantity, processor_time};
 
 use super::leftovers::Folder;
 use super::{BenchOptions, Session, files};
@@ -27,7 +28,7 @@ use crate::{digests, input, kernel, sizes};
 /// What `verisum bench image` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ImageArgs {
-    /// The size of the images; without it 512M, or less where the disk has less room
+    /// The size of the images; without it 256M, or less where the disk has less room
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
@@ -80,7 +81,7 @@ enum Style {
 const PUBLISHED: u64 = 6 << 30;
 
 /// The size where the disk has room.
-const USUAL: u64 = 512 << 20;
+const USUAL: u64 = 256 << 20;
 
 /// Less shows nothing but starting up.
 const SMALLEST: u64 = 1 << 20;
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     let digest = digests::find(&arguments.algorithm, &kernel::policy()?)?;
     let contents = contents(arguments)?;
     let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
-    let mut session = Session::begin("image", &arguments.options, Amount::Rounds(10), &[place])?;
+    let mut session = Session::begin("image", &arguments.options, Amount::Rounds(LEAST_ROUNDS), &[place])?;
     // Only what prints them needs runs of the library, or of commands.
     let (commands, alone) = match (arguments.only, arguments.style) {
         (Some(Only::Commands), _) | (None, Some(Style::Blkhash)) => (true, false),
@@ -196,19 +197,11 @@ impl<'a> Commands<'a> {
         let ours = std::env::current_exe()
             .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
         let path = std::env::var_os("PATH");
-        for (program, option) in [
-            ("sha256sum", "--version"),
-            ("openssl", "version"),
-            ("b3sum", "--version"),
-            ("rhash", "--version"),
-            ("qemu-img", "--version"),
-            ("nbdkit", "--version"),
-            ("nbdcopy", "--version"),
-        ] {
-            let found = find_program(program, path.as_deref());
-            if let Some(version) = found.and_then(|found| version(&found, &[option])) {
-                session.results.host.versions.insert(program.to_string(), version);
-            }
+        for program in PROGRAMS {
+            session.record_version(program.name, program.version);
+        }
+        for program in ["qemu-img", "nbdkit", "nbdcopy"] {
+            session.record_version(program, (program, &["--version"]));
         }
         Ok(Commands { contents, digest, folder, size, ours, path })
     }
@@ -320,10 +313,10 @@ impl<'a> Commands<'a> {
         let mut found = self.ours(group, raw, expected);
         for expected in expected {
             for way in programs(expected.digest.name()) {
-                let about = self.about(group, &way.name, raw, &expected.digest).expect(&expected.whole);
-                found.push(match find_program(way.program(), self.path.as_deref()) {
-                    Some(program) => Ok(way.subject(about, &program, None, &[raw])),
-                    None => missing(about, format!("{} is not installed", way.program())),
+                let about = self.about(group, way.name(), raw, &expected.digest).expect(&expected.whole);
+                found.push(match way.find(self.path.as_deref()) {
+                    Some(program) => Ok(way.subject(about, &program, raw).boxed()),
+                    None => missing(about, format!("{} is not installed", way.executable)),
                 });
             }
         }
@@ -401,17 +394,16 @@ impl<'a> Commands<'a> {
         let about = self.about(group, OURS, raw, &expected.digest).expect(&expected.block);
         let ours = self.verisum(about, &["-a", name], "-".as_ref());
         let mut found: Vec<Found<'s>> = vec![Ok(ours.stdin(stdin.clone()).parse(digest_in).boxed())];
-        for way in programs(name)
-            .into_iter()
-            .filter(|way| ["sha256sum", "openssl", "b3sum"].contains(&way.name.as_str()))
+        for way in
+            programs(name).into_iter().filter(|way| ["coreutils", "openssl", "b3sum"].contains(&way.program))
         {
-            let about = self.about(group, &way.name, raw, &expected.digest).expect(&expected.whole);
-            found.push(match find_program(way.program(), self.path.as_deref()) {
+            let about = self.about(group, way.name(), raw, &expected.digest).expect(&expected.whole);
+            found.push(match way.find(self.path.as_deref()) {
                 Some(program) => {
-                    let words = way.words[1..].iter().filter(|word| *word != PLACE);
-                    Ok(Process::new(about, program, words).stdin(stdin.clone()).parse(digest_in).boxed())
+                    let process = Process::new(about, program, way.arguments).stdin(stdin.clone());
+                    Ok(process.parse(digest_in).boxed())
                 }
-                None => missing(about, format!("{} is not installed", way.program())),
+                None => missing(about, format!("{} is not installed", way.executable)),
             });
         }
         let cat = self.about(group, "cat", raw, self.digest).control();
@@ -491,9 +483,21 @@ fn session_measure(session: &mut Session<'_>, found: Vec<Found<'_>>) {
             Err(missing) => session.skip(&missing.0, missing.1),
         }
     }
+    if session.may_choose_rounds() {
+        let compared = subjects.iter().filter(|subject| !subject.about().control).count();
+        session.plan.amount = Amount::Rounds(enough_rounds(compared));
+    }
     if !session.stopped() {
         session.measure(subjects);
     }
+}
+
+/// The rounds of each table where nobody says how many: never less than these.
+const LEAST_ROUNDS: u32 = 10;
+
+/// As many as resolve a difference among so many although one or two rounds do not show it.
+fn enough_rounds(subjects: usize) -> u32 {
+    LEAST_ROUNDS.max(fewest_rounds(subjects) as u32 + 2)
 }
 
 /// Lines as they were published: how many times faster than the first program that was found.
@@ -521,7 +525,7 @@ fn line(results: &Results, group: &str, name: &str) -> String {
         return format!("{name}: SKIPPED\n");
     };
     let Some(pair) = ranking(&[peer, ours]).pair(0, 1) else { return format!("{name}: SKIPPED\n") };
-    let cpu = |series: &Series| median(&series.user) + median(&series.system);
+    let cpu = |series: &Series| processor_time(series).map_or(0.0, |(user, system)| user + system);
     let less = cpu(peer) / cpu(ours).max(1e-6);
     let verdict = if pair.verdict == Verdict::NotResolved { ", not resolved" } else { "" };
     let ratio = pair.ratio;
@@ -544,8 +548,12 @@ fn line(results: &Results, group: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::COPY_AND_HASH;
-    use std::process::Command;
+    use super::*;
+
+    #[test]
+    fn tables_have_the_rounds_that_they_need() {
+        assert_eq!([1, 2, 4, 12].map(enough_rounds), [10, 10, 10, 14]);
+    }
 
     /// Whichever of the two fails, the pipe does.
     #[test]
