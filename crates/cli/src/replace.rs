@@ -38,7 +38,14 @@ impl Replacement {
     pub(crate) fn new(name: &Path) -> Result<Replacement, Failure> {
         let failed = |error| failure(name, "create", error);
         let is_link = std::fs::symlink_metadata(name).is_ok_and(|found| found.is_symlink());
-        let target = if is_link { std::fs::canonicalize(name).map_err(failed)? } else { name.to_path_buf() };
+        let target = match is_link {
+            true => std::fs::canonicalize(name).map_err(|error| match error.kind() {
+                // Whoever may write links into a shared folder does not say what files others make.
+                io::ErrorKind::NotFound => failed(io::Error::other("the link leads to no file")),
+                _ => failed(error),
+            })?,
+            false => name.to_path_buf(),
+        };
         let old = match std::fs::metadata(&target) {
             Ok(old) if !old.is_file() => return Err(failed(io::Error::other("not a regular file"))),
             Ok(old) => Some(old),

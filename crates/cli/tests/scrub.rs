@@ -267,6 +267,12 @@ fn figures_are_for_monitoring() {
     change_and_restore_time(&tree.path("f4"), "CONTENT 4");
     let ended = tree.scrub(&["--nagios"]);
     assert_eq!((ended.code, ended.out().starts_with("VERISUM CRITICAL - 11 files, 1 bad")), (Some(2), true));
+    // Figures that cannot be written are said once, and hide nothing.
+    let link = tree.folder.path().join("link");
+    std::os::unix::fs::symlink("nothing", &link).unwrap();
+    let ended = tree.scrub(&["--quiet", &format!("--prometheus={}", link.display())]);
+    assert_eq!(ended.stderr, format!("verisum: {}: create: the link leads to no file\n", link.display()));
+    expect(&ended, 1, &[("suspicious", &tree.path("f4"))]);
     // Where there is nothing to say, Nagios is told so in its way too.
     let nowhere = scrub(&tree.catalog(), &tree.path("nowhere"), &["--nagios"]);
     assert_eq!((nowhere.code, nowhere.out().starts_with("VERISUM UNKNOWN - ")), (Some(3), true));

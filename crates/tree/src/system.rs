@@ -33,17 +33,26 @@ pub(crate) fn settle(file: &File, stat: &Stat) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let age = since_1970(stat.changed).map_or(Duration::ZERO, |changed| now.saturating_sub(changed));
     // First: what is stored through a mapping in that second would be found by no time either.
-    let wait = until_next_second(stat.changed, now);
-    if !wait.is_zero() {
-        std::thread::sleep(wait);
-    }
+    let has_waited = outlast(stat.changed);
     // Asking holds up whoever opens the file in that moment to write to it. What is older is on the disk but
     // for pages written lately through a mapping, and bringing those there is what is to be done.
     let is_settled = age < WRITTEN && (calls::has_clean_pages(file) || calls::is_open_by_no_writer(file));
     if !is_settled && !calls::bring_to_disk(file) {
         let _ = rustix::fs::fdatasync(file);
     }
-    !wait.is_zero() || !is_settled
+    has_waited || !is_settled
+}
+
+/// Waits until whoever writes to a file that was changed then gives it another time, where times are whole
+/// seconds. Returns whether that was to be waited for.
+pub(crate) fn outlast(changed: Timestamp) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let wait = until_next_second(changed, now);
+    if wait.is_zero() {
+        return false;
+    }
+    std::thread::sleep(wait);
+    true
 }
 
 /// How long to wait until a file with whole seconds for times gets other ones when it is written to: no time

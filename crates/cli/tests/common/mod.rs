@@ -1,6 +1,7 @@
 //! Running the two programs.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod recording;
 pub mod scrubbing;
 pub mod tagging;
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use verisum_tree::scrub::{self, Accepted};
 
-use super::place::{CatalogArgs, absolute_name};
+use super::place::{CatalogArgs, absolute, absolute_name};
 use super::report::{differences, state};
 use super::values;
 use crate::exit::Exit;
@@ -39,7 +39,11 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let mut worst = Exit::Clean;
     for path in &arguments.paths {
-        let path = absolute_name(path)?;
+        let mut named = absolute_name(path)?;
+        if catalog.root_of(&named)?.is_none() {
+            named = absolute(path)?;
+        }
+        let path = named;
         let mut printed = Ok(());
         let mut refused = false;
         let found = scrub::accept(&catalog, &path, arguments.dry_run, values::now(), &mut |accepted| {

@@ -11,7 +11,7 @@ use verisum_tree::Directory;
 use verisum_tree::store::catalog::{Catalog, Error, Imported};
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
-use super::place::{CatalogArgs, absolute, refuse_own};
+use super::place::{CatalogArgs, absolute, refuse_own, tree};
 use super::values::{self, counted};
 use crate::commands::sum::Format;
 use crate::commands::tags::Decomposed;
@@ -375,13 +375,13 @@ fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
 
 fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
-    let (from, to) = (absolute(&arguments.from)?, absolute(&arguments.to)?);
+    let (from, to) = (&arguments.from, absolute(&arguments.to)?);
     let failed = |name: &PathBuf, why: &str| Failure::File {
         name: name.clone(),
         operation: "relocate",
         error: io::Error::other(why),
     };
-    let root = catalog.root(&from)?.ok_or_else(|| failed(&from, "it is no tree of the catalogue"))?;
+    let root = tree(&catalog, from)?.ok_or_else(|| failed(from, "it is no tree of the catalogue"))?;
     if catalog.root(&to)?.is_some() {
         return Err(failed(
             &to,
@@ -398,10 +398,10 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
 
 fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
-    let tree = absolute(&arguments.tree)?;
+    let name = &arguments.tree;
     let failed =
-        |why: String| Failure::File { name: tree.clone(), operation: "forget", error: io::Error::other(why) };
-    let root = catalog.root(&tree)?.ok_or_else(|| failed("it is no tree of the catalogue".to_string()))?;
+        |why: String| Failure::File { name: name.clone(), operation: "forget", error: io::Error::other(why) };
+    let root = tree(&catalog, name)?.ok_or_else(|| failed("it is no tree of the catalogue".to_string()))?;
     let in_trouble: u64 = catalog.troubles(root.id)?.iter().map(|(_, count)| count).sum();
     let waiting = in_trouble + catalog.replaced(root.id)?;
     if waiting > 0 && !arguments.yes {

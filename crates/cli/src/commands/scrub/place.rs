@@ -1,10 +1,11 @@
 //! Where the catalogue is, and what paths in it look like.
 
 use std::env;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use verisum_tree::store::catalog::{Catalog, Lock, own_files};
+use verisum_tree::store::catalog::{Catalog, Lock, Root, own_files};
 
 use crate::failure::Failure;
 
@@ -86,12 +87,25 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The path of a file that may itself be a link.
+/// The path of a file that may itself be a link. With a slash at its end it is that of the directory to which
+/// the link leads.
 pub(super) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return absolute(path);
+    }
     let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
     match (path.parent(), path.components().next_back()) {
         (Some(folder), Some(Component::Normal(name))) => Ok(absolute(folder)?.join(name)),
         _ => absolute(&path),
+    }
+}
+
+/// The tree of the catalogue that a path names: as it stands, for a link may have taken the tree's place, or
+/// else as it leads there.
+pub(super) fn tree(catalog: &Catalog, path: &Path) -> Result<Option<Root>, Failure> {
+    match catalog.root(&absolute_name(path)?)? {
+        Some(root) => Ok(Some(root)),
+        None => Ok(catalog.root(&absolute(path)?)?),
     }
 }
 

@@ -160,7 +160,9 @@ fn tell_of_failure(arguments: &ScrubArgs, path: &Path, failure: &Failure) {
         }
         metrics::write_failure(path, failure, &roots, values::now())
     });
-    if let Err(error) = told {
+    if let Err(error) = told
+        && error.message() != failure.message()
+    {
         render::say(PROGRAM, &error.message());
     }
 }
@@ -221,8 +223,12 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     if options.stop.is_due() {
         worst = Exit::Interrupted;
     }
-    if let Some(path) = &arguments.prometheus {
-        metrics::write(path, &metrics::prometheus(&summaries, options.now))?;
+    // What was found counts more than that nobody can read of it.
+    if let Some(path) = &arguments.prometheus
+        && let Err(failure) = metrics::write(path, &metrics::prometheus(&summaries, options.now))
+    {
+        render::say(PROGRAM, &failure.message());
+        worst = worst.max(failure.exit());
     }
     if arguments.nagios {
         let service = metrics::service(&summaries, worst);

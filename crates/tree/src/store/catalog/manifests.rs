@@ -18,6 +18,7 @@ use super::record::{columns, listed, stamp};
 use super::transfer::Passed;
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State};
 use crate::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
+use crate::system::outlast;
 use crate::walk::LEADS_OUT;
 use crate::{Directory, Entry, Kind, Stat, Timestamp};
 
@@ -250,6 +251,12 @@ impl Catalog {
             if let there @ Looked::Found(_) = importing.look(self, base, &other)? {
                 (path, stat) = (other, there);
             }
+        }
+        // A later write in the same second would leave the file with the time that is recorded.
+        if let Looked::Found(found) = &stat
+            && outlast(found.changed)
+        {
+            stat = importing.look(self, base, &path)?;
         }
         if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
             return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
