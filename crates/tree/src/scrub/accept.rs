@@ -5,19 +5,25 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use verisum_digest::Digest;
 
+use super::top::{Top, is_gone};
 use super::writer::seen;
 use super::{Error, digest_failed};
 use crate::reread::{self, Bypass};
 use crate::store::catalog::{Catalog, Change, Position, Record, Root, Seen, State};
-use crate::{Entry, Kind, Stat};
+use crate::Stat;
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
 
 /// The digest of a file whose record does not tell any more which it had.
 const FALLBACK: &str = "sha256";
+
+/// Why a file that is on another file system is not accepted.
+const ELSEWHERE: &str =
+    "open: another file system is mounted there (--cross-file-systems enters it)";
 
 /// A file that was accepted, or would be.
 #[derive(Clone, Debug)]
@@ -37,12 +43,13 @@ pub struct Accepted {
 }
 
 /// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
-/// record, and records of missing files are removed. With `dry` nothing is written. Returns how many
-/// were found. Whoever calls holds the catalogue's lock.
+/// record, and records of missing files are removed. What is on another file system than its tree is left
+/// alone unless `enters` says that these are entered. With `dry` nothing is written. Returns how many were
+/// found. Whoever calls holds the catalogue's lock.
 pub fn accept(
     catalog: &Catalog,
     path: &Path,
-    dry: bool,
+    (dry, enters): (bool, bool),
     now: i64,
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Error> {
@@ -57,7 +64,8 @@ pub fn accept(
         return Err(Error::Root { path: path.to_path_buf(), why });
     };
     let algorithms = catalog.algorithms()?;
-    let accepting = Accepting { catalog, root: &root, algorithms, dry, now };
+    let top = Top::open(&root.path, !enters)?;
+    let accepting = Accepting { catalog, root: &root, top, algorithms, dry, now };
     let mut found = 0;
     let mut after = Position::START;
     let mut is_any_damaged = false;
@@ -84,6 +92,7 @@ pub fn accept(
 struct Accepting<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
+    top: Top,
     algorithms: HashMap<i64, String>,
     dry: bool,
     now: i64,
@@ -99,7 +108,7 @@ impl Accepting<'_> {
         let mut accepted =
             Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
         let digest = Digest::find(&accepted.algorithm).map_err(digest_failed(&accepted.algorithm))?;
-        match read(&accepted.path, &digest) {
+        match read(&self.top, &accepted.path, &digest) {
             Ok(new) => accepted.new = new,
             Err(error) => {
                 accepted.error = Some(error);
@@ -151,16 +160,16 @@ impl Accepting<'_> {
 }
 
 /// What file is at a path now; `None` if nothing is, or something else, such as a link or a directory.
-fn read(path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
-    let entry = match Entry::named(path) {
-        Ok(entry) if entry.kind() == Kind::File => entry,
-        Ok(_) => return Ok(None),
-        Err(error) if is_gone(&error) => return Ok(None),
-        Err(error) => return Err(super::error_text(&error)),
-    };
-    let file = match entry.open() {
+fn read(top: &Top, path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
+    let found = top.find(path);
+    if is_gone(&found) {
+        return Ok(None);
+    }
+    let opened = found.and_then(|(entry, _)| entry.open());
+    let file = match opened {
         Ok(file) => file,
-        Err(error) if is_gone(&error) => return Ok(None),
+        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(None),
+        Err(error) if error.errno() == Some(Errno::XDEV) => return Err(ELSEWHERE.to_string()),
         Err(error) => return Err(super::error_text(&error)),
     };
     if let Ok(stat) = Stat::of(&file) {
@@ -171,12 +180,6 @@ fn read(path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
         Ok(_) => Err("read: it changed while it was read".to_string()),
         Err(failed) => Err(format!("read: {failed}")),
     }
-}
-
-/// Whether nothing has the name, or what should be a directory above it is none.
-fn is_gone(error: &crate::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error, crate::Error::Io { source, .. } if matches!(source.kind(), NotFound | NotADirectory))
 }
 
 #[cfg(test)]
@@ -193,9 +196,14 @@ mod tests {
         std::os::unix::fs::symlink("file", path("link")).unwrap();
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
         rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), kind, mode, 0).unwrap();
-        assert!(read(&path("file"), &digest).unwrap().is_some());
-        for name in ["directory", "link", "fifo", "nothing", "file/below"] {
-            assert!(read(&path(name), &digest).unwrap().is_none(), "{name}");
+        std::fs::write(path("directory/file"), "content").unwrap();
+        std::os::unix::fs::symlink("directory", path("linked")).unwrap();
+        let top = Top::open(folder.path(), true).unwrap();
+        for name in ["file", "directory/file"] {
+            assert!(read(&top, &path(name), &digest).unwrap().is_some());
+        }
+        for name in ["directory", "link", "fifo", "nothing", "file/below", "linked/file"] {
+            assert!(read(&top, &path(name), &digest).unwrap().is_none(), "{name}");
         }
     }
 }

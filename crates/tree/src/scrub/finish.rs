@@ -3,11 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
-
-use rustix::io::Errno;
 
 use super::jobs::Outcome;
+use super::top::{Top, is_gone};
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
 use crate::store::catalog::{Place, Position, Record, Root, SameInode, Seen, State, Trouble};
@@ -15,6 +13,9 @@ use crate::{Class, Entry, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
 const PAGE: usize = 1024;
+
+/// What is at a path.
+type Found = Result<(Entry, Stat), crate::Error>;
 
 impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
@@ -113,15 +114,19 @@ impl Writer<'_> {
     /// Whether a fresh file may be one that was last known to be there at some time, in milliseconds since
     /// 1970, because it has the inode. Inodes are used again: what was made since then is another file.
     fn may_be(&self, heir: &Place, last_known: i64) -> bool {
-        let born = self.path(heir.0, &heir.1).ok().and_then(|path| born(&path));
-        born.is_none_or(|born| born <= last_known)
+        let found = self.path(heir.0, &heir.1).ok().and_then(|path| self.find(&path).ok());
+        found.and_then(|(entry, _)| entry.born()).is_none_or(|born| born <= last_known)
+    }
+
+    fn find(&self, path: &Path) -> Found {
+        self.scope.find(path, self.options)
     }
 
     /// Whether a file of the run's root is on the file system of another root's top.
     fn is_on_device_of(&self, other: &Root, heir: &Place) -> bool {
-        let path = self.path(heir.0, &heir.1).ok();
-        let device = path.and_then(|path| stat(&path)).map(|stat| stat.device);
-        device.is_some() && stat(&other.path).map(|stat| stat.device) == device
+        let top = Top::open(&other.path, self.options.one_file_system).ok();
+        let found = self.path(heir.0, &heir.1).ok().and_then(|path| self.find(&path).ok());
+        found.is_some_and(|(_, stat)| top.is_some_and(|top| top.stat().device == stat.device))
     }
 
     /// Gives files that were bad, or changed and were never accepted, and are gone their heirs, and reports
@@ -157,7 +162,7 @@ impl Writer<'_> {
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = last.clone();
             for (Position { directory, name, .. }, record) in page {
-                if record.state.is_unforgiven() && is_gone(&self.path(directory, &name)?) {
+                if record.state.is_unforgiven() && is_gone(&self.find(&self.path(directory, &name)?)) {
                     self.hand_down(&self.scope.root, &(directory, name), &record, names)?;
                 }
             }
@@ -167,16 +172,20 @@ impl Writer<'_> {
     /// Does the same with those that were renamed out of other trees of the catalogue into this one.
     fn resolve_other_roots(&mut self, names: &Names) -> Result<(), Error> {
         for other in self.catalog.roots()? {
-            if other.id == self.scope.root.id || !is_there(&other) {
+            if other.id == self.scope.root.id {
                 continue;
             }
+            // While its file system is not mounted nothing of it is gone.
+            let top = Top::open(&other.path, self.options.one_file_system).ok();
+            let Some(top) = top.filter(|top| top.stat().inode == other.identity.inode) else { continue };
             let mut after = Position::START;
             loop {
                 let page = self.catalog.in_trouble(other.id, &after, false, PAGE)?;
                 let Some((last, _)) = page.last() else { break };
                 after = last.clone();
                 for (Position { directory, name, .. }, record) in page {
-                    if record.state.is_unforgiven() && is_gone(&self.path_in(&other, directory, &name)?) {
+                    let path = self.path_in(&other, directory, &name)?;
+                    if record.state.is_unforgiven() && is_gone(&top.find(&path)) {
                         self.hand_down(&other, &(directory, name), &record, names)?;
                     }
                 }
@@ -246,7 +255,8 @@ impl Writer<'_> {
         let SameInode { known, record, fresh, new, .. } = same;
         let (from, path) = (self.path(known.0, &known.1)?, self.path(fresh.0, &fresh.1)?);
         let is_untouched = (new.size, new.mtime) == (record.size, record.mtime);
-        if is_gone(&from) {
+        let found = self.find(&from);
+        if is_gone(&found) {
             if is_untouched && !record.state.is_unforgiven() {
                 self.hand_on(known, record, names)?;
             }
@@ -259,7 +269,7 @@ impl Writer<'_> {
             _ if is_untouched && is_other_content => Verdict::Suspicious,
             _ => return Ok(()),
         };
-        if !is_one_file(&from, &path) {
+        if !is_one_file(&found, &self.find(&path)) {
             return Ok(());
         }
         let finding = self.catalog.finding(known.0, OsStr::from_bytes(&known.1))?;
@@ -340,29 +350,11 @@ fn last_known(record: &Record) -> i64 {
     record.verified.max(record.changed).max(record.first_seen)
 }
 
-/// When a file was made, in milliseconds since 1970, where its file system keeps that.
-fn born(path: &Path) -> Option<i64> {
-    let born = std::fs::symlink_metadata(path).ok()?.created().ok()?;
-    i64::try_from(born.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
-}
-
 /// Whether two names are those of one file.
-fn is_one_file(one: &Path, other: &Path) -> bool {
-    let file = |path| stat(path).filter(|stat| stat.kind == Kind::File).map(|stat| (stat.device, stat.inode));
+fn is_one_file(one: &Found, other: &Found) -> bool {
+    let file = |found: &Found| {
+        let stat = found.as_ref().ok().map(|(_, stat)| stat).filter(|stat| stat.kind == Kind::File);
+        stat.map(|stat| (stat.device, stat.inode))
+    };
     file(one).is_some_and(|one| file(other) == Some(one))
-}
-
-fn stat(path: &Path) -> Option<Stat> {
-    Entry::named(path).and_then(|entry| entry.stat()).ok()
-}
-
-/// Whether a root is where it was recorded. While its file system is not mounted nothing of it is gone.
-fn is_there(root: &Root) -> bool {
-    stat(&root.path).is_some_and(|stat| stat.inode == root.identity.inode)
-}
-
-/// Whether nothing has a name any more.
-fn is_gone(path: &Path) -> bool {
-    let found = Entry::named(path);
-    found.is_err_and(|error| matches!(error.errno(), Some(Errno::NOENT | Errno::NOTDIR)))
 }

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::top::Top;
 use super::{Error, Options, Scope};
 use crate::store::catalog::{Catalog, Identity, Position, Root, stamp};
 use crate::{Entry, Kind};
@@ -20,7 +21,8 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
     }
     let Some(mut root) = catalog.root_of(path)? else {
         let root = catalog.add_root(path, Identity::of(&stat))?;
-        return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root });
+        let top = Top::open(path, options.one_file_system)?;
+        return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root, top });
     };
     let top = Identity::of(&Entry::named(&root.path)?.stat()?);
     if top != root.identity {
@@ -45,21 +47,23 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
             }
         };
     }
-    Ok(Scope { root, directory, path: path.to_path_buf() })
+    let top = Top::open(path, options.one_file_system)?;
+    Ok(Scope { root, directory, path: path.to_path_buf(), top })
 }
 
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
 /// numbered anew when the system starts; the files know better.
 fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
     let files = catalog.stalest(root.id, &Position::START, i64::MAX, PROBES)?;
+    let top = Top::open(&root.path, false)?;
     let mut same = 0;
     for (Position { directory, name, .. }, record) in &files {
         let path = root.path.join(catalog.path_in_root(*directory)?).join(OsStr::from_bytes(name));
-        let stat = Entry::named(&path).and_then(|entry| entry.stat());
+        let found = top.find(&path);
         let is_same = |stat: &crate::Stat| {
             (stat.inode, stat.size, stamp(stat.modified)) == (record.inode, record.size, record.mtime)
         };
-        same += usize::from(stat.as_ref().is_ok_and(is_same));
+        same += usize::from(found.is_ok_and(|(_, stat)| is_same(&stat)));
     }
     Ok(same > 0 && same * 2 >= files.len())
 }

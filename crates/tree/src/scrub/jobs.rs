@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use super::judge::Token;
@@ -14,7 +15,7 @@ use super::merge::Level;
 use super::writer::Message;
 use super::{Error, Options, Scope, Tally, due};
 use crate::store::catalog::{Catalog, Place, Position, Record, State, Trouble, stamp};
-use crate::{Class, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
+use crate::{Class, Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
 /// How many rows are read at once; among so many, shuffling takes place.
 const PAGE: usize = 4096;
@@ -48,7 +49,7 @@ pub(super) struct Jobs<'a> {
     unread: HashSet<Place>,
     page: VecDeque<(Position, Record)>,
     position: Position,
-    folder: (i64, PathBuf, u64),
+    folder: Folder,
     inside: HashMap<i64, bool>,
     dice: RandomState,
     /// Whether the work is told of before it is done.
@@ -57,6 +58,13 @@ pub(super) struct Jobs<'a> {
     is_stopped: bool,
     outcome: Outcome,
     error: Option<Error>,
+}
+
+/// A directory that recorded files are in, if it can be reached.
+struct Folder {
+    id: i64,
+    path: PathBuf,
+    found: Option<Arc<Directory>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +155,7 @@ impl<'a> Jobs<'a> {
             unread: reader.unread(scope.root.id)?,
             page: VecDeque::new(),
             position: Position::START,
-            folder: (0, PathBuf::new(), 0),
+            folder: Folder { id: 0, path: PathBuf::new(), found: None },
             inside: HashMap::new(),
             dice: RandomState::new(),
             is_estimated,
@@ -302,25 +310,26 @@ impl<'a> Jobs<'a> {
         name: &[u8],
         record: Record,
     ) -> Result<Option<Job<Token>>, Error> {
-        if self.folder.0 != directory {
+        if self.folder.id != directory {
             let path = self.scope.root.path.join(self.reader.path_in_root(directory)?);
-            let device = Entry::named(&path).and_then(|entry| entry.stat()).map_or(0, |stat| stat.device);
-            self.folder = (directory, path, device);
+            let found = self.scope.top.folder(&path).ok();
+            self.folder = Folder { id: directory, path, found };
         }
-        let device = self.folder.2;
         if let Some(excludes) = &self.options.excludes
-            && let Ok(folder) = self.folder.1.strip_prefix(&self.scope.path)
+            && let Ok(folder) = self.folder.path.strip_prefix(&self.scope.path)
             && excludes.leaves_out_file(&folder.join(OsStr::from_bytes(name)))
         {
             return Ok(None);
         }
         // What is gone since the walk is found by the next one.
-        let Ok(entry) = Entry::named(&self.folder.1.join(OsStr::from_bytes(name))) else { return Ok(None) };
-        if entry.kind() != Kind::File {
+        let Some(folder) = &self.folder.found else { return Ok(None) };
+        let found = self.scope.top.entry(folder, OsStr::from_bytes(name));
+        let Some((entry, stat)) = found.ok().filter(|(_, stat)| stat.kind == Kind::File) else {
             return Ok(None);
-        }
+        };
+        let device = stat.device;
         let is_known_bad =
-            is_bad(record.state) && entry.stat().is_ok_and(|stat| is_untouched(&record, &stat));
+            is_bad(record.state) && is_untouched(&record, &stat);
         if self.gives_up(device, is_known_bad) {
             return Ok(None);
         }

@@ -17,6 +17,7 @@ mod jobs;
 mod judge;
 mod merge;
 mod tally;
+mod top;
 mod writer;
 
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use verisum_digest::Digest;
 
 use crate::store::catalog::{self, Catalog, Run, Seen};
-use crate::{Excludes, Limits, Order, Plan, Progress, Stop, Verdict, hash_wanted};
+use crate::{Entry, Excludes, Limits, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted};
 use tally::Tally;
 
 pub use crate::reread::Bypass;
@@ -215,6 +216,18 @@ pub(crate) struct Scope {
     directory: i64,
     /// Its path.
     path: PathBuf,
+    /// Where recorded files are looked for.
+    top: top::Top,
+}
+
+impl Scope {
+    /// What has a path in the root, be it in this part of it or not.
+    fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), crate::Error> {
+        match self.top.holds(path) {
+            true => self.top.find(path),
+            false => top::Top::open(&self.root.path, options.one_file_system)?.find(path),
+        }
+    }
 }
 
 /// Scrubs one directory: a root of the catalogue, a directory in one, or a new root.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use crate::{Error, Kind, Operation, Stat};
@@ -41,6 +41,22 @@ impl Directory {
         let descriptor = rustix::fs::open(path, STEP, Mode::empty());
         let descriptor = descriptor.map_err(|errno| Error::io(path, Operation::Open, errno))?;
         Ok(Arc::new(Directory::new(descriptor, Place::new(None, path.as_os_str()))))
+    }
+
+    /// Opens a directory below this one through no link at all; with a device, through none that is on
+    /// another one either, be it mounted there or a volume of its own.
+    ///
+    /// # Errors
+    /// `ELOOP` for a link, `EXDEV` for another device and for a way that leads out.
+    pub fn beneath(self: &Arc<Directory>, way: &Path, device: Option<u64>) -> Result<Arc<Directory>, Error> {
+        let failed = |errno| Error::io(&self.path().join(way), Operation::Open, errno);
+        let steps = steps_of(way).ok_or_else(|| failed(Errno::XDEV))?;
+        if steps.is_empty() {
+            return Ok(self.clone());
+        }
+        let descriptor = folder_beneath(self, &steps, device).map_err(failed)?;
+        let place = Place::new(self.place.clone(), joined(&steps).as_os_str());
+        Ok(Arc::new(Directory::new(descriptor, place)))
     }
 
     /// The path that was walked to it; empty for the working directory.
@@ -172,7 +188,7 @@ impl Entry {
         let directory = match folders {
             [] => directory.clone(),
             _ => {
-                let descriptor = folder_beneath(directory, folders).map_err(|errno| {
+                let descriptor = folder_beneath(directory, folders, None).map_err(|errno| {
                     failed(match errno {
                         Errno::LOOP | Errno::XDEV => io::Error::other(LEADS_OUT),
                         errno => errno.into(),
@@ -182,11 +198,15 @@ impl Entry {
                 Arc::new(Directory::new(descriptor, place))
             }
         };
-        let (name, kind) = (last.into(), Kind::Special);
-        let mut entry = Entry { directory, name, kind, inode: 0, follow: false, held: None };
+        Entry::within(&directory, last).map(|(entry, _)| entry)
+    }
+
+    /// What has a name in a directory, and what is said of it. If it is a link, it is the link.
+    pub(crate) fn within(directory: &Arc<Directory>, name: &OsStr) -> Result<(Entry, Stat), Error> {
+        let mut entry = Entry::found(directory, name.into(), (Kind::Special, 0), false);
         let stat = entry.stat()?;
         (entry.kind, entry.inode) = (stat.kind, stat.inode);
-        Ok(entry)
+        Ok((entry, stat))
     }
 
     fn of_path(path: &Path, follow: bool) -> Result<Entry, Error> {
@@ -249,6 +269,23 @@ impl Entry {
         let flags = if self.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let stat = rustix::fs::statat(&self.directory, &self.name, flags);
         stat.map(Stat::from).map_err(|e| Error::io(&self.path(), Operation::Stat, e))
+    }
+
+    /// When it was made, in milliseconds since 1970, where its file system keeps that.
+    pub(crate) fn born(&self) -> Option<i64> {
+        let (flags, wanted) = (AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME);
+        let found = rustix::fs::statx(&self.directory, &self.name, flags, wanted).ok()?;
+        let is_kept = found.stx_mask & wanted.bits() != 0;
+        let (seconds, nanoseconds) = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        is_kept.then(|| seconds.saturating_mul(1000).saturating_add(i64::from(nanoseconds / 1_000_000)))
+    }
+
+    /// Whether something is mounted there, as far as the system tells. That a file is on another device than
+    /// its directory does not say so: where file systems are overlaid it may be.
+    pub(crate) fn is_mount_point(&self) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let found = rustix::fs::statx(&self.directory, &self.name, flags, StatxFlags::empty());
+        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
     }
 
     /// Opens it for reading; a link is refused unless it was followed, a pipe is not waited for.
@@ -324,27 +361,42 @@ fn steps_of(name: &Path) -> Option<Vec<&OsStr>> {
         .collect()
 }
 
-/// Opens a folder below a directory through no link at all.
-fn folder_beneath(directory: &Directory, steps: &[&OsStr]) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+/// Opens a folder below a directory through no link at all, and none that is on another device than the one
+/// that is given.
+fn folder_beneath(directory: &Directory, steps: &[&OsStr], device: Option<u64>) -> Result<OwnedFd, Errno> {
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    resolve.set(ResolveFlags::NO_XDEV, device.is_some());
     match rustix::fs::openat2(directory, joined(steps), STEP, Mode::empty(), resolve) {
         // Before Linux 5.6, in some sandboxes, and with more than a system call takes.
-        Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => step_by_step(directory.as_fd(), steps),
-        opened => opened,
+        Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {
+            step_by_step(directory.as_fd(), steps, device)
+        }
+        // What is mounted on the way may be of the same file system.
+        Err(Errno::XDEV) if device.is_some() => step_by_step(directory.as_fd(), steps, device),
+        opened => opened.and_then(|opened| require_device(opened, device)),
+    }
+}
+
+/// Fails for what is on another device: a volume of Btrfs is, without being mounted.
+fn require_device(opened: OwnedFd, device: Option<u64>) -> Result<OwnedFd, Errno> {
+    match device {
+        Some(device) if Stat::of(&opened)?.device != device => Err(Errno::XDEV),
+        _ => Ok(opened),
     }
 }
 
 /// The same, one name at a time. No name may be `..`.
-fn step_by_step(directory: BorrowedFd, steps: &[&OsStr]) -> Result<OwnedFd, Errno> {
+fn step_by_step(directory: BorrowedFd, steps: &[&OsStr], device: Option<u64>) -> Result<OwnedFd, Errno> {
     let mut reached: Option<OwnedFd> = None;
     for step in steps {
         let from = reached.as_ref().map_or(directory, |reached| reached.as_fd());
         let next = rustix::fs::openat(from, *step, STEP | OFlags::NOFOLLOW, Mode::empty());
-        reached = Some(next.map_err(|errno| {
+        let next = next.map_err(|errno| {
             let is_link = rustix::fs::statat(from, *step, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
             if is_link { Errno::LOOP } else { errno }
-        })?);
+        })?;
+        reached = Some(require_device(next, device)?);
     }
     reached.ok_or(Errno::NOENT)
 }
@@ -382,11 +434,17 @@ mod tests {
         }
         let steps = |names: &[&str]| {
             let names: Vec<&OsStr> = names.iter().map(OsStr::new).collect();
-            step_by_step(inside.as_fd(), &names).map(drop)
+            step_by_step(inside.as_fd(), &names, None).map(drop)
         };
         assert_eq!(steps(&["sub", "deep"]), Ok(()));
         assert_eq!(steps(&["lnk"]), Err(Errno::LOOP));
         assert_eq!(steps(&["v"]), Err(Errno::NOTDIR));
+        let device = Stat::of(&*inside).unwrap().device;
+        let errno = |way: &str, device| inside.beneath(Path::new(way), Some(device)).err()?.errno();
+        assert_eq!(inside.beneath(Path::new("sub/deep"), Some(device)).unwrap().path(), root.join("in/sub/deep"));
+        assert_eq!(errno("sub/deep", device + 1), Some(Errno::XDEV));
+        assert_eq!(errno("inner/deep", device), Some(Errno::LOOP));
+        assert_eq!(errno("../out", device), Some(Errno::XDEV));
     }
 
     #[test]

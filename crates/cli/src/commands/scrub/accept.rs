@@ -25,6 +25,10 @@ pub(crate) struct AcceptArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
+    /// Also what is on other file systems below a tree
+    #[arg(long)]
+    cross_file_systems: bool,
+
     /// Print a line of JSON for each file
     #[arg(long)]
     json: bool,
@@ -46,7 +50,8 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         let path = named;
         let mut printed = Ok(());
         let mut refused = false;
-        let found = scrub::accept(&catalog, &path, arguments.dry_run, values::now(), &mut |accepted| {
+        let how = (arguments.dry_run, arguments.cross_file_systems);
+        let found = scrub::accept(&catalog, &path, how, values::now(), &mut |accepted| {
             refused |= accepted.error.is_some();
             if printed.is_ok() {
                 printed = print(&accepted, arguments, output);

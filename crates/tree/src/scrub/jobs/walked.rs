@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Jobs;
 use crate::scrub::judge::Token;
 use crate::scrub::merge::Level;
+use crate::scrub::top::is_mounted_over;
 use crate::scrub::writer::Message;
 use crate::scrub::{Error, error_text};
 use crate::store::catalog::{Known, State, stamp};
@@ -122,6 +123,10 @@ impl Jobs<'_> {
                 return Ok(None);
             }
         };
+        if self.options.one_file_system && is_mounted_over(&entry, &stat, device) {
+            self.outcome.mount_points += 1;
+            return Ok(None);
+        }
         if self.own.contains(&(stat.device, stat.inode))
             || known.is_some_and(|known| !is_to_read(&known, &stat))
         {
