@@ -79,6 +79,13 @@ pub fn expect(ended: &Ended, code: i32, lines: &[(&str, &Path)]) {
     assert_eq!(ended.code, Some(code), "{out}{}", ended.stderr);
 }
 
+/// Asserts that a run was refused with a code and these words.
+#[track_caller]
+pub fn refused(ended: &Ended, code: i32, words: &str) {
+    assert!(ended.stderr.contains(words), "{}{}", ended.out(), ended.stderr);
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+}
+
 /// The records of a catalogue.
 pub fn export(catalog: &Path) -> String {
     verisum([s("catalog"), s("export"), s("--catalog"), catalog.into()]).clean()

@@ -11,9 +11,9 @@ use verisum_digest::Digest;
 use super::top::{Top, is_gone};
 use super::writer::seen;
 use super::{Error, digest_failed};
+use crate::Stat;
 use crate::reread::{self, Bypass};
 use crate::store::catalog::{Catalog, Change, Position, Record, Root, Seen, State};
-use crate::Stat;
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
@@ -22,8 +22,7 @@ const PAGE: usize = 1024;
 const FALLBACK: &str = "sha256";
 
 /// Why a file that is on another file system is not accepted.
-const ELSEWHERE: &str =
-    "open: another file system is mounted there (--cross-file-systems enters it)";
+const ELSEWHERE: &str = "open: another file system is mounted there (--cross-file-systems enters it)";
 
 /// A file that was accepted, or would be.
 #[derive(Clone, Debug)]

@@ -328,8 +328,7 @@ impl<'a> Jobs<'a> {
             return Ok(None);
         };
         let device = stat.device;
-        let is_known_bad =
-            is_bad(record.state) && is_untouched(&record, &stat);
+        let is_known_bad = is_bad(record.state) && is_untouched(&record, &stat);
         if self.gives_up(device, is_known_bad) {
             return Ok(None);
         }

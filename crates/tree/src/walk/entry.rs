@@ -441,7 +441,10 @@ mod tests {
         assert_eq!(steps(&["v"]), Err(Errno::NOTDIR));
         let device = Stat::of(&*inside).unwrap().device;
         let errno = |way: &str, device| inside.beneath(Path::new(way), Some(device)).err()?.errno();
-        assert_eq!(inside.beneath(Path::new("sub/deep"), Some(device)).unwrap().path(), root.join("in/sub/deep"));
+        assert_eq!(
+            inside.beneath(Path::new("sub/deep"), Some(device)).unwrap().path(),
+            root.join("in/sub/deep")
+        );
         assert_eq!(errno("sub/deep", device + 1), Some(Errno::XDEV));
         assert_eq!(errno("inner/deep", device), Some(Errno::LOOP));
         assert_eq!(errno("../out", device), Some(Errno::XDEV));
