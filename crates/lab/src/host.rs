@@ -237,7 +237,11 @@ fn hypervisor(folders: &Folders, flags: &[&str]) -> Option<String> {
 fn file_system(proc: &Path, file: &Path) -> Option<String> {
     // Of a file that is yet to be made, that of its folder.
     let file = file.ancestors().find_map(|file| std::fs::canonicalize(file).ok())?;
-    let mounts = text(&proc.join("self/mounts"));
+    mounted_at(&text(&proc.join("self/mounts")), &file)
+}
+
+/// The file system of a path without links, by the text of `/proc/self/mounts`.
+pub fn mounted_at(mounts: &str, file: &Path) -> Option<String> {
     let above = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         let (device, folder, kind) = (fields.next()?, fields.next()?, fields.next()?);

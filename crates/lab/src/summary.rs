@@ -160,7 +160,12 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         true => columns.push(("time", "ms")),
         false => columns.extend([("time", "ms"), ("time from", "ms"), ("time to", "ms")]),
     }
-    columns.extend([("user", "ms"), ("system", "ms")]);
+    // What other machines take of their processors is not known.
+    let processor = series.iter().all(|one| one.wall.is_empty())
+        || series.iter().any(|one| one.user.iter().chain(&one.system).any(|time| *time > 0.0));
+    if processor {
+        columns.extend([("user", "ms"), ("system", "ms")]);
+    }
     if cycles {
         columns.push(("cycles", "/byte"));
     }
@@ -182,10 +187,12 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         }
         let times = three(one.time(), 1e3);
         cells.extend(times.into_iter().take(if rates { 1 } else { 3 }));
-        cells.extend(match processor_time(one).filter(|_| !one.is_below_clock()) {
-            Some((user, system)) => [number(user * 1e3), number(system * 1e3)],
-            None => [Cell::Missing, Cell::Missing],
-        });
+        if processor {
+            cells.extend(match processor_time(one).filter(|_| !one.is_below_clock()) {
+                Some((user, system)) => [number(user * 1e3), number(system * 1e3)],
+                None => [Cell::Missing, Cell::Missing],
+            });
+        }
         if cycles {
             cells.push(one.cycles_a_byte().map_or(Cell::Missing, number));
         }

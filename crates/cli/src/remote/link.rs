@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -62,6 +62,7 @@ pub(crate) struct Link {
     options: SshOptions,
     /// Where the socket of the connection is.
     socket: PathBuf,
+    traffic: Arc<Counters>,
 }
 
 impl Link {
@@ -71,7 +72,13 @@ impl Link {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let socket = folder.map_or(PathBuf::new(), |folder| folder.path().join(number.to_string()));
-        Link { host: host.clone(), options: options.clone(), socket }
+        Link { host: host.clone(), options: options.clone(), socket, traffic: Arc::default() }
+    }
+
+    /// What went over it until now, as its commands wrote and read it.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Traffic { sent: count(&self.traffic.sent), received: count(&self.traffic.received) }
     }
 
     /// Starts a script, with these lines of other scripts and texts after it. The first that is started has
@@ -80,11 +87,13 @@ impl Link {
         let mut command = self.command(is_first);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| Trouble::Here(error.to_string()))?;
-        let (Some(mut stdin), Some(stdout), Some(stderr)) =
+        let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(Trouble::Here("it has no standard streams".to_string()));
         };
+        let mut stdin = Counted { stream: stdin, counters: Arc::clone(&self.traffic) };
+        let stdout = Counted { stream: stdout, counters: Arc::clone(&self.traffic) };
         let said = Said::default();
         let listener = said.listen(stderr);
         // If it cannot be written, it has ended, and said why.
@@ -203,8 +212,8 @@ impl Script {
 pub(crate) struct Running {
     end: Killer,
     /// None once it was told that nothing more comes.
-    pub(crate) stdin: Option<ChildStdin>,
-    pub(crate) stdout: BufReader<ChildStdout>,
+    pub(crate) stdin: Option<Counted<ChildStdin>>,
+    pub(crate) stdout: BufReader<Counted<ChildStdout>>,
     said: Said,
     listener: Option<JoinHandle<()>>,
 }
@@ -216,7 +225,7 @@ impl Running {
     }
 
     /// Its ends, for one thread that writes and one that reads and may end it.
-    pub(crate) fn split(&mut self) -> (Option<ChildStdin>, &mut BufReader<ChildStdout>, &mut Killer) {
+    pub(crate) fn split(&mut self) -> (Option<Counted<ChildStdin>>, &mut impl BufRead, &mut Killer) {
         (self.stdin.take(), &mut self.stdout, &mut self.end)
     }
 
@@ -271,6 +280,45 @@ impl Running {
             }
         }
         false
+    }
+}
+
+/// Bytes that went over a link, before ssh encrypts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// A stream of a command, whose bytes are counted.
+pub(crate) struct Counted<T> {
+    stream: T,
+    counters: Arc<Counters>,
+}
+
+impl<T: Read> Read for Counted<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(buffer)?;
+        self.counters.received.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+impl<T: Write> Write for Counted<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.stream.write(bytes)?;
+        self.counters.sent.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Non-goals: images, the digests of several algorithms in one read, and writing anything on a host.
 
+pub(crate) mod facts;
 mod folder;
 mod link;
 mod place;
@@ -17,6 +18,7 @@ pub(crate) mod serve;
 mod served;
 mod session;
 mod tools;
+mod trial;
 mod trouble;
 mod ways;
 
@@ -24,9 +26,10 @@ use verisum_digest::Output;
 use verisum_tree::Timestamp;
 
 pub(crate) use folder::Folder;
-pub(crate) use link::SshOptions;
+pub(crate) use link::{SshOptions, Traffic};
 pub(crate) use place::{Host, Place};
 pub(crate) use session::{Options, Session};
+pub(crate) use trial::{Candidate, Hashed, Making, Trial};
 pub(crate) use trouble::Trouble;
 pub(crate) use ways::NAMES as WAYS;
 

@@ -15,6 +15,8 @@ pub(super) const PYTHON: &str = include_str!("script/serve.py");
 pub(crate) struct Wanted {
     /// Only these, if there are any.
     pub(crate) required: Vec<String>,
+    /// Whether all are tried, and not only until one is right.
+    pub(crate) all: bool,
 }
 
 impl Wanted {
@@ -31,8 +33,8 @@ pub(super) struct Probed {
     pub(super) system: String,
     /// How it lists trees, if it can.
     pub(super) lister: Option<Lister>,
-    /// The best way, if there is one.
-    pub(super) way: Option<Way>,
+    /// The ways that are right, the best first; without [`Wanted::all`] one at most.
+    pub(super) ways: Vec<Way>,
     /// Ways that are there and do not give the right digests.
     pub(super) rejected: Vec<Way>,
     /// Ways that may be right, and cannot be used without `find` or `xargs`.
@@ -95,7 +97,7 @@ pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Sc
             }
         };
         text.push_str(&line);
-        text.push_str(" ||\n");
+        text.push_str(if wanted.all { "\n" } else { " ||\n" });
     }
     text.push_str("printf 'way none\\n'\nprintf 'done\\n'\n");
     if stays {
@@ -124,7 +126,7 @@ pub(super) fn read(running: &mut Running, digest: &Digest) -> Result<Probed, Tro
                 let all = [Lister::Gnu, Lister::Stat, Lister::Bsd, Lister::Plain];
                 probed.lister = all.into_iter().find(|lister| lister.name() == value);
             }
-            "way" => probed.way = way(),
+            "way" => probed.ways.extend(way()),
             "rejected" => probed.rejected.extend(way()),
             "unfit" => probed.unfit.extend(way()),
             "done" => return Ok(probed),

@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
         folder: Option<&'a Folder>,
         sink: Sink,
     ) -> Result<Session<'a>, Trouble> {
-        let wanted = Wanted { required: options.required.clone() };
+        let wanted = Wanted { required: options.required.clone(), all: false };
         let (open, way, pushed) = connect(host, digest, options, &wanted, folder, sink)?;
         let (host, digest) = (host.clone(), digest.clone());
         Ok(Session { host, options, digest, folder, open: Some(open), way, pushed })
@@ -157,7 +157,7 @@ impl<'a> Session<'a> {
         self.open = None;
         sink(Event::Note(format!("{}: connecting again", trouble.message())));
         // Another way might give other answers to the same question.
-        let wanted = Wanted { required: vec![self.way.name.to_string()] };
+        let wanted = Wanted { required: vec![self.way.name.to_string()], all: false };
         let quiet = |event: Event| matches!(event, Event::Note(_)) || sink(event);
         let (open, way, pushed) =
             connect(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet)?;
@@ -192,7 +192,7 @@ fn connect(
     for way in &probed.rejected {
         sink(Event::Note(format!("{} is not used: it gives wrong digests, or none", way.described())));
     }
-    let is_there = matches!(probed.way, Some(Way { kind: Kind::Verisum, .. }));
+    let is_there = matches!(probed.ways.first(), Some(Way { kind: Kind::Verisum, .. }));
     if options.push && !is_there && wanted.allows("verisum") {
         match pushed(&link, &probed, digest)? {
             Ok(served) => {
@@ -208,7 +208,9 @@ fn connect(
             }
         }
     }
-    let Some(way) = probed.way.clone() else { return Err(Trouble::NoWay(none(digest, wanted, &probed))) };
+    let Some(way) = probed.ways.first().cloned() else {
+        return Err(Trouble::NoWay(none(digest, wanted, &probed)));
+    };
     let opened = match &way.kind {
         Kind::Tool(tool) => {
             let lister = probed.lister.ok_or_else(|| Trouble::NoWay("it has no find".to_string()))?;

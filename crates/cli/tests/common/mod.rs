@@ -3,6 +3,7 @@
 
 pub mod recording;
 pub mod scrubbing;
+pub mod sshd;
 pub mod tagging;
 
 use std::ffi::OsStr;

@@ -13,6 +13,7 @@ use verisum_lab::record::{NOT_RANKED, Results, Series};
 use verisum_lab::summary::Quantity;
 
 use super::leftovers::Folder;
+use super::remote::{self, RemoteArgs};
 use super::{BenchOptions, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,21 +28,23 @@ pub(crate) struct FilesArgs {
     files: Vec<PathBuf>,
 
     /// A way: one that is known by name, `published` for the five of 2014, or NAME=COMMAND, in which {}
-    /// stands for the file's name. May be given several times; without known ones all are taken
+    /// stands for the file's name; with --host one of `verisum remote`. May be given several times; without
+    /// known ones all are taken
     #[arg(long = "way", value_name = "WAY")]
-    ways: Vec<String>,
+    pub(super) ways: Vec<String>,
 
-    /// The digest
-    #[arg(short, long = "alg", value_name = "DIGEST", default_value = "md5")]
-    algorithm: String,
+    /// The digest [default: md5; with --host sha256]
+    #[arg(short, long = "alg", value_name = "DIGEST")]
+    pub(super) algorithm: Option<String>,
 
-    /// The size of the small file
-    #[arg(long, value_name = "SIZE", default_value_t = SMALL.to_string())]
-    small: String,
+    /// The size of the small file [default: 2335; with --host 4K]
+    #[arg(long, value_name = "SIZE")]
+    pub(super) small: Option<String>,
 
-    /// The size of the large file, which is all zeros
-    #[arg(long, value_name = "SIZE", default_value_t = format!("{}G", LARGE >> 30))]
-    large: String,
+    /// The size of the large file, which is all zeros, or with --host nearly all spaces [default: 1G; with
+    /// --host 64M]
+    #[arg(long, value_name = "SIZE")]
+    pub(super) large: Option<String>,
 
     /// How often the small file is hashed, unless --runs or --time says otherwise
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -64,7 +67,10 @@ pub(crate) struct FilesArgs {
     style: Option<Style>,
 
     #[command(flatten)]
-    options: BenchOptions,
+    pub(super) remote: RemoteArgs,
+
+    #[command(flatten)]
+    pub(super) options: BenchOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -72,6 +78,9 @@ enum Style {
     /// As perl's Benchmark prints it: processor time, runs a second, and percentages
     Cmpthese,
 }
+
+/// The digest of the experiment of 2014.
+const ALGORITHM: &str = "md5";
 
 /// The names of ways that are not in the table of ways.
 const OURS: &str = "verisum";
@@ -89,7 +98,11 @@ const LINES_MEMORY: u64 = 3;
 
 /// Measures.
 pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let digest = digests::find(&arguments.algorithm, &kernel::policy()?)?;
+    if arguments.remote.host.is_some() {
+        return remote::run(arguments, output);
+    }
+    let algorithm = arguments.algorithm.as_deref().unwrap_or(ALGORITHM);
+    let digest = digests::find(algorithm, &kernel::policy()?)?;
     let chosen = Chosen::of(arguments, &digest)?;
     let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
     let places = if arguments.files.is_empty() { vec![place] } else { arguments.files.clone() };
@@ -238,7 +251,12 @@ fn made(arguments: &FilesArgs, folder: &Folder, session: &Session<'_>) -> Result
             must: "must be a number of bytes, as 2335 or 1G".to_string(),
         })
     };
-    let (small, large) = (size("--small", &arguments.small)?, size("--large", &arguments.large)?);
+    let length = |option, text: &Option<String>, otherwise| match text {
+        Some(text) => size(option, text),
+        None => Ok(otherwise),
+    };
+    let small = length("--small", &arguments.small, SMALL)?;
+    let large = length("--large", &arguments.large, LARGE)?;
     folder.needs(small.saturating_add(large))?;
     session.preparing("making the files");
     let make = |name: &str, length, byte: fn(u64) -> u8, runs| {

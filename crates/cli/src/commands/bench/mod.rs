@@ -6,6 +6,7 @@ mod files;
 mod filesystem;
 mod image;
 mod leftovers;
+mod remote;
 mod session;
 pub(crate) mod starter;
 mod usual;
@@ -47,7 +48,7 @@ enum BenchCommand {
     )]
     Filesystem(Box<filesystem::FilesystemArgs>),
     /// Compare ways to the digest of a small and of a large file
-    Files(files::FilesArgs),
+    Files(Box<files::FilesArgs>),
     /// Compare programs on disk images, and measure the block hash library alone
     Image(image::ImageArgs),
     /// Compare two files of results: what changed, and whether both rank alike

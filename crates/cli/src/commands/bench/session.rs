@@ -37,6 +37,8 @@ pub(crate) struct Session<'a> {
     /// What a second signal removes.
     pub(crate) leftovers: Leftovers,
     before: Load,
+    /// How many processors this machine has: results may be of another one.
+    processors: usize,
     folders: Folders,
     /// When the results were last written.
     saved: Instant,
@@ -57,12 +59,13 @@ impl<'a> Session<'a> {
         let folders = Folders::default();
         let before = Load::now(&folders.proc);
         let host = Host::read(&folders, &kernel::policy()?, files);
+        let processors = host.processors;
         let results = Results::new(bench, &plan, host);
         let stop = Arc::new(AtomicBool::new(false));
         let leftovers = Leftovers::default();
         leftovers.watch(stop.clone())?;
         let saved = Instant::now();
-        Ok(Session { options, plan, results, stop, leftovers, before, folders, saved })
+        Ok(Session { options, plan, results, stop, leftovers, before, processors, folders, saved })
     }
 
     /// Says on a terminal what is made ready, until there is something else to say.
@@ -188,8 +191,8 @@ impl<'a> Session<'a> {
     pub(crate) fn complete(&mut self) {
         let after = Load::now(&self.folders.proc);
         self.results.complete = !self.stopped();
-        let processors = self.results.host.processors;
-        self.results.doubts = measure::judge_noise(&self.results.series, &self.before, &after, processors);
+        self.results.doubts =
+            measure::judge_noise(&self.results.series, &self.before, &after, self.processors);
     }
 
     /// Prints the report, writes the files, and gives the exit code.

@@ -12,10 +12,10 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum_digest::{Digest, Output as Sum};
 use verisum_tree::Kind;
-use verisum_tree::store::manifest::{Bad, Line, Options as Reading, Reader};
+use verisum_tree::store::manifest::{Bad, Line, Options as Reading, ReadError, Reader};
 
 use super::hosts::{self, HostArgs, ManyArgs, OnHost};
-use super::report::Report;
+use super::report::{Report, tally};
 use super::sum::Record;
 use crate::exit::Exit;
 use crate::failure::{Failure, cause};
@@ -180,8 +180,7 @@ impl List {
         Ok(())
     }
 
-    fn unreadable(&self, error: &verisum_tree::store::manifest::ReadError) -> Failure {
-        use verisum_tree::store::manifest::ReadError;
+    fn unreadable(&self, error: &ReadError) -> Failure {
         let why = match error {
             ReadError::Io(error) => cause(error),
             other => other.to_string(),
@@ -190,20 +189,40 @@ impl List {
     }
 
     /// The files that have a digest of this kind, below a place.
-    fn files(&self, algorithm: &str, place: &Place) -> Result<impl Iterator<Item = Asked> + Send, Failure> {
-        let mut reader = self.reader()?;
-        let (algorithm, place) = (algorithm.to_string(), place.clone());
-        Ok(std::iter::from_fn(move || {
-            loop {
-                // It could be read before; whoever shortens it meanwhile has it so.
-                let Line::File(listed) = reader.line().ok()?? else { continue };
-                let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == algorithm) else {
-                    continue;
-                };
-                let path = place.join(&listed.name);
+    fn files<'a>(&self, algorithm: &'a str, place: &'a Place) -> Result<Files<'a>, Failure> {
+        Ok(Files { reader: self.reader()?, algorithm, place, failed: None })
+    }
+}
+
+/// What a list has for a place.
+struct Files<'a> {
+    reader: Reader<File>,
+    algorithm: &'a str,
+    place: &'a Place,
+    /// Why the rest of it cannot be read: it could be read before.
+    failed: Option<ReadError>,
+}
+
+impl Iterator for Files<'_> {
+    type Item = Asked;
+
+    fn next(&mut self) -> Option<Asked> {
+        while self.failed.is_none() {
+            let listed = match self.reader.line() {
+                Ok(Some(Line::File(listed))) => listed,
+                Ok(Some(_)) => continue,
+                Ok(None) => return None,
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            };
+            if let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == self.algorithm) {
+                let path = self.place.join(&listed.name);
                 return Some(Asked { path, expected: Some(claim.digest), ..Asked::default() });
             }
-        }))
+        }
+        None
     }
 }
 
@@ -237,8 +256,7 @@ impl Task<'_> {
             let digest = match hosts::digest(algorithm) {
                 Ok(digest) => digest,
                 Err(failure) => {
-                    self.report.note(&on.host, &failure.message());
-                    self.report.worse(Exit::Unchecked);
+                    self.report.fail(&on.host, &failure);
                     complete = false;
                     continue;
                 }
@@ -267,10 +285,16 @@ impl Task<'_> {
                 }
             };
             let ended = match self.list.files(digest.name(), place) {
-                Ok(mut files) => session.names(&mut files, &sink),
+                Ok(mut files) => {
+                    let ended = session.names(&mut files, &sink);
+                    if let Some(error) = &files.failed {
+                        self.report.fail(&place.host, &self.list.unreadable(error));
+                        complete = false;
+                    }
+                    ended
+                }
                 Err(failure) => {
-                    self.report.note(&place.host, &failure.message());
-                    self.report.worse(Exit::Unchecked);
+                    self.report.fail(&place.host, &failure);
                     return false;
                 }
             };
@@ -289,7 +313,7 @@ impl Task<'_> {
             Ok(found) => found.digest,
             Err(_) => None,
         };
-        let (status, shown, exit) = match &answer.result {
+        let (outcome, shown, exit) = match &answer.result {
             Ok(found) if found.digest == answer.asked.expected && found.digest.is_some() => {
                 counts.verified += 1;
                 ("ok", "OK", Exit::Clean)
@@ -314,7 +338,7 @@ impl Task<'_> {
             let record = Record::new(place, way, name, &answer.asked.seen);
             let record = Checked {
                 record: Record {
-                    status: Some(status),
+                    outcome: Some(outcome),
                     error: answer.result.as_ref().err().map(Reason::message),
                     ..record
                 },
@@ -322,15 +346,13 @@ impl Task<'_> {
                 listed: value(&answer.asked.expected),
                 found: value(&found),
             };
-            let mut line = serde_json::to_vec(&record).unwrap_or_default();
-            line.push(b'\n');
-            return self.report.result(&line);
+            return self.report.json(&record);
         }
         if let Err(reason) = &answer.result {
             let name = names::quoted(OsStr::from_bytes(name));
             self.report.note(&place.host, &format!("{name}: {}", reason.message()));
         }
-        if self.arguments.status || (status == "ok" && self.arguments.quiet) {
+        if self.arguments.status || (outcome == "ok" && self.arguments.quiet) {
             return true;
         }
         let mut full = if self.prefixed { place.host.prefix(name) } else { Vec::new() };
@@ -350,9 +372,7 @@ impl Task<'_> {
                 complete: bool,
             }
             let summary = Summary { host: place.host.name(), summary: counts, complete };
-            let mut line = serde_json::to_vec(&summary).unwrap_or_default();
-            line.push(b'\n');
-            self.report.result(&line);
+            self.report.json(&summary);
             return;
         }
         if counts.verified == 0 && self.arguments.ignore_missing && complete {
@@ -362,14 +382,9 @@ impl Task<'_> {
         if self.arguments.quiet || self.arguments.status {
             return;
         }
-        let mut line = format!("{} verified", counts.verified);
-        for (count, what) in
-            [(counts.failed, "failed"), (counts.missing, "missing"), (counts.unreadable, "unreadable")]
-        {
-            if count > 0 {
-                line.push_str(&format!(", {count} {what}"));
-            }
-        }
+        let others =
+            [(counts.failed, "failed"), (counts.missing, "missing"), (counts.unreadable, "unreadable")];
+        let mut line = tally(counts.verified, "verified", &others);
         if !complete {
             line.push_str(", and not all were asked for");
         }

@@ -1,5 +1,6 @@
 //! `verisum remote compare`: two trees, on any two machines.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,9 @@ use serde::Serialize;
 use verisum_digest::{Digest, Output as Sum};
 
 use super::hosts::{self, HostArgs};
-use super::report::Report;
+use super::records::Records;
+use super::report::{Report, tally};
+use crate::commands::scrub::CatalogArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::{Asked, Event, Host, Place, Reason, Seen, Session, Trouble};
@@ -24,9 +27,13 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// Take files of the same size and time for the same, without reading them
+    /// Take the digests of unchanged files from the catalogue, and files of the same size and time for the
+    /// same, without reading them
     #[arg(long)]
     quick: bool,
+
+    #[command(flatten)]
+    catalog: CatalogArgs,
 
     /// Print a line of JSON for each difference, and one of totals
     #[arg(long)]
@@ -114,9 +121,17 @@ pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
         list(place, session, &report)
     });
     let [Some(mut a), Some(mut b)] = listed else { return report.end() };
-    let mut pairs = paired(&a, &b, arguments.quick);
-    let asked = |side: &Side, of: fn(&Pair) -> Option<usize>| -> Vec<Asked> {
+    let mut pairs = paired(&a, &b);
+    let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
+    let mut settled =
+        Settled { sizes: count(Status::Differs), read: count(Status::Asked), ..Settled::default() };
+    let mut known = [HashMap::new(), HashMap::new()];
+    if arguments.quick {
+        known = quickly(&arguments, &digest, [&a, &b], &mut pairs, &mut settled, &report)?;
+    }
+    let asked = |side: &Side, known: &Known, of: fn(&Pair) -> Option<usize>| -> Vec<Asked> {
         let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == Status::Asked);
+        let asked = asked.filter(|(tag, _)| !known.contains_key(tag));
         let file = |(tag, pair): (usize, &Pair)| {
             of(pair).map(|at| Asked {
                 path: side.files[at].path.clone(),
@@ -126,9 +141,13 @@ pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
         };
         asked.filter_map(file).collect()
     };
-    let wanted = [(asked(&a, |pair| pair.a), &mut a), (asked(&b, |pair| pair.b), &mut b)];
+    let [known_a, known_b] = known;
+    let wanted = [
+        (asked(&a, &known_a, |pair| pair.a), known_a, &mut a),
+        (asked(&b, &known_b, |pair| pair.b), known_b, &mut b),
+    ];
     let count = pairs.len();
-    let [from_a, from_b] = both(wanted, |(asked, side)| read(side, asked, count, &report));
+    let [from_a, from_b] = both(wanted, |(asked, known, side)| read(side, asked, known, count, &report));
     for (place, pair) in pairs.iter_mut().enumerate().filter(|(_, pair)| pair.status == Status::Asked) {
         pair.status = match (&from_a[place], &from_b[place]) {
             (Some(Ok(one)), Some(Ok(other))) if one == other => Status::Same,
@@ -138,9 +157,67 @@ pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
             _ => Status::Unreadable,
         };
     }
-    tell(&arguments, &digest, [&a, &b], &pairs, [&from_a, &from_b], &report);
+    tell(&arguments, &digest, [&a, &b], &pairs, [&from_a, &from_b], settled, &report);
     drop((a, b));
     report.end()
+}
+
+/// Digests that need not be read, by the places of their pairs.
+type Known = HashMap<usize, Sum>;
+
+/// Settles pairs by the catalogue's records, and by times if those of one side are missing. Returns the
+/// records of files whose other side has to be read.
+fn quickly(
+    arguments: &CompareArgs,
+    digest: &Digest,
+    sides: [&Side; 2],
+    pairs: &mut [Pair],
+    settled: &mut Settled,
+    report: &Report,
+) -> Result<[Known; 2], Failure> {
+    let catalog = match arguments.catalog.open_if_there() {
+        Err(failure) if arguments.catalog.catalog.is_none() => {
+            report.say(&failure.message());
+            None
+        }
+        other => other?,
+    };
+    let records = |side: &Side| match &catalog {
+        Some(catalog) => Records::of(catalog, &side.place, digest),
+        None => Ok(None),
+    };
+    let mut records = [records(sides[0])?, records(sides[1])?];
+    let mut known = [HashMap::new(), HashMap::new()];
+    for (tag, pair) in pairs.iter_mut().enumerate().filter(|(_, pair)| pair.status == Status::Asked) {
+        let (Some(a), Some(b)) = (pair.a, pair.b) else { continue };
+        let files = [&sides[0].files[a], &sides[1].files[b]];
+        let mut found = [None, None];
+        for side in 0..2 {
+            if let Some(records) = &mut records[side] {
+                found[side] = records.digest(&files[side].name, &files[side].seen)?;
+            }
+        }
+        let count = match (found, files[0].seen.modified, files[1].seen.modified) {
+            ([Some(one), Some(other)], _, _) => {
+                pair.status = if one == other { Status::Same } else { Status::Differs };
+                &mut settled.records
+            }
+            (_, Some(one), Some(other)) if files[0].seen.size.is_some() && one.is_same(&other) => {
+                pair.status = Status::Same;
+                &mut settled.times
+            }
+            ([None, None], _, _) => continue,
+            (found, _, _) => {
+                for (known, found) in known.iter_mut().zip(found) {
+                    known.extend(found.map(|digest| (tag, digest)));
+                }
+                &mut settled.one_read
+            }
+        };
+        *count += 1;
+        settled.read -= 1;
+    }
+    Ok(known)
 }
 
 /// Does the same on both sides at once.
@@ -191,7 +268,7 @@ fn list<'a>(place: Place, mut session: Session<'a>, report: &Report) -> Option<S
 }
 
 /// Brings the files of both sides together by name, and settles what can be settled unread.
-fn paired(a: &Side, b: &Side, quick: bool) -> Vec<Pair> {
+fn paired(a: &Side, b: &Side) -> Vec<Pair> {
     let mut pairs = Vec::with_capacity(a.files.len().max(b.files.len()));
     let (mut i, mut j) = (0, 0);
     loop {
@@ -203,7 +280,10 @@ fn paired(a: &Side, b: &Side, quick: bool) -> Vec<Pair> {
         };
         let (in_a, in_b) = (order.is_le().then_some(i), order.is_ge().then_some(j));
         let status = match (in_a, in_b) {
-            (Some(i), Some(j)) => settled(&a.files[i].seen, &b.files[j].seen, quick),
+            (Some(i), Some(j)) => match (a.files[i].seen.size, b.files[j].seen.size) {
+                (Some(one), Some(other)) if one != other => Status::Differs,
+                _ => Status::Asked,
+            },
             (Some(_), None) if b.incomplete => Status::Unknown,
             (Some(_), None) => Status::Missing,
             _ if a.incomplete => Status::Unknown,
@@ -216,20 +296,13 @@ fn paired(a: &Side, b: &Side, quick: bool) -> Vec<Pair> {
     }
 }
 
-/// What sizes tell, and times if that is enough.
-fn settled(a: &Seen, b: &Seen, quick: bool) -> Status {
-    match (a.size, b.size) {
-        (Some(one), Some(other)) if one != other => Status::Differs,
-        (Some(_), Some(_)) if quick => match (a.modified, b.modified) {
-            (Some(one), Some(other)) if one.is_same(&other) => Status::Same,
-            _ => Status::Asked,
-        },
-        _ => Status::Asked,
+/// Reads what was asked for, beside what is known.
+fn read(side: &mut Side, asked: Vec<Asked>, known: Known, count: usize, report: &Report) -> Vec<Read> {
+    let mut results: Vec<Read> = vec![None; count];
+    for (tag, digest) in known {
+        results[tag] = Some(Ok(digest));
     }
-}
-
-fn read(side: &mut Side, asked: Vec<Asked>, count: usize, report: &Report) -> Vec<Read> {
-    let results: Mutex<Vec<Read>> = Mutex::new(vec![None; count]);
+    let results = Mutex::new(results);
     let place = &side.place;
     let sink = |event: Event| match event {
         Event::Note(note) | Event::Unlisted(note) => report.note(&place.host, &names::plain(&note)),
@@ -260,6 +333,7 @@ fn tell(
     sides: [&Side; 2],
     pairs: &[Pair],
     read: [&Vec<Read>; 2],
+    settled: Settled,
     report: &Report,
 ) {
     let mut counts = Counts::default();
@@ -281,8 +355,7 @@ fn tell(
         });
         let name: &[u8] =
             if pair.name.is_empty() { sides[0].place.shown(&sides[0].place.path) } else { &pair.name };
-        let mut line = Vec::new();
-        if arguments.json {
+        let goes_on = if arguments.json {
             let of = |side: usize, at: Option<usize>| {
                 at.map(|at| State {
                     size: sides[side].files[at].seen.size,
@@ -298,24 +371,25 @@ fn tell(
             };
             let record = Record {
                 name: Name::of_bytes(name),
-                status: pair.status.name(),
+                outcome: pair.status.name(),
                 algorithm: digest.name(),
                 a: of(0, pair.a),
                 b: of(1, pair.b),
             };
-            line = serde_json::to_vec(&record).unwrap_or_default();
+            report.json(&record)
         } else {
+            let mut line = Vec::new();
             names::result_name(&mut line, OsStr::from_bytes(name));
-            line.extend_from_slice(format!(": {}", pair.status.name().to_uppercase()).as_bytes());
+            line.extend_from_slice(format!(": {}\n", pair.status.name().to_uppercase()).as_bytes());
             for (side, read) in sides.iter().zip(read) {
                 if let Some(Err(reason)) = &read[place] {
                     let name = names::quoted(OsStr::from_bytes(name));
                     report.note(&side.place.host, &format!("{name}: {}", reason.message()));
                 }
             }
-        }
-        line.push(b'\n');
-        if !report.result(&line) {
+            report.result(&line)
+        };
+        if !goes_on {
             return;
         }
     }
@@ -323,24 +397,42 @@ fn tell(
         #[derive(Serialize)]
         struct Summary {
             summary: Counts,
+            settled: Settled,
         }
-        let mut line = serde_json::to_vec(&Summary { summary: counts }).unwrap_or_default();
-        line.push(b'\n');
-        report.result(&line);
+        report.json(&Summary { summary: counts, settled });
         return;
     }
-    let mut line = format!("{} the same", counts.same);
-    for (count, what) in [
+    let others = [
         (counts.differ, "differ"),
         (counts.missing, "missing"),
         (counts.extra, "extra"),
         (counts.unreadable, "unknown"),
-    ] {
-        if count > 0 {
-            line.push_str(&format!(", {count} {what}"));
-        }
+    ];
+    report.say(&tally(counts.same, "the same", &others));
+    if arguments.quick {
+        let others = [
+            (settled.records, "by records"),
+            (settled.times, "by sizes and times"),
+            (settled.one_read, "by a record and reading the other side"),
+            (settled.read, "by reading"),
+        ];
+        report.say(&format!("settled: {}", tally(settled.sizes, "by sizes", &others)));
     }
-    report.say(&line);
+}
+
+/// How it was settled whether files that both sides have are the same.
+#[derive(Default, Serialize)]
+struct Settled {
+    /// Their sizes differ.
+    sizes: u64,
+    /// The catalogue has both digests.
+    records: u64,
+    /// Their sizes and times are the same.
+    times: u64,
+    /// The catalogue has the digest of one.
+    one_read: u64,
+    /// Both were read.
+    read: u64,
 }
 
 #[derive(Default, Serialize)]
@@ -357,7 +449,7 @@ struct Counts {
 struct Record<'a> {
     #[serde(flatten)]
     name: Name,
-    status: &'a str,
+    outcome: &'a str,
     algorithm: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<State>,

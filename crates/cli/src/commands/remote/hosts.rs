@@ -90,7 +90,7 @@ impl ManyArgs {
 }
 
 /// A place as it was typed.
-pub(super) fn parse(text: &OsString, plain: bool) -> Result<Place, Failure> {
+pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Place, Failure> {
     Place::parse(text, plain).map_err(|must| Failure::Value {
         option: "PLACE",
         value: text.to_string_lossy().into_owned(),
@@ -133,12 +133,12 @@ impl HostArgs {
 }
 
 /// The digest of this name, as it is computed here.
-pub(super) fn digest(name: &str) -> Result<Digest, Failure> {
+pub(crate) fn digest(name: &str) -> Result<Digest, Failure> {
     digests::find(name, &kernel::policy()?)
 }
 
 /// The folder for sockets, if a host needs one.
-pub(super) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Option<Folder>, Failure> {
+pub(crate) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Option<Folder>, Failure> {
     match hosts.any(|host| *host != Host::Local) {
         false => Ok(None),
         true => match Folder::new() {

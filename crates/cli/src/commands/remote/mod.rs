@@ -2,7 +2,8 @@
 
 mod check;
 mod compare;
-mod hosts;
+pub(crate) mod hosts;
+mod records;
 mod report;
 mod scrub;
 mod sum;
@@ -33,7 +34,8 @@ pub(crate) enum RemoteCommand {
     #[command(
         long_about = "Compare two trees, each on any machine.\n\n\
             Files that differ, those that only A has (missing) and those that only B has (extra) are \
-            listed by name. Files of different sizes are not read.",
+            listed by name. Files of different sizes are not read. With --quick, files are not read either \
+            if the catalogue has their digests, or if they have the same size and time.",
         after_help = crate::args::exit_codes(),
         after_long_help = crate::args::with_environment()
     )]

@@ -3,6 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::Host;
@@ -39,6 +41,20 @@ impl<'a> Report<'a> {
         state.keep(written)
     }
 
+    /// Prints a result as a line of JSON. False where nothing can be printed any more.
+    pub(super) fn json(&self, record: &impl Serialize) -> bool {
+        match serde_json::to_vec(record) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                self.result(&line)
+            }
+            Err(error) => {
+                let why = error.to_string();
+                self.lock().keep(Err(Failure::Program { name: "JSON".to_string(), why }))
+            }
+        }
+    }
+
     /// Says something about a host, after all results that were before it.
     pub(super) fn note(&self, host: &Host, message: &str) -> bool {
         let mut state = self.lock();
@@ -53,6 +69,12 @@ impl<'a> Report<'a> {
         let flushed = state.output.flush();
         render::say(PROGRAM, message);
         state.keep(flushed)
+    }
+
+    /// Says what failed, and makes the exit code that of it.
+    pub(super) fn fail(&self, host: &Host, failure: &Failure) {
+        self.note(host, &failure.message());
+        self.worse(failure.exit());
     }
 
     /// The exit code is no better than this.
@@ -73,6 +95,15 @@ impl<'a> Report<'a> {
     fn lock(&self) -> MutexGuard<'_, State<'a>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// So many of what is always told, and of those others that there are.
+pub(super) fn tally(count: u64, what: &str, others: &[(u64, &str)]) -> String {
+    let mut line = format!("{count} {what}");
+    for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
+        line.push_str(&format!(", {count} {what}"));
+    }
+    line
 }
 
 impl State<'_> {

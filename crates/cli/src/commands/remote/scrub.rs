@@ -21,7 +21,7 @@ use verisum_tree::store::catalog::{
 };
 
 use super::hosts::{self, HostArgs, ManyArgs, OnHost};
-use super::report::Report;
+use super::report::{Report, tally};
 use crate::commands::scrub::{CatalogArgs, values};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -139,8 +139,7 @@ impl Task<'_> {
         let Some(mut session) = opened else { return };
         for place in &on.places {
             if let Err(failure) = self.place(&mut session, place) {
-                self.report.note(&place.host, &failure.message());
-                self.report.worse(failure.exit());
+                self.report.fail(&place.host, &failure);
             }
         }
     }
@@ -197,24 +196,17 @@ impl Task<'_> {
             }
             let root = String::from_utf8_lossy(&place.address()).into_owned();
             let summary = Summary { host: place.host.name(), root, summary: counts, complete };
-            let mut line = serde_json::to_vec(&summary).unwrap_or_default();
-            line.push(b'\n');
-            self.report.result(&line);
+            self.report.json(&summary);
             return;
         }
-        let mut line = format!("{} as recorded", counts.ok);
-        for (count, what) in [
+        let others = [
             (counts.new, "new"),
             (counts.changed, "changed"),
             (counts.rot, "rotten"),
             (counts.missing, "missing"),
             (counts.unverifiable, "unverifiable"),
-        ] {
-            if count > 0 {
-                line.push_str(&format!(", {count} {what}"));
-            }
-        }
-        self.report.note(&place.host, &line);
+        ];
+        self.report.note(&place.host, &tally(counts.ok, "as recorded", &others));
     }
 }
 
@@ -280,7 +272,7 @@ impl Scrubbed<'_, '_> {
         };
         state.bytes += size;
         let record = self.task.catalog().record(directory, file)?;
-        let (status, change) = match &record {
+        let (outcome, change) = match &record {
             None => {
                 state.counts.new += 1;
                 ("new", Change::Add(fresh))
@@ -323,9 +315,9 @@ impl Scrubbed<'_, '_> {
         if state.changes.len() >= BATCH {
             self.write(state)?;
         }
-        Ok(match status {
+        Ok(match outcome {
             "ok" | "new" => true,
-            _ => self.result(status, name, record.map(|old| (old.digest, digest)), None),
+            _ => self.result(outcome, name, record.map(|old| (old.digest, digest)), None),
         })
     }
 
@@ -431,33 +423,31 @@ impl Scrubbed<'_, '_> {
     }
 
     /// Prints what is not as recorded.
-    fn result(&self, status: &str, name: &[u8], digests: Option<(Sum, Sum)>, error: Option<String>) -> bool {
+    fn result(&self, outcome: &str, name: &[u8], digests: Option<(Sum, Sum)>, error: Option<String>) -> bool {
         let report = &self.task.report;
-        report.worse(match status {
+        report.worse(match outcome {
             "rot" | "missing" => Exit::Mismatch,
             "unverifiable" => Exit::Unchecked,
             _ => Exit::Clean,
         });
-        let mut line = Vec::new();
         if self.task.arguments.json {
-            let record = Line {
+            return report.json(&Line {
                 host: self.place.host.name(),
                 name: Name::of_bytes(name),
-                verdict: status,
+                outcome,
                 recorded: digests.map(|(recorded, _)| recorded.to_string()),
                 found: digests.map(|(_, found)| found.to_string()),
                 error,
-            };
-            line = serde_json::to_vec(&record).unwrap_or_default();
-        } else {
-            let path = self.place.join(name);
-            let mut full = self.place.host.prefix(self.place.shown(&path));
-            full.extend_from_slice(self.place.shown(&path));
-            names::result_name(&mut line, OsStr::from_bytes(&full));
-            line.extend_from_slice(format!(": {status}").as_bytes());
-            if let Some(error) = error {
-                line.extend_from_slice(format!(" ({error})").as_bytes());
-            }
+            });
+        }
+        let path = self.place.join(name);
+        let mut full = self.place.host.prefix(self.place.shown(&path));
+        full.extend_from_slice(self.place.shown(&path));
+        let mut line = Vec::new();
+        names::result_name(&mut line, OsStr::from_bytes(&full));
+        line.extend_from_slice(format!(": {outcome}").as_bytes());
+        if let Some(error) = error {
+            line.extend_from_slice(format!(" ({error})").as_bytes());
         }
         line.push(b'\n');
         report.result(&line)
@@ -465,7 +455,7 @@ impl Scrubbed<'_, '_> {
 }
 
 /// Whether two times of modification are the same, as far as both are known: some ways tell whole seconds.
-fn is_same_time(one: i64, other: i64) -> bool {
+pub(super) fn is_same_time(one: i64, other: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
     let is_whole = |time: i64| time.rem_euclid(SECOND) == 0;
     one == other || ((is_whole(one) || is_whole(other)) && one.div_euclid(SECOND) == other.div_euclid(SECOND))
@@ -477,7 +467,7 @@ struct Line<'a> {
     host: String,
     #[serde(flatten)]
     name: Name,
-    verdict: &'a str,
+    outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

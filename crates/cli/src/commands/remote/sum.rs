@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, stdin};
+use std::io::{self, BufRead, BufReader, Read, stdin};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -105,12 +105,15 @@ impl Task<'_> {
         let sink = |event: Event| self.tell(place, way, event);
         let result = match &self.arguments.files0_from {
             None => session.tree(&place.path, true, &sink),
-            Some(list) => match names_of(list, place) {
-                Ok(mut names) => session.names(&mut names, &sink),
-                Err(failure) => {
-                    self.report.note(&place.host, &failure.message());
-                    return self.report.worse(failure.exit());
+            Some(list) => match Names::open(list, place) {
+                Ok(mut names) => {
+                    let result = session.names(&mut names, &sink);
+                    if let Err(failure) = names.end() {
+                        self.report.fail(&place.host, &failure);
+                    }
+                    result
                 }
+                Err(failure) => return self.report.fail(&place.host, &failure),
             },
         };
         if let Err(trouble) = result {
@@ -142,16 +145,10 @@ impl Task<'_> {
             true => place.below(&asked.path),
             false => place.shown(&asked.path),
         };
-        let mut line = Vec::new();
-        if self.arguments.json {
+        let goes_on = if self.arguments.json {
             let record = Record::new(place, way, name, &asked.seen);
-            let record = Record {
-                digests: Some(BTreeMap::from([(self.digest.name(), digest.to_string())])),
-                ..record
-            };
-            if serde_json::to_writer(&mut line, &record).is_ok() {
-                line.push(b'\n');
-            }
+            let digests = Some(BTreeMap::from([(self.digest.name(), digest.to_string())]));
+            self.report.json(&Record { digests, ..record })
         } else {
             let mut full = if self.prefixed { place.host.prefix(name) } else { Vec::new() };
             full.extend_from_slice(name);
@@ -162,13 +159,14 @@ impl Task<'_> {
                 mode: None,
                 digests: &[digest],
             };
+            let mut line = Vec::new();
             if let Err(error) = self.writer.item(&mut line, &item) {
                 self.report.worse(Exit::Unchecked);
                 let name = names::quoted(OsStr::from_bytes(&full));
                 return self.report.note(&place.host, &format!("{name}: write: {error}"));
             }
-        }
-        let goes_on = self.report.result(&line);
+            self.report.result(&line)
+        };
         if found.changed {
             self.report.worse(Exit::Unchecked);
             let name = names::quoted(OsStr::from_bytes(name));
@@ -180,26 +178,59 @@ impl Task<'_> {
 }
 
 /// The names of a list, below a place.
-fn names_of(list: &OsStr, place: &Place) -> Result<impl Iterator<Item = Asked> + Send, Failure> {
-    let name = PathBuf::from(list);
-    let source: Box<dyn Read + Send> = if list == "-" {
-        Box::new(stdin())
-    } else {
-        let file = File::open(list);
-        Box::new(file.map_err(|error| Failure::File { name, operation: "open", error })?)
-    };
-    let place = place.clone();
-    let mut list = BufReader::new(source);
-    Ok(std::iter::from_fn(move || {
-        loop {
+struct Names {
+    list: BufReader<Box<dyn Read + Send>>,
+    /// What the list is called.
+    name: PathBuf,
+    place: Place,
+    failed: Option<io::Error>,
+}
+
+impl Names {
+    fn open(list: &OsStr, place: &Place) -> Result<Names, Failure> {
+        let (source, name): (Box<dyn Read + Send>, PathBuf) = match list == "-" {
+            true => (Box::new(stdin()), PathBuf::from("standard input")),
+            false => {
+                let name = PathBuf::from(list);
+                match File::open(list) {
+                    Ok(file) => (Box::new(file), name),
+                    Err(error) => return Err(Failure::File { name, operation: "open", error }),
+                }
+            }
+        };
+        Ok(Names { list: BufReader::new(source), name, place: place.clone(), failed: None })
+    }
+
+    /// Fails if not all of the list could be read.
+    fn end(self) -> Result<(), Failure> {
+        match self.failed {
+            Some(error) => Err(Failure::File { name: self.name, operation: "read", error }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Iterator for Names {
+    type Item = Asked;
+
+    fn next(&mut self) -> Option<Asked> {
+        while self.failed.is_none() {
             let mut name = Vec::new();
-            list.read_until(0, &mut name).ok().filter(|count| *count > 0)?;
+            match self.list.read_until(0, &mut name) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            }
             name.pop_if(|last| *last == 0);
             if !name.is_empty() {
-                return Some(Asked { path: place.join(&name), ..Asked::default() });
+                return Some(Asked { path: self.place.join(&name), ..Asked::default() });
             }
         }
-    }))
+        None
+    }
 }
 
 /// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
@@ -216,7 +247,7 @@ pub(super) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) digests: Option<BTreeMap<&'a str, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<&'a str>,
+    pub(super) outcome: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
 }
@@ -234,7 +265,7 @@ impl<'a> Record<'a> {
                 false => modified.time.seconds.to_string(),
             }),
             digests: None,
-            status: None,
+            outcome: None,
             error: None,
         }
     }

@@ -50,6 +50,14 @@ impl CatalogArgs {
         Ok((lock, Catalog::open_existing(&path)?))
     }
 
+    /// Opens it to read; none where nobody named one and none is in its usual place.
+    pub(crate) fn open_if_there(&self) -> Result<Option<Catalog>, Failure> {
+        if self.catalog.is_none() && !default_path().is_ok_and(|path| path.exists()) {
+            return Ok(None);
+        }
+        self.open_shared().map(Some)
+    }
+
     /// Opens it to read while others may write.
     pub(crate) fn open_shared(&self) -> Result<Catalog, Failure> {
         Ok(Catalog::open_to_read(&self.path()?)?)
