@@ -6,7 +6,7 @@
 
 use crate::export::{Cell, Report, Table};
 use crate::record::{Results, Series};
-use crate::stats::{Interval, SMALLEST_EFFECT, mann_whitney, median, ratio};
+use crate::stats::{Interval, mann_whitney, median, ratio};
 
 /// The probability of any wrong verdict among all rows, if nothing had changed.
 const ERROR: f64 = 0.05;
@@ -29,7 +29,7 @@ pub fn change(first: &Series, second: &Series, rows: usize) -> Option<Change> {
     }
     let ratio = ratio(&second.wall, &first.wall);
     let p = (mann_whitney(&first.wall, &second.wall) * rows as f64).min(1.0);
-    let large = (ratio.median - 1.0).abs() >= SMALLEST_EFFECT;
+    let large = (ratio.median - 1.0).abs() >= first.smallest_effect();
     let resolved = p <= ERROR && large && (ratio.low > 1.0 || ratio.high < 1.0);
     Some(Change { ratio, p, resolved })
 }

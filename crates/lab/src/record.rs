@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 use crate::measure::{About, Amount, Cache, Measured, Plan};
-use crate::stats::{Interval, Ranking, difference, fewest_rounds_of, interval, median, outliers, rank};
+use crate::stats::{
+    Interval, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, difference, fewest_rounds_of, interval,
+    median, outliers, rank,
+};
 
 /// The name of the form.
 pub const SCHEMA: &str = "verisum-bench";
@@ -165,6 +168,11 @@ impl Series {
         median(&self.wall) * f64::from(self.repetitions) < SHORTEST
     }
 
+    /// The part of its time below which no difference is called resolved.
+    pub(crate) fn smallest_effect(&self) -> f64 {
+        if self.program.is_some() { SMALLEST_EFFECT } else { SMALLEST_EFFECT_INSIDE }
+    }
+
     /// Seconds: the median with its interval. `None` without times, and of what no clock can tell.
     pub fn time(&self) -> Option<Interval> {
         (!self.wall.is_empty() && !self.is_below_clock()).then(|| interval(&self.wall))
@@ -287,9 +295,11 @@ impl Results {
     /// The series of a group: those with times, fastest first, then those without.
     pub fn of_group(&self, group: &str) -> Vec<&Series> {
         let mut series: Vec<&Series> = self.series.iter().filter(|series| series.group == group).collect();
-        let by_byte = series.iter().all(|one| one.bytes > 0 || one.wall.is_empty());
+        let by_byte = series.iter().all(|one| one.bytes > 0 || one.control || one.wall.is_empty());
         let key = |series: &Series| match series.wall.as_slice() {
             [] => f64::INFINITY,
+            // A control that looks at no byte.
+            _ if by_byte && series.bytes == 0 => 0.0,
             wall if by_byte => median(wall) / series.bytes as f64,
             wall => median(wall),
         };
@@ -357,7 +367,8 @@ pub fn ranking(series: &[&Series]) -> Ranking {
         .collect();
     let samples: Vec<(&[u32], &[f64])> =
         series.iter().zip(&times).map(|(one, times)| (one.rounds.as_slice(), times.as_slice())).collect();
-    rank(&samples)
+    let smallest = series.iter().map(|one| one.smallest_effect()).fold(0.0, f64::max);
+    rank(&samples, smallest)
 }
 
 /// Why a file of results cannot be read or written.

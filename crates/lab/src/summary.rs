@@ -403,6 +403,21 @@ mod tests {
         assert!(chart("g", &series.iter().take(1).collect::<Vec<_>>(), Quantity::Rate).is_none());
     }
 
+    #[test]
+    fn rows_stand_in_the_order_of_their_rates_after_what_has_none() {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for (name, bytes, ms) in [("slow", 1, 10), ("null", 0, 1), ("read", 128, 40), ("fast", 1, 5)] {
+            let mut about = About::new("g", name).bytes(bytes << 20);
+            about.control = name == "null" || name == "read";
+            let mut series = Series::new(&about);
+            let measured = Measured { wall: Duration::from_millis(ms), ..Measured::default() };
+            series.add(1, &measured, Cache::None);
+            results.series.push(series);
+        }
+        let order: Vec<&str> = results.of_group("g").iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(order, ["null", "read", "fast", "slow"]);
+    }
+
     /// A kernel that looks at ticks finds all of a short run in one place.
     #[test]
     fn processor_time_is_divided_over_all_runs() {

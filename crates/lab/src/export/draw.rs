@@ -213,7 +213,7 @@ fn legend(lines: &[&str], markers: &[Marker]) -> String {
     for (index, marker) in markers.iter().enumerate() {
         let _ = write!(
             html,
-            "<span><i class=\"dash\" style=\"color:{}\"></i>{} {}</span>",
+            "<span><i class=\"dash\" style=\"color:{}\"></i>{} ({})</span>",
             limit(index, lines.len()),
             escaped(&marker.name),
             digits(marker.value)
@@ -351,7 +351,9 @@ mod tests {
         let html = chart(&Chart::bars("T", "GB/s", bars).logarithmic().marker("read & copy", 30.0), true);
         assert_eq!(html.matches("class=\"fill\"").count(), 2);
         assert!(
-            html.contains("a&lt;b&gt;") && html.contains("read &amp; copy 30.0") && html.contains("T: GB/s")
+            html.contains("a&lt;b&gt;")
+                && html.contains("read &amp; copy (30.0)")
+                && html.contains("T: GB/s")
         );
         let line =
             |name: &str| Line { name: name.to_string(), points: vec![(1.0, value(1.0)), (2.0, value(2.0))] };

@@ -7,7 +7,10 @@ mod rank;
 mod ranking;
 
 pub use rank::{mann_whitney, signed_rank};
-pub use ranking::{Pair, Ranking, SMALLEST_EFFECT, beside_first, fewest_rounds, fewest_rounds_of, rank};
+pub use ranking::{
+    Pair, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, beside_first, fewest_rounds, fewest_rounds_of,
+    rank,
+};
 
 use serde::{Deserialize, Serialize};
 

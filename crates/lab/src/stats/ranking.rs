@@ -8,6 +8,11 @@ use super::{Interval, Verdict, interval, median, signed_rank};
 /// memory makes as much between two runs of the same program.
 pub const SMALLEST_EFFECT: f64 = 0.01;
 
+/// The same of work in this process, whose code and state stay where they are for the whole measurement: the
+/// next process has them elsewhere, and times that differ by some hundredths. Two measurements contradict
+/// each other only where that makes twice as much.
+pub const SMALLEST_EFFECT_INSIDE: f64 = 0.03;
+
 /// The probability of any wrong verdict among all pairs, if all were equal.
 const ERROR: f64 = 0.05;
 
@@ -81,8 +86,9 @@ impl Ranking {
     }
 }
 
-/// Compares samples that were taken in turns; each is its rounds, ascending, and its times.
-pub fn rank(samples: &[(&[u32], &[f64])]) -> Ranking {
+/// Compares samples that were taken in turns; each is its rounds, ascending, and its times. Differences below
+/// `smallest` are not resolved.
+pub fn rank(samples: &[(&[u32], &[f64])], smallest: f64) -> Ranking {
     let mut pairs = Vec::new();
     for (first, a) in samples.iter().enumerate() {
         for (second, b) in samples.iter().enumerate().skip(first + 1) {
@@ -94,7 +100,7 @@ pub fn rank(samples: &[(&[u32], &[f64])]) -> Ranking {
         }
     }
     adjust(&mut pairs);
-    pairs.iter_mut().for_each(judge);
+    pairs.iter_mut().for_each(|pair| judge(pair, smallest));
     Ranking { pairs }
 }
 
@@ -114,7 +120,7 @@ pub fn beside_first(groups: &[Vec<Vec<f64>>]) -> Vec<Vec<Pair>> {
         }
     }
     adjust(&mut pairs);
-    pairs.iter_mut().for_each(judge);
+    pairs.iter_mut().for_each(|pair| judge(pair, SMALLEST_EFFECT));
     let mut pairs = pairs.into_iter();
     groups.iter().map(|group| pairs.by_ref().take(group.len().saturating_sub(1)).collect()).collect()
 }
@@ -143,8 +149,8 @@ fn is_lasting(differences: &[f64]) -> bool {
 }
 
 /// Says what may be said, the probability being that of all comparisons.
-fn judge(pair: &mut Pair) {
-    let large = (pair.ratio.median - 1.0).abs() >= SMALLEST_EFFECT;
+fn judge(pair: &mut Pair, smallest: f64) {
+    let large = (pair.ratio.median - 1.0).abs() >= smallest;
     pair.verdict = match pair.ratio {
         _ if pair.p > ERROR || !large => Verdict::NotResolved,
         Interval { high, .. } if high < 1.0 => Verdict::Faster,
@@ -213,7 +219,7 @@ mod tests {
             }
             let samples: Vec<(&[u32], &[f64])> =
                 times.iter().map(|times| (numbers.as_slice(), times.as_slice())).collect();
-            rank(&samples)
+            rank(&samples, SMALLEST_EFFECT)
         }
     }
 
@@ -253,7 +259,7 @@ mod tests {
         let a: (&[u32], &[f64]) = (&[1, 2, 4], &[1.0, 2.0, 4.0]);
         let b: (&[u32], &[f64]) = (&[2, 3, 4], &[1.0, 3.0, 1.0]);
         assert_eq!(ratios(a, b), [2.0, 4.0]);
-        assert!(rank(&[a, (&[], &[])]).pairs().is_empty());
+        assert!(rank(&[a, (&[], &[])], SMALLEST_EFFECT).pairs().is_empty());
     }
 
     #[test]
@@ -261,11 +267,15 @@ mod tests {
         let numbers: Vec<u32> = (0..20).collect();
         let verdict = |slow: &dyn Fn(usize) -> bool| {
             let times: Vec<f64> = (0..20).map(|round| if slow(round) { 1.02 } else { 0.9 }).collect();
-            rank(&[(&numbers, &times), (&numbers, &[1.0; 20])]).pairs()[0].verdict
+            rank(&[(&numbers, &times), (&numbers, &[1.0; 20])], SMALLEST_EFFECT).pairs()[0].verdict
         };
         // As many rounds of each kind, but in a row or in between.
         assert_eq!(verdict(&|round| round >= 14), Verdict::NotResolved);
         assert_eq!(verdict(&|round| round % 10 > 6), Verdict::Faster);
+        let slower =
+            |smallest| rank(&[(&numbers, &[1.02; 20]), (&numbers, &[1.0; 20])], smallest).pairs()[0].verdict;
+        assert_eq!(slower(SMALLEST_EFFECT), Verdict::Slower);
+        assert_eq!(slower(SMALLEST_EFFECT_INSIDE), Verdict::NotResolved);
     }
 
     #[test]
