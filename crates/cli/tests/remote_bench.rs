@@ -93,8 +93,21 @@ fn ways_are_measured_over_ssh_on_files_that_are_there() {
 }
 
 /// The ways that the help names.
-fn verisum_ways() -> [&'static str; 10] {
-    ["verisum", "coreutils", "busybox", "bsd", "shasum", "digest", "csum", "openssl", "perl", "python"]
+fn verisum_ways() -> [&'static str; 12] {
+    [
+        "verisum",
+        "coreutils",
+        "busybox",
+        "bsd",
+        "shasum",
+        "digest",
+        "csum",
+        "openssl",
+        "perl",
+        "python",
+        "powershell",
+        "certutil",
+    ]
 }
 
 #[test]
@@ -143,7 +156,7 @@ fn what_cannot_be_measured_is_said() {
     verisum(["bench", "files", "--host", "local", "--make", "--way", "md5sum"]).failed(
         2,
         "verisum: --way: md5sum: must be a way of verisum remote (verisum, coreutils, busybox, bsd, shasum, \
-         digest, csum, openssl, perl, python)",
+         digest, csum, openssl, perl, python, powershell, certutil)",
     );
     verisum(["bench", "files", "--host", "local:/nowhere", "--make", "--runs", "1"]).failed(
         3,

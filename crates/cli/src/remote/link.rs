@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::folder::Folder;
 use super::place::Host;
 use super::trouble::Trouble;
+use super::windows;
 
 /// What a login shell of any kind is told to do. It is the same for sh, csh and fish: no variable, no
 /// backslash, no exclamation mark and no quote stands where one of them would see it.
@@ -33,7 +34,7 @@ const HERE: &str = r#"IFS= read -r s; eval "$s""#;
 const START: &str = include_str!("script/start.sh");
 
 /// What stands between the greetings of a login shell and our own output.
-const MARK: &[u8] = b"@verisum@\n";
+const MARK: &[u8] = b"@verisum@";
 
 /// The most greetings that are read.
 const MOST_GREETINGS: usize = 1 << 20;
@@ -55,6 +56,16 @@ pub(crate) struct SshOptions {
     pub(crate) may_ask: bool,
 }
 
+/// What runs scripts on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shell {
+    Posix,
+    PowerShell {
+        /// Whether another PowerShell stands before it.
+        is_piped: bool,
+    },
+}
+
 /// An open way to a host.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -62,6 +73,7 @@ pub(crate) struct Link {
     options: SshOptions,
     /// Where the socket of the connection is.
     socket: PathBuf,
+    shell: Shell,
     traffic: Arc<Counters>,
 }
 
@@ -72,7 +84,13 @@ impl Link {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let socket = folder.map_or(PathBuf::new(), |folder| folder.path().join(number.to_string()));
-        Link { host: host.clone(), options: options.clone(), socket, traffic: Arc::default() }
+        let (host, options) = (host.clone(), options.clone());
+        Link { host, options, socket, shell: Shell::Posix, traffic: Arc::default() }
+    }
+
+    /// The same to another shell.
+    pub(super) fn to(self, shell: Shell) -> Link {
+        Link { shell, ..self }
     }
 
     /// What went over it until now, as its commands wrote and read it.
@@ -97,7 +115,8 @@ impl Link {
         let said = Said::default();
         let listener = said.listen(stderr);
         // If it cannot be written, it has ended, and said why.
-        let sent = stdin.write_all(START.as_bytes()).and_then(|()| stdin.write_all(&script.0));
+        let start = if self.shell == Shell::Posix { START } else { "" };
+        let sent = stdin.write_all(start.as_bytes()).and_then(|()| stdin.write_all(&script.0));
         let is_group = self.host == Host::Local;
         let mut running = Running {
             end: Killer { child, is_group },
@@ -164,7 +183,11 @@ impl Link {
         ] {
             command.arg("-o").arg(option);
         }
-        command.arg("--").arg(destination).arg(COMMAND);
+        command.arg("--").arg(destination);
+        match self.shell {
+            Shell::Posix => command.arg(COMMAND),
+            Shell::PowerShell { is_piped } => command.arg(windows::command(is_piped)),
+        };
         command
     }
 }
@@ -275,12 +298,17 @@ impl Running {
             match limited.read_until(b'\n', &mut seen) {
                 Ok(0) | Err(_) => return false,
                 // A greeting need not end its line.
-                Ok(_) if seen.ends_with(MARK) => return true,
+                Ok(_) if is_mark(&seen) => return true,
                 Ok(_) => {}
             }
         }
         false
     }
+}
+
+/// Whether our own output begins after these bytes. Windows ends lines in its own way.
+fn is_mark(seen: &[u8]) -> bool {
+    seen.strip_suffix(b"\n").is_some_and(|seen| seen.strip_suffix(b"\r").unwrap_or(seen).ends_with(MARK))
 }
 
 /// Bytes that went over a link, before ssh encrypts them.
@@ -413,7 +441,7 @@ impl Said {
                     Ok(_) => {}
                 }
                 let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-                if line.ends_with(MARK) {
+                if is_mark(&line) {
                     // What came before is of the login shell, and no concern of ours.
                     lines.clear();
                 } else if lines.len() < MOST_LINES {

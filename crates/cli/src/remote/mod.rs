@@ -7,6 +7,7 @@
 //!
 //! Non-goals: images, the digests of several algorithms in one read, and writing anything on a host.
 
+mod base64;
 pub(crate) mod facts;
 mod folder;
 mod link;
@@ -21,6 +22,7 @@ mod tools;
 mod trial;
 mod trouble;
 mod ways;
+mod windows;
 
 use verisum_digest::Output;
 use verisum_tree::Timestamp;

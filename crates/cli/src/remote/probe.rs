@@ -95,6 +95,8 @@ pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Sc
             Kind::Python { algorithm } => {
                 format!("server {number} {program} {algorithm} {program} -B -E -c \"$python\"")
             }
+            // For hosts that have no shell to run this.
+            Kind::PowerShell { .. } => continue,
         };
         text.push_str(&line);
         text.push_str(if wanted.all { "\n" } else { " ||\n" });

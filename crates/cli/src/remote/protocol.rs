@@ -5,6 +5,7 @@
 //! Answers are records ended by NUL, of fields with tabs between: `verisum-remote 1` at first;
 //! `t HEX HEX HEX` of a test; `f SIZE TIME HEX CHANGED PATH` and `e WORD TEXT PATH` in a tree, in the order
 //! of the paths; `h NUMBER SIZE TIME HEX CHANGED` and `x NUMBER WORD TEXT` of names; `end` after each.
+//! In place of HEX there may be what certutil printed, with `|` between its lines.
 
 use verisum_digest::Output;
 
@@ -66,11 +67,26 @@ fn state<'a>(
     let modified = Modified::parse(std::str::from_utf8(next()?).ok()?)?;
     let digest = next()?;
     let digest = match length {
-        Some(length) => Some(hexadecimal(digest, length)?),
+        Some(length) => Some(hexadecimal(digest, length).or_else(|| certutil(digest, length))?),
         None => None,
     };
     let changed = next()? == b"changed";
     Some((Seen { size: Some(size), modified: Some(modified) }, digest, changed))
+}
+
+/// The digest in what certutil printed, with `|` between its lines: the one line that is nothing else. Before
+/// Windows 8 there are spaces between its bytes; the other lines are in the language of the system.
+pub(super) fn certutil(text: &[u8], length: usize) -> Option<Output> {
+    if !text.contains(&b'|') {
+        return None;
+    }
+    let line = |line: &[u8]| {
+        let digits: Vec<u8> = line.iter().copied().filter(|byte| *byte != b' ').collect();
+        hexadecimal(&digits, length)
+    };
+    let mut found = text.split(|byte| *byte == b'|').filter_map(line);
+    let digest = found.next()?;
+    found.next().is_none().then_some(digest)
 }
 
 pub(super) fn number(text: &[u8]) -> Option<u64> {
@@ -80,6 +96,31 @@ pub(super) fn number(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_certutil_prints_is_understood_in_its_old_and_new_form() {
+        let bytes = [0xd4, 0x1d, 0x8c, 0xd9];
+        for text in [
+            "MD5 hash of file C:\\a b:|d4 1d 8c d9|CertUtil: -hashfile command completed successfully.",
+            "MD5 hash of C:\\a b:|d41d8cd9|CertUtil: -hashfile command completed successfully.",
+            "MD5-Hash von C:\\a:|D41D8CD9|CertUtil: -hashfile-Befehl wurde erfolgreich ausgef?hrt.",
+            "|d41d8cd9|",
+        ] {
+            assert_eq!(certutil(text.as_bytes(), 4).unwrap().as_bytes(), bytes, "{text}");
+        }
+        for wrong in [
+            "d41d8cd9",
+            "MD5 hash of C:\\d41d8cd9:|no|done",
+            "a|d41d8cd9|d41d8cd9|b",
+            "a|d41d8cd|b",
+            "a|d41d8cd900|b",
+            "CertUtil: -hashfile command FAILED: 0x800703ee|CertUtil: The volume for a file has been altered",
+        ] {
+            assert_eq!(certutil(wrong.as_bytes(), 4), None, "{wrong}");
+        }
+        let record = b"h\t7\t3\t5\tMD5 hash of x:|d4 1d 8c d9|done\t-";
+        assert!(matches!(Record::parse(record, Some(4)), Some(Record::Hashed { number: 7, .. })));
+    }
 
     #[test]
     fn records_are_read_with_whatever_is_in_a_path() {

@@ -1,7 +1,7 @@
 //! Hashing by a program on the host that speaks our protocol.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{self, BufRead, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -10,7 +10,7 @@ use verisum_digest::Digest;
 use super::link::{Running, record};
 use super::protocol::{GREETING, Record};
 use super::trouble::Trouble;
-use super::{Answer, Asked, Event, Found, Sink};
+use super::{Answer, Asked, Event, Found, Sink, base64};
 
 /// A server that waits for requests.
 pub(super) struct Served {
@@ -18,6 +18,43 @@ pub(super) struct Served {
     /// What it calls the digest.
     algorithm: String,
     length: usize,
+    codec: Codec,
+}
+
+/// In which form fields and records travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Codec {
+    /// As they are, each ended by NUL.
+    Nul,
+    /// Each as a line of base64, for shells that take everything for text.
+    Lines,
+}
+
+impl Codec {
+    /// Fields that are ended by NUL, in this form.
+    fn encoded(self, fields: Vec<u8>) -> Vec<u8> {
+        if self == Codec::Nul {
+            return fields;
+        }
+        let fields = fields.strip_suffix(b"\0").unwrap_or(&fields);
+        let lines = fields.split(|byte| *byte == 0).map(|field| base64::encode(field) + "\n");
+        lines.collect::<String>().into_bytes()
+    }
+
+    /// Reads a record; none at the end.
+    fn record(self, from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+        if self == Codec::Nul {
+            return record(from, 0);
+        }
+        loop {
+            let Some(line) = record(from, b'\n')? else { return Ok(None) };
+            let line = line.trim_ascii();
+            if !line.is_empty() {
+                let odd = || io::Error::new(io::ErrorKind::InvalidData, "a line is no base64");
+                return base64::decode(line).map(Some).ok_or_else(odd);
+            }
+        }
+    }
 }
 
 /// What came of a request.
@@ -32,10 +69,20 @@ pub(super) enum Ended {
 
 impl Served {
     /// Takes a server that was just started.
-    pub(super) fn new(mut running: Running, algorithm: String, digest: &Digest) -> Result<Served, Trouble> {
-        match running.record(0) {
+    pub(super) fn new(running: Running, algorithm: String, digest: &Digest) -> Result<Served, Trouble> {
+        Served::speaking(Codec::Nul, running, algorithm, digest)
+    }
+
+    /// The same in this form.
+    pub(super) fn speaking(
+        codec: Codec,
+        mut running: Running,
+        algorithm: String,
+        digest: &Digest,
+    ) -> Result<Served, Trouble> {
+        match codec.record(&mut running.stdout) {
             Ok(Some(greeting)) if greeting == GREETING => {
-                Ok(Served { running, algorithm, length: digest.len() })
+                Ok(Served { running, algorithm, length: digest.len(), codec })
             }
             Ok(Some(_)) => Err(Trouble::Odd("the server speaks another protocol".to_string())),
             Ok(None) | Err(_) => {
@@ -45,16 +92,35 @@ impl Served {
         }
     }
 
+    /// Asks for the digests of what is known, and returns the records of the answer.
+    pub(super) fn test(&mut self) -> Result<Vec<Vec<u8>>, Trouble> {
+        let request = format!("test\0{}\0", self.algorithm).into_bytes();
+        let mut records = Vec::new();
+        if !self.send(request) {
+            return Err(self.lost());
+        }
+        loop {
+            match self.codec.record(&mut self.running.stdout) {
+                Ok(Some(record)) if record == b"end" => return Ok(records),
+                // A server that says more is none.
+                Ok(Some(record)) if records.len() < 10 => records.push(record),
+                Ok(Some(record)) => return Err(odd(&record)),
+                Ok(None) => return Err(self.lost()),
+                Err(error) => return Err(Trouble::Odd(error.to_string())),
+            }
+        }
+    }
+
     /// Lists the files of a tree after this path, and hashes them if wanted.
     pub(super) fn tree(&mut self, path: &[u8], after: &mut Vec<u8>, hashed: bool, sink: Sink) -> Ended {
         let algorithm = if hashed { self.algorithm.as_str() } else { "-" };
         let length = hashed.then_some(self.length);
         let request = [b"tree\0", algorithm.as_bytes(), b"\0", path, b"\0", after, b"\0"].concat();
-        if !self.send(&request) {
+        if !self.send(request) {
             return Ended::Broken(self.lost(), VecDeque::new());
         }
         loop {
-            let record = match self.running.record(0) {
+            let record = match self.codec.record(&mut self.running.stdout) {
                 Ok(Some(record)) => record,
                 Ok(None) => return Ended::Broken(self.lost(), VecDeque::new()),
                 Err(error) => return Ended::Broken(Trouble::Odd(error.to_string()), VecDeque::new()),
@@ -81,7 +147,7 @@ impl Served {
 
     /// Hashes the files of these names.
     pub(super) fn names(&mut self, names: &mut (dyn Iterator<Item = Asked> + Send), sink: Sink) -> Ended {
-        let (algorithm, length) = (&self.algorithm, self.length);
+        let (algorithm, length, codec) = (&self.algorithm, self.length, self.codec);
         let (stdin, stdout, killer) = self.running.split();
         let Some(mut stdin) = stdin else {
             return Ended::Broken(self.lost(), VecDeque::new());
@@ -100,19 +166,18 @@ impl Served {
                         break;
                     }
                     if request.len() > 16 << 10 {
-                        sent = stdin.write_all(&request).is_ok();
-                        request.clear();
+                        sent = stdin.write_all(&codec.encoded(std::mem::take(&mut request))).is_ok();
                         if !sent {
                             break;
                         }
                     }
                 }
                 request.extend_from_slice(b".\0");
-                let sent = sent && stdin.write_all(&request).is_ok() && stdin.flush().is_ok();
+                let sent = sent && stdin.write_all(&codec.encoded(request)).is_ok() && stdin.flush().is_ok();
                 sent.then_some(stdin)
             });
             let ended = loop {
-                let answer = match record(stdout, 0) {
+                let answer = match codec.record(stdout) {
                     Ok(Some(record)) => match Record::parse(&record, Some(length)) {
                         Some(Record::End) => break Ok(true),
                         Some(Record::Hashed { number, seen, digest, changed }) => pending
@@ -151,9 +216,9 @@ impl Served {
         }
     }
 
-    fn send(&mut self, request: &[u8]) -> bool {
+    fn send(&mut self, request: Vec<u8>) -> bool {
         let Some(stdin) = &mut self.running.stdin else { return false };
-        stdin.write_all(request).and_then(|()| stdin.flush()).is_ok()
+        stdin.write_all(&self.codec.encoded(request)).and_then(|()| stdin.flush()).is_ok()
     }
 
     fn lost(&mut self) -> Trouble {

@@ -16,6 +16,7 @@ use super::served::{Ended, Served};
 use super::tools::Tools;
 use super::trouble::Trouble;
 use super::ways::{Kind, Way};
+use super::windows;
 use super::{Asked, Event, Sink};
 
 /// How often in a row a connection that was lost is made anew, without any file between.
@@ -177,8 +178,45 @@ impl Drop for Connection {
     }
 }
 
-/// Connects, probes, and starts what serves.
+/// Connects to a host with a POSIX shell, or else with PowerShell.
 fn connect(
+    host: &Host,
+    digest: &Digest,
+    options: &Options,
+    wanted: &Wanted,
+    folder: Option<&Folder>,
+    sink: Sink,
+) -> Result<(Open, Way, bool), Trouble> {
+    let said = match connect_to_shell(host, digest, options, wanted, folder, sink) {
+        Err(Trouble::NoShell(said)) if *host != Host::Local => said,
+        other => return other,
+    };
+    if windows::candidates(digest, wanted).is_empty() {
+        return Err(Trouble::NoShell(said));
+    }
+    let new_link = || Link::new(host, &options.ssh, folder).to(windows::shell(&said));
+    let connected = windows::connect(new_link, digest, wanted).map_err(|trouble| match trouble {
+        // It is neither.
+        Trouble::NoShell(_) => Trouble::NoShell(said),
+        other => other,
+    })?;
+    tell_rejected(&connected.rejected, sink);
+    let Some((link, way, served)) = connected.found else {
+        let probed = Probed { rejected: connected.rejected, ..Probed::default() };
+        return Err(Trouble::NoWay(none(digest, wanted, &probed)));
+    };
+    let open = Open { link, way: Opened::Served(served), _connection: Connection(None) };
+    Ok((open, way, false))
+}
+
+fn tell_rejected(ways: &[Way], sink: Sink) {
+    for way in ways {
+        sink(Event::Note(format!("{} is not used: it gives wrong digests, or none", way.described())));
+    }
+}
+
+/// Connects, probes, and starts what serves.
+fn connect_to_shell(
     host: &Host,
     digest: &Digest,
     options: &Options,
@@ -189,9 +227,7 @@ fn connect(
     let link = Link::new(host, &options.ssh, folder);
     let mut first = link.start(true, &probe::script(digest, wanted, true)?)?;
     let probed = probe::read(&mut first, digest)?;
-    for way in &probed.rejected {
-        sink(Event::Note(format!("{} is not used: it gives wrong digests, or none", way.described())));
-    }
+    tell_rejected(&probed.rejected, sink);
     let is_there = matches!(probed.ways.first(), Some(Way { kind: Kind::Verisum, .. }));
     if options.push && !is_there && wanted.allows("verisum") {
         match pushed(&link, &probed, digest)? {
@@ -229,6 +265,7 @@ fn connect(
             let script = Script::new(&script).script(probe::PYTHON);
             Opened::Served(Served::new(link.start(false, &script)?, algorithm.clone(), digest)?)
         }
+        Kind::PowerShell { .. } => return Err(Trouble::NoWay(none(digest, wanted, &probed))),
     };
     Ok((Open { link, way: opened, _connection: Connection(Some(first)) }, way, false))
 }

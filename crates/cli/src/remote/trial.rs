@@ -211,6 +211,7 @@ impl<'a> Trial<'a> {
                 let script = Script::new(&format!("script; exec {} -B -E -c \"$v\"", way.program));
                 (script.script(probe::PYTHON), algorithm.as_str())
             }
+            Kind::PowerShell { .. } => return Err(Trouble::NoWay("it has a POSIX shell".to_string())),
         };
         let running = self.link.start(false, &script)?;
         Ok(Opened::Served(Served::new(running, algorithm.to_string(), &self.digest)?))

@@ -1,8 +1,20 @@
 //! What may compute a digest on a host: the one table, in order of preference.
 
 /// The names of all ways, in order of preference.
-pub(crate) const NAMES: [&str; 10] =
-    ["verisum", "coreutils", "busybox", "bsd", "shasum", "digest", "csum", "openssl", "perl", "python"];
+pub(crate) const NAMES: [&str; 12] = [
+    "verisum",
+    "coreutils",
+    "busybox",
+    "bsd",
+    "shasum",
+    "digest",
+    "csum",
+    "openssl",
+    "perl",
+    "python",
+    "powershell",
+    "certutil",
+];
 
 /// One thing to try on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +43,11 @@ pub(crate) enum Kind {
         /// What `hashlib` calls the digest.
         algorithm: String,
     },
+    /// A script of ours in PowerShell, for hosts without a POSIX shell.
+    PowerShell {
+        /// What `Get-FileHash` and `certutil` call the digest.
+        algorithm: &'static str,
+    },
 }
 
 /// A program that hashes the files that are its arguments.
@@ -52,7 +69,9 @@ impl Way {
         match &self.kind {
             Kind::Tool(tool) => format!("{} ({})", self.name, tool.batch),
             Kind::Verisum => self.name.to_string(),
-            Kind::Perl { .. } | Kind::Python { .. } => format!("{} ({})", self.name, self.program),
+            Kind::Perl { .. } | Kind::Python { .. } | Kind::PowerShell { .. } => {
+                format!("{} ({})", self.name, self.program)
+            }
         }
     }
 }
@@ -93,6 +112,11 @@ pub(crate) fn ways(algorithm: &str) -> Vec<Way> {
     if let Some(name) = find(PYTHON, algorithm) {
         for program in ["python3", "python2", "python"] {
             ways.push(Way { name: "python", program, kind: Kind::Python { algorithm: name.to_string() } });
+        }
+    }
+    if let Some(algorithm) = find(POWERSHELL, algorithm) {
+        for (name, program) in [("powershell", "Get-FileHash"), ("certutil", "certutil -hashfile")] {
+            ways.push(Way { name, program, kind: Kind::PowerShell { algorithm } });
         }
     }
     ways
@@ -195,6 +219,10 @@ const PYTHON: &[(&str, &str)] = &[
     ("md5", "md5"),
 ];
 
+/// The names of PowerShell and certutil.
+const POWERSHELL: &[(&str, &str)] =
+    &[("sha256", "SHA256"), ("sha384", "SHA384"), ("sha512", "SHA512"), ("sha1", "SHA1"), ("md5", "MD5")];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_tables_name_digests_that_there_are() {
-        for table in [SUMS, BSD, SHASUM, DIGEST, CSUM, OPENSSL, PERL, PYTHON] {
+        for table in [SUMS, BSD, SHASUM, DIGEST, CSUM, OPENSSL, PERL, PYTHON, POWERSHELL] {
             for (id, _) in table {
                 assert!(ALGORITHMS.iter().any(|row| row.id == *id), "{id}");
             }
