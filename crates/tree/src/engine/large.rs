@@ -3,10 +3,17 @@
 use verisum_digest::Digest;
 
 use super::pool::{Ended, Group};
-use super::stream::{Failed, Hasher, MOST_PIECE, Opened, Reader};
-use super::work::{ARENA, Engine, STAGGER, Worker};
+use super::stream::{Failed, Hasher, Opened, Reader};
+use super::work::{ARENA, Engine, LARGE_ARENA, STAGGER, Worker};
 
 const PAGE: usize = 4096;
+
+/// The most of a file that is read at once where that is limited, and of one that is not long: as long as
+/// the first piece is read nothing is hashed.
+const SHORT: usize = 128 << 10;
+
+/// In how many pieces a file is read at least, if they are not short.
+const PIECES: u64 = 16;
 
 impl<T: Send> Engine<'_, T> {
     /// Puts a file among those in progress.
@@ -23,8 +30,12 @@ impl<T: Send> Engine<'_, T> {
     /// Reads the pieces of a group and hashes them when their turn has come. The files that end are
     /// finished.
     pub(super) fn advance(&self, group: Group<T>, worker: &mut Worker) {
-        let Group { set, mut parts } = group;
-        let length = piece_length(parts.len());
+        let Group { set, mut parts, is_all } = group;
+        let longest = match self.plan.limits {
+            Some(_) => 0,
+            None => parts.iter().map(|(_, reader)| reader.opened.before.size).max().unwrap_or(0),
+        };
+        let length = piece_length(parts.len(), is_all, longest);
         let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
         let mut pieces = Vec::with_capacity(parts.len());
         for ((_, reader), buffer) in parts.iter_mut().zip(buffers) {
@@ -78,8 +89,30 @@ impl<T: Send> Engine<'_, T> {
     }
 }
 
-/// How much is read of each of so many files that are hashed side by side: as much as fits a second-level
-/// cache, in whole pages.
-fn piece_length(files: usize) -> usize {
-    (ARENA / files.max(1) / PAGE * PAGE).clamp(PAGE, MOST_PIECE)
+/// How much is read of each of so many files that are hashed side by side, in whole pages: as much as fits a
+/// second-level cache. Where they are all there are, the threads take turns, and every change costs time in
+/// which nothing is hashed: then it is more, unless the longest of them is not long.
+fn piece_length(files: usize, is_all: bool, longest: u64) -> usize {
+    let room = if is_all { LARGE_ARENA } else { ARENA };
+    let most = usize::try_from(longest / PIECES).unwrap_or(usize::MAX).max(SHORT);
+    ((room / files.max(1)).min(most) / PAGE * PAGE).max(PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fit_the_arena_and_are_no_large_part_of_a_file() {
+        for files in 1..=64 {
+            for is_all in [false, true] {
+                let length = piece_length(files, is_all, u64::MAX);
+                assert!(length >= PAGE && length * files <= LARGE_ARENA, "{files} files: {length}");
+                assert_eq!(piece_length(files, is_all, 1 << 20), length.min(SHORT));
+            }
+        }
+        assert_eq!(piece_length(1, true, 1 << 30), LARGE_ARENA);
+        assert_eq!(piece_length(1, true, 8 << 20), 512 << 10);
+        assert_eq!(piece_length(16, true, 1 << 30), 128 << 10);
+    }
 }

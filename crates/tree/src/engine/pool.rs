@@ -20,6 +20,9 @@ const NAP: Duration = Duration::from_millis(1);
 /// a processor takes long on some machines, and all that time nothing would be hashed.
 const WAKEFUL: Duration = Duration::from_micros(250);
 
+/// A sleep may last so much longer than it was to.
+const LATE: Duration = Duration::from_micros(200);
+
 /// A file in progress.
 pub(super) struct Slot<T> {
     set: usize,
@@ -30,12 +33,18 @@ pub(super) struct Slot<T> {
     /// How many pieces were taken to be read, and how many of them are hashed.
     taken: u64,
     hashed: u64,
+    /// When a thread began to hash the last piece, and how long the one before it took.
+    began: Instant,
+    took: Duration,
 }
 
 /// The next pieces of several files of one set.
 pub(super) struct Group<T> {
     pub(super) set: usize,
     pub(super) parts: Vec<(Turn, Reader<T>)>,
+    /// Whether these are all files of the set, and there are other threads: those read on, and then wait
+    /// until these are hashed.
+    pub(super) is_all: bool,
 }
 
 /// Which piece of which file.
@@ -128,7 +137,8 @@ impl<T> Pool<T> {
                 break;
             }
         }
-        Some(Group { set, parts })
+        let is_all = self.threads > 1 && parts.len() == live;
+        Some(Group { set, parts, is_all })
     }
 
     /// Gives the readers of a group back, so that others may read on, and keeps whose turn it was.
@@ -154,14 +164,20 @@ impl<T> Pool<T> {
             let mark = self.mark();
             let mut state = self.lock();
             if turns.iter().all(|turn| state.slot(turn.slot).is_some_and(|slot| slot.hashed == turn.piece)) {
-                let hasher = |turn: &Turn| state.slot(turn.slot)?.hasher.take();
+                let now = Instant::now();
+                let hasher = |turn: &Turn| state.slot(turn.slot)?.begin(now);
                 return turns.iter().map(hasher).collect();
             }
+            let left = turns.iter().filter_map(|turn| Some(state.slot(turn.slot)?.left())).max();
             drop(state);
             if gone() {
                 return None;
             }
-            wakeful = self.wait(mark, wakeful);
+            match left.and_then(|left| left.checked_sub(LATE)) {
+                // The other processor is somebody else's meanwhile.
+                Some(left) if !left.is_zero() => thread::sleep(left.min(NAP)),
+                _ => wakeful = self.wait(mark, wakeful),
+            }
         }
     }
 
@@ -174,6 +190,7 @@ impl<T> Pool<T> {
             let Some(slot) = state.slot(turn.slot) else { continue };
             slot.hasher = Some(hasher);
             slot.hashed += 1;
+            slot.took = slot.began.elapsed();
             if ends && slot.is_whole() {
                 ended.extend(state.remove(turn.slot));
             }
@@ -206,7 +223,9 @@ impl<T> State<T> {
 
     /// Adds a file.
     pub(super) fn add(&mut self, set: usize, reader: Reader<T>, hasher: Hasher) {
-        let slot = Slot { set, reader: Some(reader), hasher: Some(hasher), taken: 0, hashed: 0 };
+        let (reader, hasher) = (Some(reader), Some(hasher));
+        let slot =
+            Slot { set, reader, hasher, taken: 0, hashed: 0, began: Instant::now(), took: Duration::ZERO };
         match self.free.pop() {
             Some(number) => self.slots[number] = Some(slot),
             None => self.slots.push(Some(slot)),
@@ -231,6 +250,20 @@ impl<T> State<T> {
 }
 
 impl<T> Slot<T> {
+    /// Gives the hasher to a thread that begins to hash the next piece.
+    fn begin(&mut self, now: Instant) -> Option<Hasher> {
+        self.began = now;
+        self.hasher.take()
+    }
+
+    /// How long the piece that is being hashed will take yet, if it takes as long as the one before it.
+    fn left(&self) -> Duration {
+        match self.hasher {
+            None => self.took.saturating_sub(self.began.elapsed()),
+            Some(_) => Duration::ZERO,
+        }
+    }
+
     fn is_readable(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| !reader.ended)
     }

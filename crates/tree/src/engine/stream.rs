@@ -11,11 +11,11 @@ use super::source::Numbered;
 use super::work::Lengths;
 use crate::{Error, Operation, Stat};
 
-/// The most of a large file that is read and hashed at once.
-pub(super) const MOST_PIECE: usize = 128 << 10;
+/// The most of a hole that is hashed at once.
+const MOST_ZEROS: usize = 128 << 10;
 
 /// What holes are full of.
-static ZEROS: [u8; MOST_PIECE] = [0; MOST_PIECE];
+static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
 
 /// A file that was opened, and found to be one.
 pub(super) struct Opened<T> {
@@ -83,7 +83,7 @@ impl<T> Reader<T> {
         Reader { opened, offset: 0, run, ended: false }
     }
 
-    /// Reads the next piece, of at most [`MOST_PIECE`].
+    /// Reads the next piece: as much as fits the buffer, if no hole begins or ends before.
     pub(super) fn next(&mut self, buffer: &mut [u8]) -> Piece {
         let mut piece = Piece::default();
         piece.failure = self.read(&mut piece, buffer).err().map(|errno| (errno, self.offset));
@@ -92,11 +92,11 @@ impl<T> Reader<T> {
     }
 
     fn read(&mut self, piece: &mut Piece, buffer: &mut [u8]) -> Result<(), Errno> {
-        let mut room = buffer.len().min(MOST_PIECE);
+        let mut room = buffer.len();
         if let Some(run) = self.run_at_offset()? {
             let left = usize::try_from(run.end - self.offset).unwrap_or(usize::MAX);
             if run.hole {
-                piece.length = left.min(MOST_PIECE);
+                piece.length = left.min(MOST_ZEROS);
                 piece.zeros = true;
                 self.offset += piece.len();
                 return Ok(());

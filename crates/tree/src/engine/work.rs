@@ -21,6 +21,9 @@ use crate::{Error, Kind, Operation, Stat, system};
 /// The room for what a thread has read and hashes as one batch: about what fits a second-level cache.
 pub(super) const ARENA: usize = 1 << 20;
 
+/// The room for pieces of large files, where more than that is worth reading.
+pub(super) const LARGE_ARENA: usize = 2 << 20;
+
 /// How much farther than whole pages the buffers of an arena lie from each other: at the same place of a
 /// page each, the lanes would compete for a few cache sets.
 pub(super) const STAGGER: usize = 5 * CACHE_LINE;
@@ -84,7 +87,7 @@ pub(super) struct Lengths {
 pub(super) struct Arena(Vec<u8>);
 
 impl Arena {
-    const LEN: usize = ARENA + MOST_LANES * STAGGER + CACHE_LINE;
+    const LEN: usize = LARGE_ARENA + MOST_LANES * STAGGER + CACHE_LINE;
 
     fn new() -> Arena {
         Arena(vec![0; Arena::LEN])
