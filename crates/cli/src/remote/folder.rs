@@ -1,4 +1,4 @@
-//! The private directory in which the sockets of ssh's connections are.
+//! The private directory in which the sockets of ssh's connections are, and the end of those connections.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,8 +8,16 @@ use std::process::{Child, Command, Stdio};
 /// The longest path in which a socket still fits: ssh appends a name of its own while it makes one.
 const MOST: usize = 60;
 
+/// What the shell does that waits for the end of this process: whatever is in its group of processes ends
+/// with it. Those that may ask at the terminal cannot be in that group, and are told over their sockets.
+const KEEPER: &str = r#"trap "" HUP INT TERM
+while read -r l; do :; done
+for s in "$0"/ask*; do if [ -S "$s" ]; then ssh -F none -S "$s" -O exit -- x; fi; done
+rm -rf -- "$0"
+kill -KILL 0"#;
+
 /// A directory that only this user can enter. It goes when this is dropped, and also when this process ends
-/// in any other way: a shell waits for that.
+/// in any other way, and the processes of ssh go with it: a shell waits for that.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -26,7 +34,7 @@ impl Folder {
         let folder = tempfile::Builder::new().prefix("verisum-ssh-").tempdir_in(parent)?;
         // Out of reach of the keys of the terminal, which end this process and so tell it anyway.
         let keeper = Command::new("/bin/sh")
-            .args(["-c", r#"trap "" HUP INT TERM; while read -r l; do :; done; rm -rf -- "$0""#])
+            .args(["-c", KEEPER])
             .arg(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -39,6 +47,11 @@ impl Folder {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The group of processes that end when this process does.
+    pub(crate) fn group(&self) -> u32 {
+        self.keeper.id()
     }
 }
 

@@ -11,14 +11,14 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::folder::Folder;
+use super::patience::{Patience, Watch};
 use super::place::Host;
 use super::trouble::Trouble;
 use super::windows;
@@ -35,6 +35,9 @@ const START: &str = include_str!("script/start.sh");
 
 /// What stands between the greetings of a login shell and our own output.
 const MARK: &[u8] = b"@verisum@";
+
+/// What comes with the messages from time to time, so that the host notices when nobody listens any more.
+const BEAT: u8 = 0;
 
 /// The most greetings that are read.
 const MOST_GREETINGS: usize = 1 << 20;
@@ -75,6 +78,8 @@ pub(crate) struct Link {
     socket: PathBuf,
     shell: Shell,
     traffic: Arc<Counters>,
+    /// The group of processes that end when this program does.
+    group: Option<u32>,
 }
 
 impl Link {
@@ -83,9 +88,11 @@ impl Link {
         /// Sockets are never used again.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let socket = folder.map_or(PathBuf::new(), |folder| folder.path().join(number.to_string()));
+        let kind = if options.may_ask { "ask" } else { "" };
+        let socket = folder.map_or(PathBuf::new(), |folder| folder.path().join(format!("{kind}{number}")));
+        let group = folder.map(Folder::group);
         let (host, options) = (host.clone(), options.clone());
-        Link { host, options, socket, shell: Shell::Posix, traffic: Arc::default() }
+        Link { host, options, socket, shell: Shell::Posix, traffic: Arc::default(), group }
     }
 
     /// The same to another shell.
@@ -118,27 +125,39 @@ impl Link {
         let start = if self.shell == Shell::Posix { START } else { "" };
         let sent = stdin.write_all(start.as_bytes()).and_then(|()| stdin.write_all(&script.0));
         let is_group = self.host == Host::Local;
+        let patience = Patience::new(self.answer(), self.patience());
         let mut running = Running {
+            watch: Watch::new(&child, is_group, &patience),
+            patience,
             end: Killer { child, is_group },
             stdin: Some(stdin),
             stdout: BufReader::with_capacity(64 << 10, stdout),
             said,
             listener: Some(listener),
         };
-        let watch = Watch::new(&running.end.child, self.patience());
-        let is_there = sent.is_ok() && running.skip_greetings();
-        if watch.has_barked() {
-            return Err(Trouble::Unreachable("it does not answer".to_string()));
-        }
-        if !is_there {
-            let (code, said) = running.end();
+        if sent.is_err() || !running.skip_greetings() {
+            let (code, said) = running.wait();
+            if running.watch.stop().is_some() {
+                return Err(Trouble::Unreachable("it does not answer".to_string()));
+            }
             return Err(match code {
                 // The host was reached before: what is left of the connection says no more than that.
                 Some(255) | None if !is_first => Trouble::of_end(code, &said),
                 _ => Trouble::of_start(code, &said),
             });
         }
+        running.patience.allow(None);
         Ok(running)
+    }
+
+    /// How long a host may take for what needs no reading.
+    fn answer(&self) -> Duration {
+        Duration::from_secs(10 + 2 * u64::from(self.options.timeout))
+    }
+
+    /// How long it may search a tree without finding a file.
+    pub(super) fn search(&self) -> Duration {
+        Duration::from_secs(10 + 20 * u64::from(self.options.timeout))
     }
 
     /// How long a shell may take to greet. Whoever types a password takes any time.
@@ -157,6 +176,10 @@ impl Link {
             return command;
         };
         let mut command = Command::new("ssh");
+        // Out of the foreground nothing could be asked for at the terminal.
+        if let Some(group) = self.group.filter(|_| !self.options.may_ask) {
+            command.process_group(group as i32);
+        }
         if let Some(config) = &self.options.config {
             command.arg("-F").arg(config);
         }
@@ -231,8 +254,11 @@ impl Script {
     }
 }
 
-/// A command that runs on the host. Dropping it ends it.
+/// A command that runs on the host. Dropping it ends it, and so does a host that is not heard of for longer
+/// than its [`Patience`] has it, which at first has no limit.
 pub(crate) struct Running {
+    watch: Watch,
+    patience: Arc<Patience>,
     end: Killer,
     /// None once it was told that nothing more comes.
     pub(crate) stdin: Option<Counted<ChildStdin>>,
@@ -247,9 +273,20 @@ impl Running {
         record(&mut self.stdout, end)
     }
 
+    /// Whether it has written all that it will. It has to end soon.
+    pub(crate) fn is_done(&mut self) -> bool {
+        self.patience.allow(Some(PATIENCE));
+        self.stdout.fill_buf().is_ok_and(<[u8]>::is_empty)
+    }
+
     /// Its ends, for one thread that writes and one that reads and may end it.
     pub(crate) fn split(&mut self) -> (Option<Counted<ChildStdin>>, &mut impl BufRead, &mut Killer) {
         (self.stdin.take(), &mut self.stdout, &mut self.end)
+    }
+
+    /// How long it may take.
+    pub(super) fn patience(&self) -> Arc<Patience> {
+        Arc::clone(&self.patience)
     }
 
     /// Waits for its end. Returns its exit code, and the lines that it wrote as messages.
@@ -262,7 +299,17 @@ impl Running {
         self.said.lines()
     }
 
+    /// Waits for its end, which came too early, and says why.
+    pub(crate) fn broken(&mut self) -> Trouble {
+        let (code, said) = self.wait();
+        match self.watch.stop() {
+            Some(seconds) => Trouble::Silent(format!("nothing came for {seconds} s")),
+            None => Trouble::of_end(code, &said),
+        }
+    }
+
     fn wait(&mut self) -> (Option<i32>, Vec<String>) {
+        self.watch.stop();
         drop(self.stdin.take());
         let started = Instant::now();
         let status = loop {
@@ -350,36 +397,6 @@ impl<T: Write> Write for Counted<T> {
     }
 }
 
-/// Ends a process that takes too long. Asking it ends the watch.
-struct Watch {
-    /// Dropped when nobody has to be watched any more.
-    done: Option<Sender<()>>,
-    watcher: Option<JoinHandle<bool>>,
-}
-
-impl Watch {
-    fn new(child: &Child, patience: Option<Duration>) -> Watch {
-        // It is not waited for while it is watched, so that its number stays its own.
-        let (Some(patience), Some(pid)) = (patience, Pid::from_raw(child.id() as i32)) else {
-            return Watch { done: None, watcher: None };
-        };
-        let (done, waiting) = channel::<()>();
-        let watcher = std::thread::spawn(move || {
-            let is_late = waiting.recv_timeout(patience) == Err(RecvTimeoutError::Timeout);
-            if is_late {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            is_late
-        });
-        Watch { done: Some(done), watcher: Some(watcher) }
-    }
-
-    fn has_barked(mut self) -> bool {
-        drop(self.done.take());
-        self.watcher.take().is_some_and(|watcher| watcher.join().unwrap_or(false))
-    }
-}
-
 /// Ends a command before its time.
 pub(crate) struct Killer {
     child: Child,
@@ -439,6 +456,11 @@ impl Said {
                 match (&mut stderr).take(4096).read_until(b'\n', &mut line) {
                     Ok(0) | Err(_) => return,
                     Ok(_) => {}
+                }
+                let read = line.len();
+                line.retain(|byte| *byte != BEAT);
+                if line.is_empty() && read > 0 {
+                    continue;
                 }
                 let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
                 if is_mark(&line) {

@@ -11,6 +11,8 @@ mod base64;
 pub(crate) mod facts;
 mod folder;
 mod link;
+mod listing;
+mod patience;
 mod place;
 mod probe;
 mod protocol;

@@ -36,9 +36,14 @@ impl Place {
         if let Some(path) = bytes.strip_prefix(b"local:") {
             return Ok(Place::new(Host::Local, path));
         }
-        let end = match bytes.strip_prefix(b"[") {
-            Some(rest) => rest.iter().position(|byte| *byte == b']').map(|place| place + 2),
-            None => bytes.iter().position(|byte| matches!(byte, b':' | b'/')),
+        let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/' | b'['));
+        let end = match end.filter(|end| bytes[*end] == b'[') {
+            // The colons inside brackets belong to an IPv6 address.
+            Some(open) if open == 0 || bytes[open - 1] == b'@' => {
+                bytes.iter().position(|byte| *byte == b']').map(|place| place + 1)
+            }
+            Some(_) => bytes.iter().position(|byte| matches!(byte, b':' | b'/')),
+            None => end,
         };
         match end.filter(|end| bytes.get(*end) == Some(&b':')) {
             Some(end) => Ok(Place::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
@@ -97,13 +102,11 @@ impl Place {
         }
     }
 
-    /// What of a path is below this one, without a slash at its start; all of it if this is a file.
+    /// What of a path is below this one, without a slash at its start; its last part if this is the file.
     pub(crate) fn below<'a>(&self, path: &'a [u8]) -> &'a [u8] {
-        let rest = path.strip_prefix(&self.path[..]).unwrap_or(path);
-        let rest = rest.strip_prefix(b"/").unwrap_or(rest);
-        match rest.is_empty() {
-            true => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
-            false => rest,
+        match below(&self.path, path) {
+            Some(rest) if !rest.is_empty() => rest,
+            _ => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
         }
     }
 
@@ -113,7 +116,7 @@ impl Place {
             Host::Local => return self.path.clone(),
             Host::Ssh { destination, port } => {
                 let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-                format!("ssh://{destination}{port}").into_bytes()
+                format!("ssh://{}{port}", bracketed(destination)).into_bytes()
             }
         };
         match &self.path[..] {
@@ -136,6 +139,9 @@ impl Host {
         let name = std::str::from_utf8(name).map_err(|_| "the host's name is not UTF-8")?;
         let (user, host) = name.rsplit_once('@').map_or((None, name), |(user, host)| (Some(user), host));
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if host.contains(['[', ']']) {
+            return Err("brackets stand in pairs, around an address");
+        }
         if host.is_empty() || user == Some("") {
             return Err("the host's name is empty");
         }
@@ -156,8 +162,8 @@ impl Host {
     pub(crate) fn name(&self) -> String {
         match self {
             Host::Local => "local".to_string(),
-            Host::Ssh { destination, port: None } => destination.clone(),
-            Host::Ssh { destination, port: Some(port) } => format!("ssh://{destination}:{port}"),
+            Host::Ssh { destination, port: None } => bracketed(destination),
+            Host::Ssh { destination, port: Some(port) } => format!("ssh://{}:{port}", bracketed(destination)),
         }
     }
 
@@ -169,6 +175,56 @@ impl Host {
             _ => ":",
         };
         format!("{}{colon}", self.name()).into_bytes()
+    }
+}
+
+/// What a host may list of a tree: files below the root as it was asked for, or only the root.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    root: &'a [u8],
+    /// How many files it listed.
+    listed: u64,
+    is_file: bool,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(root: &'a [u8]) -> Tree<'a> {
+        Tree { root, listed: 0, is_file: false }
+    }
+
+    /// Whether this may be the next file.
+    pub(super) fn takes(&mut self, path: &[u8]) -> bool {
+        let fits = self.holds(path) && !self.is_file && (path != self.root || self.listed == 0);
+        self.is_file = path == self.root;
+        self.listed += 1;
+        fits
+    }
+
+    /// Whether a path is the root or below it.
+    pub(super) fn holds(&self, path: &[u8]) -> bool {
+        let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+        below(self.root, path)
+            .is_some_and(|rest| rest.is_empty() || rest.split(|byte| *byte == b'/').all(is_name))
+    }
+}
+
+/// What of a path stands below a root: nothing if it is the root itself, none if it is elsewhere.
+fn below<'a>(root: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = path.strip_prefix(root)?;
+    match rest.strip_prefix(b"/") {
+        _ if root == b"/" => Some(rest),
+        Some(rest) => (!rest.is_empty()).then_some(rest),
+        None => rest.is_empty().then_some(rest),
+    }
+}
+
+/// A destination with brackets around an IPv6 address.
+fn bracketed(destination: &str) -> String {
+    let (user, host) = destination.rsplit_once('@').map_or(("", destination), |(user, host)| (user, host));
+    match (host.contains(':'), user) {
+        (false, _) => destination.to_string(),
+        (true, "") => format!("[{host}]"),
+        (true, user) => format!("{user}@[{host}]"),
     }
 }
 
@@ -236,15 +292,19 @@ mod tests {
             ("web:~", "web", "."),
             ("web:-x", "web", "./-x"),
             ("web:a:b", "web", "./a:b"),
-            ("[::1]:/srv", "::1", "/srv"),
+            ("[::1]:/srv", "[::1]", "/srv"),
+            ("alice@[::1]:/srv", "alice@[::1]", "/srv"),
+            ("ssh://[::1]/srv", "[::1]", "/srv"),
             ("ssh://web/srv", "web", "/srv"),
             ("ssh://alice@web:2222/srv/", "ssh://alice@web:2222", "/srv"),
-            ("ssh://[::1]:22/a%20b", "ssh://::1:22", "/a b"),
+            ("ssh://alice@[::1]:22/a%20b", "ssh://alice@[::1]:22", "/a b"),
             ("ssh://web", "web", "."),
             ("ssh://web/~/a", "web", "./a"),
             ("ssh://web/~a", "web", "/~a"),
             ("local:a", "local", "./a"),
             ("./a:b", "local", "./a:b"),
+            ("./[b]:c", "local", "./[b]:c"),
+            ("web:[a]:b", "web", "./[a]:b"),
             ("/", "local", "/"),
             ("a/b:c", "local", "./a/b:c"),
         ] {
@@ -268,6 +328,9 @@ mod tests {
             "$(x):/c",
             "ssh://h:0/",
             "ssh://h:x/",
+            "ssh://[::1/etc",
+            "ssh://::1]/etc",
+            "we[b]:/etc",
             "ssh://h/%0",
             "ssh://h/%00",
         ] {
@@ -291,8 +354,29 @@ mod tests {
     }
 
     #[test]
+    fn what_a_host_lists_is_in_the_tree_that_was_asked_for() {
+        for (root, path) in
+            [("/srv", "/srv"), ("/srv", "/srv/a/b"), ("/", "/a"), (".", "./a"), ("./..", "./../a")]
+        {
+            assert!(Tree::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
+        }
+        for path in
+            ["", "a", "/", "/etc/passwd", "/srvx", "/srv/", "/srv//y", "/srv/./x", "/srv/../x", "/srv/a/.."]
+        {
+            assert!(!Tree::new(b"/srv").takes(path.as_bytes()), "{path}");
+        }
+        for (root, path) in [("/", "//a"), (".", "a"), (".", "./../a")] {
+            assert!(!Tree::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
+        }
+        for paths in [["/srv", "/srv/a"], ["/srv/a", "/srv"], ["/srv", "/srv"]] {
+            let mut tree = Tree::new(b"/srv");
+            assert!(tree.takes(paths[0].as_bytes()) && !tree.takes(paths[1].as_bytes()), "{paths:?}");
+        }
+    }
+
+    #[test]
     fn addresses_lead_to_the_same_place() {
-        for text in ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv"] {
+        for text in ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv", "alice@[::1]:data"] {
             let found = place(text);
             let again = place(std::str::from_utf8(&found.address()).unwrap());
             assert_eq!((again.host, again.path), (found.host, found.path), "{text}");

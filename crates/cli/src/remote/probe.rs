@@ -10,6 +10,9 @@ const PROBE: &str = include_str!("script/probe.sh");
 pub(super) const PERL: &str = include_str!("script/serve.pl");
 pub(super) const PYTHON: &str = include_str!("script/serve.py");
 
+/// The most lines of a probe that are about no way.
+const MOST_OTHERS: usize = 100;
+
 /// Which ways a user takes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
@@ -112,13 +115,12 @@ pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Sc
 pub(super) fn read(running: &mut Running, digest: &Digest) -> Result<Probed, Trouble> {
     let mut probed = Probed::default();
     let ways = ways(digest.name());
-    loop {
-        let line = running.record(b'\n').map_err(|error| Trouble::Lost(error.to_string()))?;
-        let Some(line) = line else {
-            let why =
-                running.said().last().cloned().unwrap_or_else(|| "it ended while it was probed".to_string());
-            return Err(Trouble::Lost(why));
-        };
+    let patience = running.patience();
+    patience.allow(Some(patience.answer()));
+    // One line for each way, and a few before them.
+    for _ in 0..ways.len() + MOST_OTHERS {
+        let line = running.record(b'\n').map_err(|error| Trouble::Odd(error.to_string()))?;
+        let Some(line) = line else { return Err(running.broken()) };
         let line = String::from_utf8_lossy(&line).into_owned();
         let (what, value) = line.split_once(' ').unwrap_or((&line, ""));
         let way = || value.parse().ok().and_then(|number: usize| ways.get(number)).cloned();
@@ -131,8 +133,16 @@ pub(super) fn read(running: &mut Running, digest: &Digest) -> Result<Probed, Tro
             "way" => probed.ways.extend(way()),
             "rejected" => probed.rejected.extend(way()),
             "unfit" => probed.unfit.extend(way()),
-            "done" => return Ok(probed),
+            "null" => {
+                return Err(Trouble::NoWay("/dev/null there cannot be read and written".to_string()));
+            }
+            "done" => {
+                // From now on it only waits.
+                patience.allow(None);
+                return Ok(probed);
+            }
             _ => {}
         }
     }
+    Err(Trouble::Odd("the probe does not end".to_string()))
 }

@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use verisum_digest::Digest;
 
 use super::link::{Running, record};
+use super::patience::{Load, Patience};
+use super::place::Tree;
 use super::protocol::{GREETING, Record};
 use super::trouble::Trouble;
 use super::{Answer, Asked, Event, Found, Sink, base64};
@@ -39,6 +42,15 @@ impl Codec {
         let fields = fields.strip_suffix(b"\0").unwrap_or(&fields);
         let lines = fields.split(|byte| *byte == 0).map(|field| base64::encode(field) + "\n");
         lines.collect::<String>().into_bytes()
+    }
+
+    /// Whether a path comes after another one in the order of those that speak so.
+    fn is_after(self, path: &[u8], other: &[u8]) -> bool {
+        let units = |path| String::from_utf8_lossy(path).encode_utf16().collect::<Vec<u16>>();
+        match self {
+            Codec::Nul => path > other,
+            Codec::Lines => units(path) > units(other),
+        }
     }
 
     /// Reads a record; none at the end.
@@ -80,15 +92,15 @@ impl Served {
         algorithm: String,
         digest: &Digest,
     ) -> Result<Served, Trouble> {
+        let patience = running.patience();
+        patience.allow(Some(patience.answer()));
         match codec.record(&mut running.stdout) {
             Ok(Some(greeting)) if greeting == GREETING => {
+                patience.allow(None);
                 Ok(Served { running, algorithm, length: digest.len(), codec })
             }
             Ok(Some(_)) => Err(Trouble::Odd("the server speaks another protocol".to_string())),
-            Ok(None) | Err(_) => {
-                let (code, said) = running.end();
-                Err(Trouble::of_end(code, &said))
-            }
+            Ok(None) | Err(_) => Err(running.broken()),
         }
     }
 
@@ -96,12 +108,17 @@ impl Served {
     pub(super) fn test(&mut self) -> Result<Vec<Vec<u8>>, Trouble> {
         let request = format!("test\0{}\0", self.algorithm).into_bytes();
         let mut records = Vec::new();
+        let patience = self.running.patience();
+        patience.allow(Some(patience.answer()));
         if !self.send(request) {
             return Err(self.lost());
         }
         loop {
             match self.codec.record(&mut self.running.stdout) {
-                Ok(Some(record)) if record == b"end" => return Ok(records),
+                Ok(Some(record)) if record == b"end" => {
+                    patience.allow(None);
+                    return Ok(records);
+                }
                 // A server that says more is none.
                 Ok(Some(record)) if records.len() < 10 => records.push(record),
                 Ok(Some(record)) => return Err(odd(&record)),
@@ -119,6 +136,7 @@ impl Served {
         if !self.send(request) {
             return Ended::Broken(self.lost(), VecDeque::new());
         }
+        let mut tree = Tree::new(path);
         loop {
             let record = match self.codec.record(&mut self.running.stdout) {
                 Ok(Some(record)) => record,
@@ -127,14 +145,17 @@ impl Served {
             };
             let answer = match Record::parse(&record, length) {
                 Some(Record::End) => return Ended::Done,
-                Some(Record::File { path, seen, digest, changed }) => {
+                // They come in order, so that none comes twice.
+                Some(Record::File { path, seen, digest, changed })
+                    if tree.takes(&path) && self.codec.is_after(&path, after) =>
+                {
                     after.clone_from(&path);
                     Answer {
                         asked: Asked { path, seen, ..Asked::default() },
                         result: Ok(Found { digest, changed }),
                     }
                 }
-                Some(Record::Failed { path, reason }) => {
+                Some(Record::Failed { path, reason }) if tree.holds(&path) => {
                     Answer { asked: Asked { path, ..Asked::default() }, result: Err(reason) }
                 }
                 _ => return Ended::Broken(odd(&record), VecDeque::new()),
@@ -148,23 +169,26 @@ impl Served {
     /// Hashes the files of these names.
     pub(super) fn names(&mut self, names: &mut (dyn Iterator<Item = Asked> + Send), sink: Sink) -> Ended {
         let (algorithm, length, codec) = (&self.algorithm, self.length, self.codec);
+        let patience = self.running.patience();
+        patience.allow(Some(patience.answer()));
         let (stdin, stdout, killer) = self.running.split();
         let Some(mut stdin) = stdin else {
             return Ended::Broken(self.lost(), VecDeque::new());
         };
         let pending = Pending::default();
         let (stdin, ended) = thread::scope(|scope| {
-            let pending = &pending;
+            let (pending, patience) = (&pending, &patience);
             let writer = scope.spawn(move || {
                 let mut request = format!("names\0{algorithm}\0").into_bytes();
                 let mut sent = true;
-                for asked in names {
+                while let Some(asked) = patience.paused(|| names.next()) {
                     request.push(b'+');
                     request.extend_from_slice(&asked.path);
                     request.push(0);
                     if !pending.push(asked) {
                         break;
                     }
+                    patience.set(pending.limit(patience));
                     if request.len() > 16 << 10 {
                         sent = stdin.write_all(&codec.encoded(std::mem::take(&mut request))).is_ok();
                         if !sent {
@@ -194,7 +218,8 @@ impl Served {
                 let Some((asked, result)) = answer else {
                     break Err(Some(Trouble::Odd("an answer to nothing that was asked".to_string())));
                 };
-                if !sink(Event::Answer(Answer { asked, result })) {
+                patience.set(pending.limit(patience));
+                if !patience.paused(|| sink(Event::Answer(Answer { asked, result }))) {
                     break Ok(false);
                 }
             };
@@ -206,6 +231,7 @@ impl Served {
             (writer.join().ok().flatten(), ended)
         });
         self.running.stdin = stdin;
+        patience.allow(None);
         let left = pending.rest();
         match ended {
             Ok(false) => Ended::Stopped,
@@ -222,7 +248,7 @@ impl Served {
     }
 
     fn lost(&mut self) -> Trouble {
-        Trouble::of_end(None, &self.running.said())
+        self.running.broken()
     }
 }
 
@@ -240,6 +266,7 @@ struct State {
     /// The number of the first of them.
     first: u64,
     asked: VecDeque<Option<Asked>>,
+    load: Load,
     is_over: bool,
 }
 
@@ -247,6 +274,7 @@ impl Pending {
     /// False where no more is to be asked.
     fn push(&self, asked: Asked) -> bool {
         let mut state = self.lock();
+        state.load.add(&asked.seen);
         state.asked.push_back(Some(asked));
         !state.is_over
     }
@@ -255,11 +283,17 @@ impl Pending {
         let mut state = self.lock();
         let index = number.checked_sub(state.first)?;
         let taken = state.asked.get_mut(usize::try_from(index).ok()?)?.take()?;
+        state.load.remove(&taken.seen);
         while let Some(None) = state.asked.front() {
             state.asked.pop_front();
             state.first += 1;
         }
         Some(taken)
+    }
+
+    /// How long nothing may come while these are read.
+    fn limit(&self, patience: &Patience) -> Option<Duration> {
+        self.lock().load.limit(patience.answer())
     }
 
     fn end(&self) {

@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
         sink: Sink,
     ) -> Result<Session<'a>, Trouble> {
         let wanted = Wanted { required: options.required.clone(), all: false };
-        let (open, way, pushed) = connect(host, digest, options, &wanted, folder, sink)?;
+        let (open, way, pushed) = connected(host, digest, options, &wanted, folder, sink)?;
         let (host, digest) = (host.clone(), digest.clone());
         Ok(Session { host, options, digest, folder, open: Some(open), way, pushed })
     }
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         let wanted = Wanted { required: vec![self.way.name.to_string()], all: false };
         let quiet = |event: Event| matches!(event, Event::Note(_)) || sink(event);
         let (open, way, pushed) =
-            connect(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet)?;
+            connected(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet)?;
         if (way != self.way) || pushed != self.pushed {
             return Err(Trouble::NoWay(format!("{} is not there any more", self.described())));
         }
@@ -174,6 +174,27 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(first) = self.0.take() {
             first.end();
+        }
+    }
+}
+
+/// Connects, and again if the connection breaks before anything is asked.
+fn connected(
+    host: &Host,
+    digest: &Digest,
+    options: &Options,
+    wanted: &Wanted,
+    folder: Option<&Folder>,
+    sink: Sink,
+) -> Result<(Open, Way, bool), Trouble> {
+    let mut attempts = 0;
+    loop {
+        match connect(host, digest, options, wanted, folder, sink) {
+            Err(trouble) if trouble.may_pass() && attempts < ATTEMPTS && *host != Host::Local => {
+                attempts += 1;
+                sink(Event::Note(format!("{}: connecting again", trouble.message())));
+            }
+            ended => return ended,
         }
     }
 }

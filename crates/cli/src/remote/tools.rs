@@ -12,15 +12,15 @@ use std::thread;
 
 use verisum_digest::{Digest, Output};
 
-use super::link::{Link, Running, Script, record};
+use super::link::{Link, Script, record};
+use super::patience::Load;
 use super::probe::Lister;
 use super::protocol::number;
 use super::served::Ended;
 use super::trouble::Trouble;
 use super::ways::Tool;
-use super::{Answer, Asked, Event, Found, MOST_RECORD, Modified, Reason, Seen, Sink, hexadecimal};
+use super::{Answer, Asked, Event, Found, Reason, Sink, hexadecimal};
 
-const LIST: &str = include_str!("script/list.sh");
 const SUM: &str = include_str!("script/sum.sh");
 const GUARD: &str = include_str!("script/guard.sh");
 const SINGLE: &str = include_str!("script/single.sh");
@@ -31,6 +31,16 @@ const EMPTY: &[u8] = b"/dev/null";
 
 /// How many names are asked about at once that were not read, or cannot be in a line.
 const ASIDE: usize = 4096;
+
+/// How many names may wait for their lines: more than a start of any program takes. If more do, they are
+/// asked about before the others go on.
+const MOST_WAITING: usize = 1 << 16;
+
+/// The same, in bytes.
+const MOST_BYTES: usize = 8 << 20;
+
+/// How often files that can be read and have no line are given to the program again.
+const ROUNDS: usize = 3;
 
 /// A program that hashes, and how its host lists trees.
 pub(super) struct Tools {
@@ -47,69 +57,65 @@ impl Tools {
         Ok(Tools { tool, lister, length: digest.len(), empty })
     }
 
-    /// Lists the files of a tree.
-    pub(super) fn list(
-        &self,
-        link: &Link,
-        path: &[u8],
-        each: &mut dyn FnMut(Asked) -> bool,
-        sink: Sink,
-    ) -> Result<bool, Trouble> {
-        let script = Script::new(LIST).text(self.lister.name().as_bytes()).text(path);
-        let mut running = link.start(false, &script)?;
-        loop {
-            let found = match self.lister {
-                Lister::Gnu | Lister::Plain => running.record(0),
-                Lister::Stat | Lister::Bsd => slashed(&mut running),
-            };
-            let Some(found) = found.map_err(|error| Trouble::Odd(error.to_string()))? else {
-                let (code, said) = running.end();
-                return Err(Trouble::of_end(code, &said));
-            };
-            match self.listed(&found) {
-                Some(Listed::File(asked)) => {
-                    if !each(asked) {
-                        return Ok(false);
-                    }
-                }
-                Some(Listed::End(code)) => {
-                    let (_, said) = running.end();
-                    if said.is_empty() && code != 0 {
-                        sink(Event::Unlisted(format!("find ended with the code {code}")));
-                    }
-                    for line in said {
-                        sink(Event::Unlisted(line));
-                    }
-                    return Ok(true);
-                }
-                None => {
-                    let start = String::from_utf8_lossy(&found[..found.len().min(60)]).into_owned();
-                    return Err(Trouble::Odd(format!("unexpected from find: {start}")));
-                }
-            }
-        }
-    }
-
-    fn listed(&self, record: &[u8]) -> Option<Listed> {
-        if let Some(code) = record.strip_prefix(b"end ") {
-            return Some(Listed::End(number(code)?));
-        }
-        if self.lister == Lister::Plain {
-            return Some(Listed::File(Asked { path: record.to_vec(), ..Asked::default() }));
-        }
-        let mut fields = record.splitn(3, |byte| *byte == b' ');
-        let size = number(fields.next()?)?;
-        let modified = Modified::parse(std::str::from_utf8(fields.next()?).ok()?)?;
-        let seen = Seen { size: Some(size), modified: Some(modified) };
-        Some(Listed::File(Asked { path: fields.next()?.to_vec(), seen, ..Asked::default() }))
-    }
-
-    /// Hashes the files of these names. Without `regular` they are known to be regular files.
+    /// Hashes the files of these names. With `regular` they are known to be regular files.
     pub(super) fn names(
         &self,
         link: &Link,
         names: &mut (dyn Iterator<Item = Asked> + Send),
         regular: bool,
+        sink: Sink,
+    ) -> Ended {
+        let mut again = VecDeque::new();
+        let mut rounds = 0;
+        let mut is_over = false;
+        while !is_over {
+            let mut round = Round::default();
+            let mut all = std::iter::from_fn(|| {
+                let next = again.pop_front().or_else(|| names.next());
+                is_over = next.is_none();
+                next
+            });
+            let ended = self.round(link, &mut all, regular, &mut round, sink);
+            match ended {
+                Ended::Done => {}
+                Ended::Stopped => return Ended::Stopped,
+                Ended::Broken(trouble, mut left) => {
+                    left.extend(round.silent);
+                    left.extend(again);
+                    return Ended::Broken(trouble, left);
+                }
+            }
+            if round.silent.is_empty() {
+                continue;
+            }
+            if rounds < ROUNDS {
+                let (count, what) = (round.silent.len(), ended_as(round.code));
+                sink(Event::Note(format!(
+                    "{} {what}: asked again for what is left, {count}",
+                    self.tool.batch
+                )));
+                again.append(&mut round.silent);
+                rounds += 1;
+                is_over = false;
+                continue;
+            }
+            let why = format!("{} {}", self.tool.batch, ended_as(round.code));
+            for asked in round.silent {
+                if !sink(Event::Answer(Answer { asked, result: Err(Reason::Failed(why.clone())) })) {
+                    return Ended::Stopped;
+                }
+            }
+        }
+        Ended::Done
+    }
+
+    /// The same, up to so many names as may wait.
+    fn round(
+        &self,
+        link: &Link,
+        names: &mut (dyn Iterator<Item = Asked> + Send),
+        regular: bool,
+        round: &mut Round,
         sink: Sink,
     ) -> Ended {
         let mut aside = VecDeque::new();
@@ -121,14 +127,14 @@ impl Tools {
                 None => break None,
             }
             if aside.len() >= ASIDE
-                && let Some(ended) = stopped(self.singly(link, &mut aside, sink), &mut aside)
+                && let Some(ended) = stopped(self.singly(link, &mut aside, round, sink), &mut aside)
             {
                 return ended;
             }
         };
         if let Some(first) = first {
             let mut names = std::iter::once(first).chain(names);
-            let ended = self.in_lines(link, &mut names, regular, &mut aside, sink);
+            let ended = self.in_lines(link, &mut names, regular, &mut aside, round, sink);
             if !matches!(ended, Ended::Done) {
                 return match ended {
                     Ended::Broken(trouble, mut left) => {
@@ -139,7 +145,7 @@ impl Tools {
                 };
             }
         }
-        stopped(self.singly(link, &mut aside, sink), &mut aside).unwrap_or(Ended::Done)
+        stopped(self.singly(link, &mut aside, round, sink), &mut aside).unwrap_or(Ended::Done)
     }
 
     /// Whether a name can be part of a line.
@@ -153,6 +159,7 @@ impl Tools {
         names: &mut (dyn Iterator<Item = Asked> + Send),
         regular: bool,
         aside: &mut VecDeque<Asked>,
+        round: &mut Round,
         sink: Sink,
     ) -> Ended {
         let end = if self.tool.zero { 0 } else { b'\n' };
@@ -164,29 +171,40 @@ impl Tools {
             Ok(running) => running,
             Err(trouble) => return Ended::Broken(trouble, names.take(1).collect()),
         };
-        let pending = Mutex::new((VecDeque::new(), false));
+        let pending: Mutex<Pending> = Mutex::default();
         let lock = || pending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unread = VecDeque::new();
+        let mut was_unread = false;
+        let patience = running.patience();
+        let answer = patience.answer();
         let (stdin, stdout, killer) = running.split();
         let ended = thread::scope(|scope| {
-            let (lock, aside) = (&lock, &mut *aside);
+            let (lock, aside, patience) = (&lock, &mut *aside, &patience);
             scope.spawn(move || {
                 let Some(mut stdin) = stdin else { return };
                 let mut buffer = Vec::new();
-                for asked in names {
+                while let Some(asked) = patience.paused(|| names.next()) {
                     if !self.is_for_lines(&asked.path) {
+                        // They are done after the others.
                         aside.push_back(asked);
-                        // They are done after the others, which wait meanwhile; so many are rare.
-                        continue;
+                        match aside.len() < ASIDE {
+                            true => continue,
+                            false => break,
+                        }
                     }
                     buffer.extend_from_slice(&asked.path);
                     buffer.push(0);
                     let mut state = lock();
-                    state.0.push_back(asked);
-                    if state.1 {
+                    state.push(asked);
+                    patience.set(state.load.limit(answer));
+                    if state.is_over {
                         return;
                     }
+                    let is_full = state.asked.len() >= MOST_WAITING || state.bytes >= MOST_BYTES;
                     drop(state);
+                    if is_full {
+                        break;
+                    }
                     if buffer.len() > 16 << 10 {
                         if stdin.write_all(&buffer).is_err() {
                             return;
@@ -196,7 +214,14 @@ impl Tools {
                 }
                 let _ = stdin.write_all(&buffer);
             });
+            let mut told = Ok(true);
             let ended = loop {
+                match told {
+                    Ok(true) => {}
+                    Ok(false) => break Ok(None),
+                    Err(trouble) => break Err(Some(trouble)),
+                }
+                told = Ok(true);
                 let line = match record(stdout, end) {
                     Ok(Some(line)) => line,
                     Ok(None) => break Err(None),
@@ -213,18 +238,15 @@ impl Tools {
                     break Err(Some(Trouble::Odd(format!("{}: unexpected line: {start}", self.tool.batch))));
                 };
                 if path == EMPTY && digest == self.empty {
+                    patience.paused(|| {});
                     continue;
                 }
                 // Those before it were passed over.
                 let asked = {
                     let mut state = lock();
-                    match state.0.iter().position(|asked: &Asked| asked.path == path) {
-                        Some(place) => {
-                            unread.extend(state.0.drain(..place));
-                            state.0.pop_front()
-                        }
-                        None => None,
-                    }
+                    let found = state.take(path, &mut unread);
+                    patience.set(state.load.limit(answer));
+                    found
                 };
                 let Some(asked) = asked else {
                     let path = String::from_utf8_lossy(path).into_owned();
@@ -234,35 +256,37 @@ impl Tools {
                     ))));
                 };
                 let found = Found { digest: Some(digest), changed: false };
-                if !sink(Event::Answer(Answer { asked, result: Ok(found) })) {
-                    break Ok(None);
-                }
-                // The program waits meanwhile.
-                if unread.len() >= ASIDE {
-                    match self.explain(link, &mut unread, sink) {
-                        Ok(true) => {}
-                        Ok(false) => break Ok(None),
-                        Err(trouble) => break Err(Some(trouble)),
+                was_unread |= !unread.is_empty();
+                told = patience.paused(|| {
+                    // The program waits meanwhile.
+                    match sink(Event::Answer(Answer { asked, result: Ok(found) })) {
+                        true if unread.len() >= ASIDE => self.explain(link, &mut unread, round, sink),
+                        goes_on => Ok(goes_on),
                     }
-                }
+                });
             };
-            lock().1 = true;
+            lock().is_over = true;
             if !matches!(ended, Ok(Some(_))) {
                 killer.kill();
             }
             ended
         });
-        let (left, _) = pending.into_inner().unwrap_or_else(PoisonError::into_inner);
+        unread.extend(pending.into_inner().unwrap_or_else(PoisonError::into_inner).asked);
         match ended {
             Ok(None) => return Ended::Stopped,
-            Ok(Some(_)) => unread.extend(left),
+            Ok(Some(code)) => round.code = code,
             Err(trouble) => {
-                let (code, said) = running.end();
-                unread.extend(left);
-                return Ended::Broken(trouble.unwrap_or_else(|| Trouble::of_end(code, &said)), unread);
+                let why = running.broken();
+                return Ended::Broken(trouble.unwrap_or(why), unread);
             }
         }
-        stopped(self.explain(link, &mut unread, sink), &mut unread).unwrap_or(Ended::Done)
+        if round.code != 0 && !was_unread && unread.is_empty() {
+            let what = format!("{} gave all digests, and {}", self.tool.batch, ended_as(round.code));
+            if !sink(Event::Unlisted(what)) {
+                return Ended::Stopped;
+            }
+        }
+        stopped(self.explain(link, &mut unread, round, sink), &mut unread).unwrap_or(Ended::Done)
     }
 
     /// The name and the digest in a line of any of the programs.
@@ -286,7 +310,13 @@ impl Tools {
     }
 
     /// Hashes files whose names are not fit for lines, and takes them off the queue.
-    fn singly(&self, link: &Link, asked: &mut VecDeque<Asked>, sink: Sink) -> Result<bool, Trouble> {
+    fn singly(
+        &self,
+        link: &Link,
+        asked: &mut VecDeque<Asked>,
+        round: &mut Round,
+        sink: Sink,
+    ) -> Result<bool, Trouble> {
         let mut unread = VecDeque::new();
         let text = SINGLE.replace("@STREAM@", &self.tool.stream);
         let go_on = one_by_one(link, &text, b"answer ", asked, &mut |asked, answer| {
@@ -303,7 +333,7 @@ impl Tools {
             }
         });
         match go_on {
-            Ok(true) => self.explain(link, &mut unread, sink).inspect_err(|_| asked.extend(unread)),
+            Ok(true) => self.explain(link, &mut unread, round, sink).inspect_err(|_| asked.extend(unread)),
             other => {
                 asked.extend(unread);
                 other
@@ -311,8 +341,14 @@ impl Tools {
         }
     }
 
-    /// Finds out why files were not read, and takes them off the queue.
-    fn explain(&self, link: &Link, asked: &mut VecDeque<Asked>, sink: Sink) -> Result<bool, Trouble> {
+    /// Finds out why files were not read, and takes them off the queue. Those that can be read are kept.
+    fn explain(
+        &self,
+        link: &Link,
+        asked: &mut VecDeque<Asked>,
+        round: &mut Round,
+        sink: Sink,
+    ) -> Result<bool, Trouble> {
         one_by_one(link, WHY, b"why ", asked, &mut |asked, answer| {
             let (word, text) = match answer.iter().position(|byte| *byte == b' ') {
                 Some(place) => (&answer[..place], &answer[place + 1..]),
@@ -320,32 +356,62 @@ impl Tools {
             };
             // The shell says it as `sh: 1: cannot open NAME: …`, and cat as `cat: -: …`.
             let text = text.rsplit(|byte| *byte == b':').next().unwrap_or(text);
+            if word == b"failed" && text.trim_ascii().is_empty() {
+                round.silent.push_back(asked);
+                return true;
+            }
             sink(Event::Answer(Answer { asked, result: Err(Reason::of(word, text)) }))
         })
     }
 }
 
-enum Listed {
-    File(Asked),
-    End(u64),
+/// What came of giving names to a program.
+#[derive(Default)]
+struct Round {
+    /// Files that can be read, and of which it said nothing.
+    silent: VecDeque<Asked>,
+    /// The code of `xargs`.
+    code: u64,
 }
 
-/// Reads up to the next `//` before a newline, and takes the `//` at the start off. No path has two
-/// slashes in a row: the one that the search begins at has not.
-fn slashed(running: &mut Running) -> std::io::Result<Option<Vec<u8>>> {
-    let mut whole = Vec::new();
-    loop {
-        let Some(line) = running.record(b'\n')? else { return Ok(None) };
-        whole.extend_from_slice(&line);
-        if whole.ends_with(b"//") && whole.len() > 2 {
-            whole.truncate(whole.len() - 2);
-            let start = if whole.starts_with(b"//") { 2 } else { 0 };
-            return Ok(Some(whole.split_off(start)));
+/// What a program ended like, by the code of `xargs`.
+fn ended_as(code: u64) -> String {
+    match code {
+        0 => "gave no digest".to_string(),
+        124 => "ended with the code 255".to_string(),
+        125 => "was killed".to_string(),
+        126 | 127 => "cannot be started any more".to_string(),
+        _ => format!("ended with an error (xargs: {code})"),
+    }
+}
+
+/// Names that were given to a program, and have no line yet.
+#[derive(Default)]
+struct Pending {
+    asked: VecDeque<Asked>,
+    load: Load,
+    /// The length of the names.
+    bytes: usize,
+    /// Nobody reads lines any more.
+    is_over: bool,
+}
+
+impl Pending {
+    fn push(&mut self, asked: Asked) {
+        self.load.add(&asked.seen);
+        self.bytes += asked.path.len();
+        self.asked.push_back(asked);
+    }
+
+    /// Takes one off, and those before it, which were passed over.
+    fn take(&mut self, path: &[u8], passed: &mut VecDeque<Asked>) -> Option<Asked> {
+        let place = self.asked.iter().position(|asked| asked.path == path)?;
+        for asked in self.asked.range(..=place) {
+            self.load.remove(&asked.seen);
+            self.bytes -= asked.path.len();
         }
-        whole.push(b'\n');
-        if whole.len() > MOST_RECORD {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "a record is too long"));
-        }
+        passed.extend(self.asked.drain(..place));
+        self.asked.pop_front()
     }
 }
 
@@ -362,10 +428,14 @@ fn one_by_one(
         let count = asked.len().min(ASIDE);
         let mut running = link.start(false, &Script::new(script))?;
         let mut names = Vec::new();
+        let mut load = Load::default();
         for asked in asked.iter().take(count) {
             names.extend_from_slice(&asked.path);
             names.push(0);
+            load.add(&asked.seen);
         }
+        let patience = running.patience();
+        patience.allow(load.limit(patience.answer()));
         let (stdin, stdout, killer) = running.split();
         let mut left = count;
         let ended = thread::scope(|scope| {
@@ -382,7 +452,7 @@ fn one_by_one(
                             && let Some(asked) = asked.pop_front().filter(|_| left > 0)
                         {
                             left -= 1;
-                            if !each(asked, answer) {
+                            if !patience.paused(|| each(asked, answer)) {
                                 break None;
                             }
                         }
@@ -398,10 +468,7 @@ fn one_by_one(
         match ended {
             None => return Ok(false),
             Some(true) => {}
-            Some(false) => {
-                let (code, said) = running.end();
-                return Err(Trouble::of_end(code, &said));
-            }
+            Some(false) => return Err(running.broken()),
         }
     }
     Ok(true)

@@ -11,6 +11,8 @@ pub(crate) enum Trouble {
     Refused(String),
     /// The connection ended in the middle.
     Lost(String),
+    /// It is connected, and says nothing.
+    Silent(String),
     /// It is no system with a POSIX shell.
     NoShell(String),
     /// It has nothing that computes the digest and is allowed.
@@ -28,6 +30,7 @@ impl Trouble {
             Trouble::Unreachable(why) => ("connect", why),
             Trouble::Refused(why) => ("log in", why),
             Trouble::Lost(why) => ("connection lost", why),
+            Trouble::Silent(why) => ("wait for its answers", why),
             Trouble::NoShell(why) => ("start /bin/sh", why),
             Trouble::NoWay(why) => ("find a way to hash", why),
             Trouble::Odd(why) => ("read its answers", why),

@@ -15,6 +15,9 @@ use super::{Ended, VERISUM, command};
 /// A real sshd on this machine, with keys, a configuration and a user of its own.
 pub struct Sshd {
     folder: TempDir,
+    port: u16,
+    /// What starts it.
+    command: Command,
     child: Child,
 }
 
@@ -24,6 +27,11 @@ const USER: &str = "nobody";
 impl Sshd {
     /// With this login shell, and more lines of its configuration. `None` where that cannot be.
     pub fn start(shell: &Path, extra: &str) -> Option<Sshd> {
+        Sshd::start_after(":", shell, extra)
+    }
+
+    /// The same after these commands, which see the mounts that only the server sees.
+    pub fn start_after(before: &str, shell: &Path, extra: &str) -> Option<Sshd> {
         require_root()?;
         let (sshd, keygen, unshare) =
             (require_tool("sshd")?, require_tool("ssh-keygen")?, require_tool("unshare")?);
@@ -74,17 +82,23 @@ impl Sshd {
         fs::write(path("config"), hosts).unwrap();
         let mut command = Command::new(unshare);
         command
-            .args(["--mount", "/bin/sh", "-c", "mount --bind \"$0\" /etc/passwd && exec \"$@\""])
+            .args(["--mount", "/bin/sh", "-c"])
+            .arg(format!("mount --bind \"$0\" /etc/passwd && {before} && exec \"$@\""))
             .arg(path("passwd"));
         command.arg(sshd).arg("-D").arg("-f").arg(path("sshd_config")).arg("-E").arg(path("log"));
-        let child = command.stdin(Stdio::null()).spawn().unwrap();
-        let server = Sshd { folder, child };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "{}", server.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Some(server)
+        let child = start(&mut command, folder.path());
+        Some(Sshd { folder, port, command, child })
+    }
+
+    /// Starts it again after its end.
+    pub fn start_again(&mut self) {
+        let _ = self.child.wait();
+        self.child = start(&mut self.command, self.folder.path());
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -121,6 +135,19 @@ impl Sshd {
         assert!(left.is_empty(), "{left:?}");
         ended
     }
+}
+
+/// Starts a server and waits until it listens; its number stands in a file then.
+fn start(command: &mut Command, folder: &Path) -> Child {
+    let _ = fs::remove_file(folder.join("pid"));
+    let child = command.stdin(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !folder.join("pid").exists() {
+        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+        assert!(Instant::now() < deadline, "{log}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
 }
 
 impl Drop for Sshd {

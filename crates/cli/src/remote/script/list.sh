@@ -1,5 +1,17 @@
 text; lister=$l
 text; root=$l
+if [ -f "$root" ] || [ -d "$root" ]; then w=
+elif [ -e "$root" ]; then w=special
+elif [ -h "$root" ]; then w=missing
+else w=
+fi
+if [ "$w" ]; then
+  case $lister in
+  gnu | plain) printf 'end %s\0' "$w" ;;
+  *) printf '//end %s//\n' "$w" ;;
+  esac
+  exit
+fi
 case $lister in
 gnu) find -H "$root" -type f -printf '%s %T@ %p\0'; printf 'end %s\0' "$?" ;;
 stat) find -H "$root" -type f -exec stat -c '//%s %Y %n//' {} +; printf '//end %s//\n' "$?" ;;
