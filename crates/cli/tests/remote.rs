@@ -496,38 +496,3 @@ fn two_trees_are_compared_by_what_is_in_them() {
         .collect();
     assert_eq!(names, ["file-8".into(), "file-9".into(), "more".into(), serde_json::Value::Null]);
 }
-
-#[test]
-fn rot_on_a_host_is_told_from_changes() {
-    let Some(server) = sshd("") else { return };
-    let folder = tree();
-    let catalog = server.path("catalog.db");
-    let scrub = |way: &str| {
-        let mut command = server.remote("scrub");
-        command.args(["--way", way, "--catalog"]).arg(&catalog).arg(place("web1:", folder.path()));
-        server.run(&mut command)
-    };
-    let ended = scrub("coreutils");
-    assert_eq!((ended.code, ended.out()), (Some(0), ""), "{}", ended.stderr);
-    assert!(ended.stderr.ends_with("verisum: web1: 0 as recorded, 213 new\n"), "{}", ended.stderr);
-    let path = |name: &str| folder.path().join(name);
-    let time = fs::metadata(path("file-3")).unwrap().modified().unwrap();
-    fs::write(path("file-3"), vec![8; 3 * 37]).unwrap();
-    fs::File::options().write(true).open(path("file-3")).unwrap().set_modified(time).unwrap();
-    fs::write(path("file-4"), "other").unwrap();
-    fs::remove_file(path("file-5")).unwrap();
-    // In another way, which knows whole seconds only; the second time what changed is known.
-    for (way, changed) in [("perl", 1), ("coreutils", 0)] {
-        let ended = scrub(way);
-        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-        let mut lines: Vec<&str> = ended.out().lines().map(|line| line.rsplit('/').next().unwrap()).collect();
-        lines.sort_unstable();
-        let expected = ["file-3: rot", "file-4: changed", "file-5: missing"];
-        let expected: Vec<&str> =
-            expected.into_iter().filter(|line| changed == 1 || !line.contains("file-4")).collect();
-        assert_eq!(lines, expected, "{way}: {}", ended.stderr);
-    }
-    let status =
-        verisum([OsStr::new("catalog"), OsStr::new("status"), OsStr::new("--catalog"), catalog.as_os_str()]);
-    assert!(status.out().contains("ssh://web1/"), "{}{}", status.out(), status.stderr);
-}

@@ -72,6 +72,12 @@ impl Place {
                 clean.push(*byte);
             }
         }
+        while let Some(place) = clean.windows(3).position(|part| part == b"/./") {
+            clean.drain(place..place + 2);
+        }
+        if clean.ends_with(b"/.") {
+            clean.pop();
+        }
         if clean.len() > 1 {
             clean.pop_if(|last| *last == b'/');
         }
@@ -108,6 +114,12 @@ impl Place {
             Some(rest) if !rest.is_empty() => rest,
             _ => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
         }
+    }
+
+    /// The place of an address by which a catalogue knows it, with whatever is in its path.
+    pub(crate) fn of_address(address: &[u8]) -> Option<Place> {
+        let (name, port, path) = taken_apart(address.strip_prefix(b"ssh://")?).ok()?;
+        Some(Place::new(Host::named(name, port).ok()?, from_home(path)))
     }
 
     /// The same as an address, by which a catalogue knows it.
@@ -230,28 +242,34 @@ fn bracketed(destination: &str) -> String {
 
 /// What follows `ssh://`.
 fn url(rest: &[u8]) -> Result<Place, &'static str> {
+    let (name, port, path) = taken_apart(rest)?;
+    let host = Host::named(name, port)?;
+    let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
+    Ok(Place::new(host, from_home(&path)))
+}
+
+/// The name of a host, a port and a path.
+type Parts<'a> = (&'a [u8], Option<u16>, &'a [u8]);
+
+/// The parts of what follows `ssh://`.
+fn taken_apart(rest: &[u8]) -> Result<Parts<'_>, &'static str> {
     let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(slash);
     let colon = authority.iter().rposition(|byte| *byte == b':');
     // Those inside brackets belong to an IPv6 address.
     let colon = colon.filter(|colon| !authority[*colon..].contains(&b']'));
-    let (name, port) = match colon {
-        Some(colon) => {
-            let port = std::str::from_utf8(&authority[colon + 1..]).ok().and_then(|port| port.parse().ok());
-            (
-                &authority[..colon],
-                Some(port.filter(|port| *port > 0).ok_or("the port must be a number below 65536")?),
-            )
-        }
-        None => (authority, None),
-    };
-    let host = Host::named(name, port)?;
-    let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
-    let path = match path.strip_prefix(b"/~") {
+    let Some(colon) = colon else { return Ok((authority, None, path)) };
+    let port = std::str::from_utf8(&authority[colon + 1..]).ok().and_then(|port| port.parse().ok());
+    let port = port.filter(|port| *port > 0).ok_or("the port must be a number below 65536")?;
+    Ok((&authority[..colon], Some(port), path))
+}
+
+/// The path of an address as a user would type it: what begins with `/~/` begins at home.
+fn from_home(path: &[u8]) -> &[u8] {
+    match path.strip_prefix(b"/~") {
         Some(home) if home.is_empty() || home.starts_with(b"/") => home.strip_prefix(b"/").unwrap_or(home),
-        _ => &path,
-    };
-    Ok(Place::new(host, path))
+        _ => path,
+    }
 }
 
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
@@ -379,7 +397,27 @@ mod tests {
         for text in ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv", "alice@[::1]:data"] {
             let found = place(text);
             let again = place(std::str::from_utf8(&found.address()).unwrap());
+            assert_eq!((&again.host, &again.path), (&found.host, &found.path), "{text}");
+            let again = Place::of_address(&found.address()).unwrap();
             assert_eq!((again.host, again.path), (found.host, found.path), "{text}");
+        }
+        let odd = place("web:/100%20 a:b");
+        assert_eq!(Place::of_address(&odd.address()).unwrap().path, odd.path);
+        assert!(Place::of_address(b"/srv").is_none());
+    }
+
+    #[test]
+    fn one_place_has_one_address() {
+        for (text, address) in [
+            ("web:/srv/.", "ssh://web/srv"),
+            ("web:/srv//a/./b/", "ssh://web/srv/a/b"),
+            ("web:/./././", "ssh://web/"),
+            ("web:/.", "ssh://web/"),
+            ("web:data/.", "ssh://web/~/data"),
+            ("web:./.", "ssh://web/~"),
+            ("web:a/.b/..c", "ssh://web/~/a/.b/..c"),
+        ] {
+            assert_eq!(place(text).address().escape_ascii().to_string(), address, "{text}");
         }
     }
 }

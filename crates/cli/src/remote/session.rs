@@ -96,6 +96,11 @@ impl<'a> Session<'a> {
         !matches!(&self.open, Some(Open { way: Opened::Tools(tools), .. }) if tools.lister == Lister::Plain)
     }
 
+    /// Whether the size and time of a file come with its digest, and a change meanwhile is told.
+    pub(crate) fn reads_conditions(&self) -> bool {
+        matches!(&self.open, Some(Open { way: Opened::Served(_), .. }))
+    }
+
     /// Lists the files of a tree, and hashes them if wanted. Each comes once, and so does what cannot be
     /// read or listed.
     pub(crate) fn tree(&mut self, path: &[u8], hashed: bool, sink: Sink) -> Result<(), Trouble> {

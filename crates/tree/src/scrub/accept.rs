@@ -41,30 +41,44 @@ pub struct Accepted {
     pub error: Option<String>,
 }
 
+/// What to accept.
+#[derive(Clone, Copy, Debug)]
+pub struct Accept<'a> {
+    /// A file, or a directory for all files in trouble below it.
+    pub path: &'a Path,
+    /// Write nothing.
+    pub dry: bool,
+    /// Other file systems below are entered; otherwise what is on them is left alone.
+    pub enters: bool,
+    /// The time, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// Reads files as they are now, by their paths and digests; `None` for each that is not there, or is something
+/// else than a file.
+pub type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, String>>;
+
 /// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
-/// record, and records of missing files are removed. What is on another file system than its tree is left
-/// alone unless `enters` says that these are entered. With `dry` nothing is written. Returns how many were
+/// record, and records of missing files are removed. With `dry` nothing is written. Returns how many were
 /// found. Whoever calls holds the catalogue's lock.
-pub fn accept(
+pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, Error> {
+    let top = Top::open(&root_of(catalog, what.path)?.path, !what.enters)?;
+    let mut read =
+        |files: &[(PathBuf, Digest)]| files.iter().map(|(path, digest)| read(&top, path, digest)).collect();
+    accept_with(catalog, what, (1, &mut read), report)
+}
+
+/// The same with files that somebody else reads, so many at once: those of other machines.
+pub fn accept_with(
     catalog: &Catalog,
-    path: &Path,
-    (dry, enters): (bool, bool),
-    now: i64,
+    what: &Accept,
+    (at_once, read): (usize, Read),
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Error> {
-    let Some(root) = catalog.root_of(path)? else {
-        let why = match catalog.roots()?.iter().any(|root| root.path.starts_with(path)) {
-            true => {
-                "accept: it is above a tree of the catalogue: name the tree, or what is in it (`verisum catalog \
-                 status` lists the trees)"
-            }
-            false => "accept: it is in no tree of the catalogue",
-        };
-        return Err(Error::Root { path: path.to_path_buf(), why });
-    };
+    let path = what.path;
+    let root = root_of(catalog, path)?;
     let algorithms = catalog.algorithms()?;
-    let top = Top::open(&root.path, !enters)?;
-    let accepting = Accepting { catalog, root: &root, top, algorithms, dry, now };
+    let accepting = Accepting { catalog, root: &root, algorithms, what };
     let mut found = 0;
     let mut after = Position::START;
     let mut is_any_damaged = false;
@@ -72,54 +86,95 @@ pub fn accept(
         let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
         let Some((last, _)) = page.last() else { break };
         after = last.clone();
+        let mut waiting = Vec::new();
         for (Position { directory, name, .. }, record) in page {
             let place = root.path.join(catalog.path_in_root(directory)?).join(OsStr::from_bytes(&name));
             if place.starts_with(path) {
                 found += 1;
                 is_any_damaged |= record.state == State::DAMAGED;
-                report(accepting.accept(directory, OsStr::from_bytes(&name).into(), place, record)?);
+                waiting.push(accepting.waiting(directory, OsStr::from_bytes(&name).into(), place, record)?);
+            }
+        }
+        let mut waiting = waiting.into_iter();
+        loop {
+            let some: Vec<Waiting> = waiting.by_ref().take(at_once.max(1)).collect();
+            if some.is_empty() {
+                break;
+            }
+            let files: Vec<(PathBuf, Digest)> =
+                some.iter().map(|one| (one.accepted.path.clone(), one.digest.clone())).collect();
+            for (one, read) in some.into_iter().zip(read(&files)) {
+                report(accepting.accept(one, read)?);
             }
         }
     }
-    if is_any_damaged && !dry {
+    if is_any_damaged && !what.dry {
         // The length that the sums had of it may not be the one that went with its record.
         catalog.recount(root.id)?;
     }
     Ok(found)
 }
 
+/// The root that holds a path.
+fn root_of(catalog: &Catalog, path: &Path) -> Result<Root, Error> {
+    if let Some(root) = catalog.root_of(path)? {
+        return Ok(root);
+    }
+    let why = match catalog.roots()?.iter().any(|root| root.path.starts_with(path)) {
+        true => {
+            "accept: it is above a tree of the catalogue: name the tree, or what is in it (`verisum catalog \
+             status` lists the trees)"
+        }
+        false => "accept: it is in no tree of the catalogue",
+    };
+    Err(Error::Root { path: path.to_path_buf(), why })
+}
+
 struct Accepting<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
-    top: Top,
     algorithms: HashMap<i64, String>,
-    dry: bool,
-    now: i64,
+    what: &'a Accept<'a>,
+}
+
+/// A file that is to be read and accepted.
+struct Waiting {
+    directory: i64,
+    name: OsString,
+    old: Record,
+    digest: Digest,
+    accepted: Accepted,
 }
 
 impl Accepting<'_> {
-    fn accept(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Accepted, Error> {
+    fn waiting(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Waiting, Error> {
         let recorded = self.algorithms.get(&old.algorithm);
         let is_unknown = recorded
             .is_some_and(|name| matches!(Digest::find(name), Err(verisum_digest::Error::Unknown { .. })));
         let old = if old.state == State::DAMAGED || is_unknown { self.mended(old)? } else { old };
         let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_else(|| FALLBACK.to_string());
-        let mut accepted =
+        let digest = Digest::find(&algorithm).map_err(digest_failed(&algorithm))?;
+        let accepted =
             Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
-        let digest = Digest::find(&accepted.algorithm).map_err(digest_failed(&accepted.algorithm))?;
-        match read(&self.top, &accepted.path, &digest) {
+        Ok(Waiting { directory, name, old, digest, accepted })
+    }
+
+    fn accept(&self, one: Waiting, read: Result<Option<Seen>, String>) -> Result<Accepted, Error> {
+        let Waiting { directory, name, old, mut accepted, .. } = one;
+        match read {
             Ok(new) => accepted.new = new,
             Err(error) => {
                 accepted.error = Some(error);
                 return Ok(accepted);
             }
         }
-        if !self.dry {
+        let now = self.what.now;
+        if !self.what.dry {
             let root = self.root.id;
             self.catalog.begin()?;
             let written = self.catalog.apply(root, directory, &name, &Change::Forget(old)).and_then(|()| {
                 let Some(new) = &accepted.new else { return Ok(()) };
-                let changed = if new.digest == old.digest { old.changed } else { self.now };
+                let changed = if new.digest == old.digest { old.changed } else { now };
                 let record = Record {
                     size: new.size,
                     mtime: new.mtime,
@@ -127,7 +182,7 @@ impl Accepting<'_> {
                     inode: new.inode,
                     digest: new.digest,
                     changed,
-                    verified: self.now,
+                    verified: now,
                     state: State::Sound,
                     ..old
                 };
@@ -143,9 +198,7 @@ impl Accepting<'_> {
         }
         Ok(accepted)
     }
-}
 
-impl Accepting<'_> {
     /// A damaged record with what is of use in a new one: its digest may be of no algorithm, and its times
     /// are of none.
     fn mended(&self, old: Record) -> Result<Record, Error> {
@@ -154,7 +207,8 @@ impl Accepting<'_> {
             true => old.algorithm,
             false => self.catalog.algorithm(FALLBACK)?,
         };
-        Ok(Record { algorithm, first_seen: self.now, changed: self.now, ..old })
+        let now = self.what.now;
+        Ok(Record { algorithm, first_seen: now, changed: now, ..old })
     }
 }
 

@@ -59,10 +59,13 @@ impl Writer<'_> {
             && self.scope.directory == self.scope.root.directory;
         self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
         self.resolve_gone(&names)?;
-        if !was_everywhere {
-            self.resolve_elsewhere(&names)?;
+        // What else there is on another machine nobody can look at from here.
+        if !self.scope.root.is_afar() {
+            if !was_everywhere {
+                self.resolve_elsewhere(&names)?;
+            }
+            self.resolve_other_roots(&names)?;
         }
-        self.resolve_other_roots(&names)?;
         self.resolve_same_inode(was_everywhere, &names)?;
         let newly_missing = self.resolve_missing(&names)?;
         self.report_new(&names)?;

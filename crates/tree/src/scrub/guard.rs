@@ -22,7 +22,7 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
     let Some(mut root) = catalog.root_of(path)? else {
         let root = catalog.add_root(path, Identity::of(&stat))?;
         let top = Top::open(path, options.one_file_system)?;
-        return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root, top });
+        return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root, top: Some(top) });
     };
     let top = Identity::of(&Entry::named(&root.path)?.stat()?);
     if top != root.identity {
@@ -34,6 +34,12 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
         catalog.set_identity(root.id, top)?;
         root.identity = top;
     }
+    let inside = inside(catalog, root, path, stat.device)?;
+    Ok(Scope { top: Some(Top::open(path, options.one_file_system)?), ..inside })
+}
+
+/// The part of a root that a directory in it is.
+pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, device: u64) -> Result<Scope, Error> {
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
     let mut directory = root.directory;
     for (depth, name) in below.components().enumerate() {
@@ -42,13 +48,12 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
             Some(known) => known,
             None => {
                 let id = catalog.last_directory()? + 1;
-                catalog.add_directory(id, directory, name.as_os_str(), stat.device)?;
+                catalog.add_directory(id, directory, name.as_os_str(), device)?;
                 id
             }
         };
     }
-    let top = Top::open(path, options.one_file_system)?;
-    Ok(Scope { root, directory, path: path.to_path_buf(), top })
+    Ok(Scope { root, directory, path: path.to_path_buf(), top: None })
 }
 
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are

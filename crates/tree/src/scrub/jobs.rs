@@ -312,7 +312,7 @@ impl<'a> Jobs<'a> {
     ) -> Result<Option<Job<Token>>, Error> {
         if self.folder.id != directory {
             let path = self.scope.root.path.join(self.reader.path_in_root(directory)?);
-            let found = self.scope.top.folder(&path).ok();
+            let found = self.scope.top.as_ref().and_then(|top| top.folder(&path).ok());
             self.folder = Folder { id: directory, path, found };
         }
         if let Some(excludes) = &self.options.excludes
@@ -323,7 +323,8 @@ impl<'a> Jobs<'a> {
         }
         // What is gone since the walk is found by the next one.
         let Some(folder) = &self.folder.found else { return Ok(None) };
-        let found = self.scope.top.entry(folder, OsStr::from_bytes(name));
+        let Some(top) = &self.scope.top else { return Ok(None) };
+        let found = top.entry(folder, OsStr::from_bytes(name));
         let Some((entry, stat)) = found.ok().filter(|(_, stat)| stat.kind == Kind::File) else {
             return Ok(None);
         };

@@ -44,18 +44,23 @@ pub(super) struct Judge<'a, Clock> {
 }
 
 /// What the look at a file led to.
-struct Look {
-    evidence: Evidence,
-    read: Option<Seen>,
-    second: Option<(bool, Bypass)>,
-    error: Option<String>,
+pub(super) struct Look {
+    pub found: Verdict,
+    pub read: Option<Seen>,
+    pub second: Option<(bool, Bypass)>,
+    pub error: Option<String>,
 }
 
 impl Look {
+    /// One that found this, in what was read.
+    pub(super) fn of(evidence: Evidence, read: Option<Seen>) -> Look {
+        Look { found: evidence.verdict(), read, second: None, error: None }
+    }
+
     fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
         let evidence = Evidence::Unreadable { storage_failed: is_of_storage(error) };
         let error = format!("{operation}{}: {}", crate::error::at(offset), text(error));
-        Look { evidence, read: None, second: None, error: Some(error) }
+        Look { error: Some(error), ..Look::of(evidence, None) }
     }
 }
 
@@ -125,17 +130,14 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let digest = &self.sets[token.set];
         // The engine has read it a second time by now.
         if !content.before.is_same_state(&content.after) {
-            let evidence = Evidence::Unsettled;
-            return Ok(Look { evidence, read: None, second: None, error: None });
+            return Ok(Look::of(Evidence::Unsettled, None));
         }
         let seen = Seen::new(&content.after, content.digests[0]);
         let Some(record) = &token.record else {
-            let evidence = Evidence::Unrecorded { moved_here: false };
-            return Ok(Look { evidence, read: Some(seen), second: None, error: None });
+            return Ok(Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)));
         };
         if record.state == State::DAMAGED {
-            let evidence = Evidence::RecordDamaged;
-            return Ok(Look { evidence, read: Some(seen), second: None, error: None });
+            return Ok(Look::of(Evidence::RecordDamaged, Some(seen)));
         }
         // What was read was read with another digest.
         if let Some(why) = self.unavailable.get(&record.algorithm) {
@@ -153,8 +155,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         if comparison.needs_second_read() {
             match reread::past_the_cache(&content.file, digest) {
                 Ok(again) if !again.after.is_same_state(&content.after) => {
-                    let evidence = Evidence::Unsettled;
-                    return Ok(Look { evidence, read: None, second: None, error: None });
+                    return Ok(Look::of(Evidence::Unsettled, None));
                 }
                 Ok(again) => {
                     let same = again.digest == seen.digest;
@@ -168,12 +169,13 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 Err(failed) => return Err(failed),
             }
         }
-        Ok(Look { evidence: Evidence::Compared(comparison), read: Some(seen), second, error })
+        Ok(Look { second, error, ..Look::of(Evidence::Compared(comparison), Some(seen)) })
     }
 
-    fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
+    /// What follows from a look at a file for its record.
+    pub(super) fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
         let now = (self.now)();
-        let found = look.evidence.verdict();
+        let found = look.found;
         let before = token.record.map(|record| record.state).unwrap_or(State::Sound);
         let (verdict, state) = self.after(before, found);
         let mut look = look;

@@ -9,6 +9,7 @@
 //! Non-goals: repair, and finding out who did it.
 
 mod accept;
+mod afar;
 mod due;
 mod finish;
 mod forecast;
@@ -33,7 +34,8 @@ use crate::{Entry, Excludes, Limits, Order, Plan, Progress, Stat, Stop, Verdict,
 use tally::Tally;
 
 pub use crate::reread::Bypass;
-pub use accept::{Accepted, accept};
+pub use accept::{Accept, Accepted, Read, accept, accept_with};
+pub use afar::{Asked, Condition, Reader, Tell, Told, Unread, is_same_time, scrub_afar};
 pub use forecast::Forecast;
 
 /// How to scrub.
@@ -115,6 +117,14 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong.
         why: &'static str,
+    },
+    /// A tree of another machine cannot be listed or read.
+    #[error("{}: {why}", path.display())]
+    Afar {
+        /// Its address.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
     },
 }
 
@@ -202,6 +212,12 @@ impl Summary {
         Verdict::ALL.iter().position(|v| *v == verdict).map_or(0, |at| self.counts[at])
     }
 
+    fn count_reads(&mut self, tally: &Tally) {
+        self.read_files = tally.read_files.load(Ordering::Relaxed);
+        self.read_bytes = tally.read_bytes.load(Ordering::Relaxed);
+        self.hashed_bytes = tally.hashed_bytes.load(Ordering::Relaxed);
+    }
+
     fn add(&mut self, verdict: Verdict, files: u64) {
         if let Some(at) = Verdict::ALL.iter().position(|v| *v == verdict) {
             self.counts[at] += files;
@@ -216,16 +232,16 @@ pub(crate) struct Scope {
     directory: i64,
     /// Its path.
     path: PathBuf,
-    /// Where recorded files are looked for.
-    top: top::Top,
+    /// Where recorded files are looked for; nowhere on this machine if the root is on another.
+    top: Option<top::Top>,
 }
 
 impl Scope {
     /// What has a path in the root, be it in this part of it or not.
     fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), crate::Error> {
-        match self.top.holds(path) {
-            true => self.top.find(path),
-            false => top::Top::open(&self.root.path, options.one_file_system)?.find(path),
+        match &self.top {
+            Some(top) if top.holds(path) => top.find(path),
+            _ => top::Top::open(&self.root.path, options.one_file_system)?.find(path),
         }
     }
 }
@@ -250,6 +266,16 @@ pub fn scrub(
     let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
     let done = work(catalog, &scope, options, (&history, &plan, algorithm), digests, report);
+    end(catalog, run, done, (&history, options, clock))
+}
+
+/// Records how a run went.
+fn end(
+    catalog: &Catalog,
+    mut run: Run,
+    done: Result<(Summary, bool), Error>,
+    (history, options, clock): (&[Run], &Options, Instant),
+) -> Result<Summary, Error> {
     run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
     run.seconds = clock.elapsed().as_secs_f64();
     let (mut summary, is_through) = match done {
@@ -266,7 +292,7 @@ pub fn scrub(
     (run.complete, run.interrupted) = (is_through, summary.interrupted);
     (run.read_files, run.read_bytes) = (summary.read_files, summary.hashed_bytes);
     run.counts = counts(&summary);
-    summary.forecast = forecast::forecast(&summary, &run, &history, options);
+    summary.forecast = forecast::forecast(&summary, &run, history, options);
     catalog.end_run(&run)?;
     Ok(summary)
 }
@@ -318,9 +344,7 @@ fn work(
     };
 
     let mut summary = writer.finish(&outcome)?;
-    summary.read_files = tally.read_files.load(Ordering::Relaxed);
-    summary.read_bytes = tally.read_bytes.load(Ordering::Relaxed);
-    summary.hashed_bytes = tally.hashed_bytes.load(Ordering::Relaxed);
+    summary.count_reads(&tally);
     Ok((summary, outcome.is_through))
 }
 

@@ -113,7 +113,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Keeps a batch, then reports it.
-    fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
+    pub(super) fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
         batch.sort_by(|a, b| place(a).cmp(&place(b)));
         self.catalog.begin()?;
         let written = batch.iter().try_for_each(|message| self.write(message));
@@ -146,6 +146,12 @@ impl<'a> Writer<'a> {
             }
             Message::Judged(judged) => {
                 let Some(change) = &judged.change else { return Ok(()) };
+                if let (Change::Confirm(new), Some(old)) = (change, &judged.recorded)
+                    && new.size != old.size
+                {
+                    // A list that was imported said nothing of lengths.
+                    self.catalog.add_length(root, new.size as i64 - old.size as i64)?;
+                }
                 if let (Change::Add(record), true) = (change, self.may_be_moved) {
                     self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
                 }

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 8;
 
 /// How to reach hosts, and what to use there.
 #[derive(Args, Debug)]
-pub(super) struct HostArgs {
+pub(crate) struct HostArgs {
     /// The configuration of ssh, in place of the user's own
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     ssh_config: Option<PathBuf>,
@@ -72,6 +72,9 @@ impl ManyArgs {
         };
         match &self.hosts {
             None => typed.iter().try_for_each(|text| parse(text, false).map(&mut add))?,
+            Some(_) if typed.is_empty() => {
+                return Err(Failure::Usage("--hosts: needs a path on the hosts".to_string()));
+            }
             Some(file) => {
                 for host in hosts(file)? {
                     for path in typed {

@@ -1,7 +1,9 @@
 //! `verisum remote`: checksums of files on other machines, which need have nothing installed.
 
+mod accept;
 mod check;
 mod compare;
+mod far;
 pub(crate) mod hosts;
 mod records;
 mod report;
@@ -9,6 +11,9 @@ mod scrub;
 mod sum;
 
 use clap::Subcommand;
+
+pub(crate) use self::accept::accept;
+pub(crate) use self::hosts::HostArgs;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -43,9 +48,10 @@ pub(crate) enum RemoteCommand {
     /// Compare trees of other machines with what the catalogue remembers
     #[command(
         long_about = "Compare trees of other machines with what the catalogue remembers.\n\n\
-            All files are read. New ones are recorded, and changed ones too; where the digest differs and \
-            size and time do not, that is rot, and the record stays. The catalogue is one of this machine, \
-            and knows the trees by their addresses.",
+            All files are read, and judged as `verisum scrub` judges those of this machine: new ones are \
+            recorded, and modified ones too; another content with the recorded time of modification is read \
+            again and called bad, and its record stays until `verisum accept`. The catalogue is one of this \
+            machine, and knows the trees by their addresses. Without PLACE, all that it knows.",
         after_help = crate::args::exit_codes(),
         after_long_help = crate::args::with_environment()
     )]

@@ -10,10 +10,10 @@ use verisum_digest::{Digest, Output as Sum};
 use verisum_tree::Timestamp;
 use verisum_tree::store::catalog::{Catalog, Record, Root, State, stamp};
 
-use super::scrub::is_same_time;
 use crate::commands::scrub::absolute;
 use crate::failure::Failure;
 use crate::remote::{Host, Place, Seen};
+use verisum_tree::scrub::is_same_time;
 
 /// The records of a tree.
 pub(super) struct Records<'a> {

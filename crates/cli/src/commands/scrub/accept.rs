@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use serde_json::{Value, json};
-use verisum_tree::scrub::{self, Accepted};
+use serde_json::json;
+use verisum_tree::scrub::{self, Accept, Accepted};
+use verisum_tree::store::catalog::is_address;
 
-use super::place::{CatalogArgs, absolute, absolute_name};
+use super::place::{CatalogArgs, absolute, absolute_name, address, with_name};
 use super::report::{differences, state};
 use super::values;
+use crate::commands::remote::{self, HostArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::names::{self, Name};
+use crate::render::names;
 use crate::render::{self, Output};
 use crate::verisum::PROGRAM;
 
@@ -33,7 +35,10 @@ pub(crate) struct AcceptArgs {
     #[arg(long)]
     json: bool,
 
-    /// Files, and directories for all files in trouble below them
+    #[command(flatten, next_help_heading = "Files of other machines")]
+    hosts: HostArgs,
+
+    /// Files, and directories for all files in trouble below them; those of other machines by their addresses
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }
@@ -43,20 +48,27 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let mut worst = Exit::Clean;
     for path in &arguments.paths {
-        let mut named = absolute_name(path)?;
-        if catalog.root_of(&named)?.is_none() {
-            named = absolute(path)?;
-        }
-        let path = named;
+        let path = match address(&catalog, path, false)? {
+            Some(address) => address,
+            None => {
+                let named = absolute_name(path)?;
+                if catalog.root_of(&named)?.is_some() { named } else { absolute(path)? }
+            }
+        };
         let mut printed = Ok(());
         let mut refused = false;
-        let how = (arguments.dry_run, arguments.cross_file_systems);
-        let found = scrub::accept(&catalog, &path, how, values::now(), &mut |accepted| {
+        let mut report = |accepted: Accepted| {
             refused |= accepted.error.is_some();
             if printed.is_ok() {
                 printed = print(&accepted, arguments, output);
             }
-        });
+        };
+        let (dry, enters) = (arguments.dry_run, arguments.cross_file_systems);
+        let what = Accept { path: &path, dry, enters, now: values::now() };
+        let found = match is_address(&path) {
+            true => remote::accept(&catalog, &what, &arguments.hosts, &mut report),
+            false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),
+        };
         printed?;
         let says = |message: &str| {
             render::say(PROGRAM, &format!("{}: accept: {message}", names::quoted(path.as_os_str())));
@@ -68,8 +80,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
             }
             Ok(_) if refused => worst = worst.max(Exit::Unchecked),
             Ok(_) => {}
-            Err(error) => {
-                let failure = Failure::from(error);
+            Err(failure) => {
                 render::say(PROGRAM, &failure.message());
                 worst = worst.max(failure.exit());
             }
@@ -85,19 +96,14 @@ fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Re
         return Ok(());
     }
     if arguments.json {
-        let mut line = json!({
+        let line = json!({
             "was": accepted.state.name(),
             "algorithm": accepted.algorithm,
             "recorded": state(&accepted.old),
             "now": accepted.new.as_ref().map(state),
             "written": !arguments.dry_run,
         });
-        if let (Value::Object(line), Ok(Value::Object(name))) =
-            (&mut line, serde_json::to_value(Name::new(&accepted.path)))
-        {
-            line.extend(name);
-        }
-        return output.json(&line);
+        return output.json(&with_name(line, &accepted.path));
     }
     let done = if arguments.dry_run { "would accept" } else { "accepted" };
     let path = names::quoted(accepted.path.as_os_str());

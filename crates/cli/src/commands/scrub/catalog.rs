@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum_tree::Directory;
-use verisum_tree::store::catalog::{Catalog, Error, Imported};
+use verisum_tree::store::catalog::{Catalog, Error, Imported, is_address};
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
-use super::place::{CatalogArgs, absolute, refuse_own, tree};
+use super::place::{self, CatalogArgs, absolute, address, refuse_own, tree};
 use super::values::{self, counted};
 use crate::commands::sum::Format;
 use crate::commands::tags::Decomposed;
@@ -184,7 +184,13 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
         catalog.export(to)?;
         return Ok(Exit::Clean);
     };
-    let below = arguments.tree.as_deref().map(absolute).transpose()?;
+    let below = arguments.tree.as_deref().map(|path| place::here_or_afar(catalog, path)).transpose()?;
+    if let Some(below) = &below
+        && !catalog.roots()?.iter().any(|root| root.path.starts_with(below) || below.starts_with(&root.path))
+    {
+        let error = io::Error::other("it is in no tree of the catalogue");
+        return Err(Failure::File { name: below.clone(), operation: "export", error });
+    }
     let mut named = 0;
     let mut left_out = |error: Error| {
         named += 1;
@@ -267,7 +273,7 @@ impl List<'_> {
             true => Box::new(BufReader::new(io::stdin())),
             false => Box::new(BufReader::new(File::open(file).map_err(failed("open"))?)),
         };
-        let base = absolute(tree.unwrap_or(Path::new(".")))?;
+        let base = place::here_or_afar(catalog, tree.unwrap_or(Path::new(".")))?;
         let head = from.fill_buf().map_err(failed("read"))?;
         if head.starts_with(b"{\"type\":") {
             // An export of a catalogue may have a tree without files.
@@ -375,20 +381,29 @@ fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
 
 fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
-    let (from, to) = (&arguments.from, absolute(&arguments.to)?);
+    let from = &arguments.from;
     let failed = |name: &PathBuf, why: &str| Failure::File {
         name: name.clone(),
         operation: "relocate",
         error: io::Error::other(why),
     };
     let root = tree(&catalog, from)?.ok_or_else(|| failed(from, "it is no tree of the catalogue"))?;
+    let to = match address(&catalog, &arguments.to, root.is_afar())? {
+        Some(address) => address,
+        None => absolute(&arguments.to)?,
+    };
     if catalog.root(&to)?.is_some() {
         return Err(failed(
             &to,
             "it is a tree of the catalogue already (`verisum catalog forget` removes one)",
         ));
     }
-    let is_directory = std::fs::metadata(&to).is_ok_and(|found| found.is_dir());
+    if root.is_afar() != is_address(&to) {
+        let why =
+            "one is a tree of another machine, and the other of this one: their files have nothing in common";
+        return Err(failed(&to, why));
+    }
+    let is_directory = is_address(&to) || std::fs::metadata(&to).is_ok_and(|found| found.is_dir());
     if !is_directory && !arguments.unmounted {
         return Err(failed(&to, "no directory is there (--unmounted takes its place as it will be)"));
     }

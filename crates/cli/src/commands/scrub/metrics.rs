@@ -17,10 +17,10 @@ use crate::render::names;
 use crate::replace::Replacement;
 
 /// The directories of a run, each with its summary, or why there is none.
-pub(super) type Summaries = [(PathBuf, Result<Summary, Reason>)];
+pub(crate) type Summaries = [(PathBuf, Result<Summary, Reason>)];
 
 /// Why a directory was not scrubbed.
-pub(super) struct Reason {
+pub(crate) struct Reason {
     /// One of a few words.
     word: &'static str,
     /// The whole message.
@@ -28,12 +28,13 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    pub(super) fn of(failure: &Failure) -> Reason {
+    pub(crate) fn of(failure: &Failure) -> Reason {
         use verisum_tree::scrub::Error;
         let word = match failure {
             Failure::Catalog(catalog::Error::InUse { .. }) => "locked",
             Failure::Catalog(_) | Failure::Scrub(Error::Catalog(_)) => "catalog",
             Failure::Scrub(Error::Tree(_) | Error::Root { .. }) => "directory",
+            Failure::Scrub(Error::Afar { .. }) => "host",
             _ => "other",
         };
         Reason { word, message: failure.message() }
@@ -98,7 +99,7 @@ fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: i64) -> String {
 }
 
 /// The text for the textfile collector.
-pub(super) fn prometheus(summaries: &Summaries, now: i64) -> String {
+pub(crate) fn prometheus(summaries: &Summaries, now: i64) -> String {
     let failed: Vec<(&Path, &Reason)> = summaries
         .iter()
         .filter_map(|(root, summary)| Some((root.as_path(), summary.as_ref().err()?)))
@@ -170,7 +171,7 @@ fn label(path: &Path) -> String {
 }
 
 /// Writes a file beside its name and renames it, so that nobody reads half of it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
     let replacement = Replacement::new(path)?;
     let mut file = replacement.file();
@@ -181,7 +182,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// What Nagios is told of runs that could be made.
-pub(super) fn service(summaries: &Summaries, worst: Exit) -> Service {
+pub(crate) fn service(summaries: &Summaries, worst: Exit) -> Service {
     let failed = summaries.iter().any(|(_, summary)| summary.is_err());
     match worst {
         Exit::Unchecked if storage_errors(summaries) > 0 => Service::Critical,

@@ -2,10 +2,11 @@
 
 mod accept;
 mod catalog;
-mod metrics;
+pub(crate) mod metrics;
 mod place;
-mod report;
-mod run;
+pub(crate) mod report;
+mod results;
+pub(crate) mod run;
 mod schedule;
 mod status;
 pub(crate) mod values;
@@ -13,6 +14,7 @@ pub(crate) mod values;
 use clap::Subcommand;
 
 pub(crate) use self::place::{CatalogArgs, absolute};
+pub(crate) use self::results::ResultArgs;
 use crate::args::{exit_codes, with_environment};
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,13 +1,17 @@
 //! Where the catalogue is, and what paths in it look like.
 
 use std::env;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use verisum_tree::store::catalog::{Catalog, Lock, Root, own_files};
+use serde_json::Value;
+use verisum_tree::store::catalog::{Catalog, Lock, Root, is_address, own_files};
 
 use crate::failure::Failure;
+use crate::remote::{Host, Place};
+use crate::render::names::Name;
 
 /// The file in the user's state directory.
 const NAME: &str = "verisum/catalog.db";
@@ -108,12 +112,45 @@ pub(super) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The tree of the catalogue that a path names: as it stands, for a link may have taken the tree's place, or
-/// else as it leads there.
+/// The tree of the catalogue that a path names: one of another machine, or one here as it stands, for a link
+/// may have taken the tree's place, or else as it leads there.
 pub(super) fn tree(catalog: &Catalog, path: &Path) -> Result<Option<Root>, Failure> {
+    if let Some(address) = address(catalog, path, false)? {
+        return Ok(catalog.root(&address)?);
+    }
     match catalog.root(&absolute_name(path)?)? {
         Some(root) => Ok(Some(root)),
         None => Ok(catalog.root(&absolute(path)?)?),
+    }
+}
+
+/// A path of this machine, or the address of something in a tree of another: what begins with `ssh://`, and
+/// `HOST:PATH` where the catalogue has such a tree.
+pub(super) fn here_or_afar(catalog: &Catalog, path: &Path) -> Result<PathBuf, Failure> {
+    address(catalog, path, false)?.map_or_else(|| absolute(path), Ok)
+}
+
+/// The address of something on another machine, if a path is one. Where it is `wanted`, `HOST:PATH` need be in
+/// no tree yet.
+pub(super) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Option<PathBuf>, Failure> {
+    // As the catalogue lists it, with whatever is in its name.
+    if is_address(path) && catalog.root_of(path)?.is_some() {
+        return Ok(Some(path.to_path_buf()));
+    }
+    match Place::parse(path.as_os_str(), false) {
+        Ok(place) if place.host != Host::Local => {
+            let address = PathBuf::from(OsString::from_vec(place.address()));
+            let is_meant = is_address(path)
+                || wanted
+                || path.symlink_metadata().is_err() && catalog.root_of(&address)?.is_some();
+            Ok(is_meant.then_some(address))
+        }
+        Err(must) if is_address(path) => Err(Failure::Value {
+            option: "PLACE",
+            value: path.to_string_lossy().into_owned(),
+            must: must.to_string(),
+        }),
+        _ => Ok(None),
     }
 }
 
@@ -123,4 +160,14 @@ fn plain(path: &Path) -> PathBuf {
 
 fn failed(path: &Path, operation: &'static str, error: std::io::Error) -> Failure {
     Failure::File { name: path.to_path_buf(), operation, error }
+}
+
+/// An object of JSON with a name.
+pub(super) fn with_name(mut object: Value, path: &Path) -> Value {
+    if let (Value::Object(object), Ok(Value::Object(name))) =
+        (&mut object, serde_json::to_value(Name::new(path)))
+    {
+        object.extend(name);
+    }
+    object
 }

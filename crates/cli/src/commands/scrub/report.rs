@@ -1,13 +1,16 @@
 //! What a scrub prints: a line for each file that is not as it was, and a summary.
 
 use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use verisum_tree::scrub::{Report, Summary};
 use verisum_tree::store::catalog::Seen;
 use verisum_tree::{Class, Verdict};
 
+use super::place::with_name;
 use super::values::{self, counted};
 use crate::failure::Failure;
 use crate::render::names::{self, Name};
@@ -20,7 +23,7 @@ const NAMED: u64 = 10;
 
 /// How much is printed, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// What is wrong.
     Quiet,
     /// What is wrong, missing or moved, and a summary.
@@ -34,8 +37,9 @@ pub(super) enum Style {
 }
 
 /// Prints, and keeps the first failure to do so.
-pub(super) struct Reporter<'a> {
-    output: &'a mut Output,
+pub(crate) struct Reporter<'a, 'o> {
+    /// Others may print to it at the same time, whole lines.
+    output: &'a Mutex<&'o mut Output>,
     style: Style,
     archive: bool,
     /// There is a line of progress to be erased first.
@@ -46,11 +50,18 @@ pub(super) struct Reporter<'a> {
     missing: u64,
     /// The first files that were modified, which are named if too many were.
     modified: Vec<Report>,
+    /// What lines of JSON have besides: whose files they are.
+    of: Map<String, Value>,
     result: Result<(), Failure>,
 }
 
-impl<'a> Reporter<'a> {
-    pub(super) fn new(output: &'a mut Output, style: Style, archive: bool, is_drawn: bool) -> Reporter<'a> {
+impl<'a, 'o> Reporter<'a, 'o> {
+    pub(crate) fn new(
+        output: &'a Mutex<&'o mut Output>,
+        style: Style,
+        archive: bool,
+        is_drawn: bool,
+    ) -> Reporter<'a, 'o> {
         Reporter {
             output,
             style,
@@ -59,12 +70,29 @@ impl<'a> Reporter<'a> {
             held: 0,
             missing: 0,
             modified: Vec::new(),
+            of: Map::new(),
             result: Ok(()),
         }
     }
 
+    /// Says in lines of JSON of which host they are.
+    pub(crate) fn of_host(self, host: &str) -> Reporter<'a, 'o> {
+        Reporter { of: Map::from_iter([("host".to_string(), host.into())]), ..self }
+    }
+
+    fn output(&self) -> MutexGuard<'a, &'o mut Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn json(&self, mut line: Value) -> Result<(), Failure> {
+        if let Value::Object(line) = &mut line {
+            line.extend(self.of.clone());
+        }
+        self.output().json(&line)
+    }
+
     /// Prints a file.
-    pub(super) fn file(&mut self, report: &Report) {
+    pub(crate) fn file(&mut self, report: &Report) {
         let is_wrong = report.verdict.class() >= Class::Unchecked
             || report.held
             || self.archive && matches!(report.verdict, Verdict::Modified | Verdict::Missing);
@@ -93,35 +121,35 @@ impl<'a> Reporter<'a> {
                 progress::erase();
             }
             self.result = match self.style {
-                Style::Json => self.output.json(&line(report)),
-                _ => self.output.line(&text(report)),
+                Style::Json => self.json(json!(line(report))),
+                _ => self.output().line(&text(report)),
             };
             // Bad news is seen at once, and not when thousands of lines have gathered.
             if (is_wrong || self.is_drawn) && self.result.is_ok() {
-                self.result = self.output.flush();
+                self.result = self.output().flush();
             }
         }
     }
 
     /// Prints what a run over one directory came to.
-    pub(super) fn summary(&mut self, summary: &Summary) {
+    pub(crate) fn summary(&mut self, summary: &Summary) {
         if self.is_drawn {
             progress::erase();
         }
         let many = self.many(summary);
         if self.result.is_ok() {
-            self.result = many.iter().try_for_each(|line| self.output.line(line));
+            self.result = many.iter().try_for_each(|line| self.output().line(line));
         }
         let printed = match self.style {
-            Style::Usual | Style::Verbose => self.output.text(&summary_text(summary)),
-            Style::Json => self.output.json(&summary_line(summary)),
+            Style::Usual | Style::Verbose => self.output().text(&summary_text(summary)),
+            Style::Json => self.json(summary_line(summary)),
             Style::Quiet | Style::Nothing => Ok(()),
         };
         if self.result.is_ok() {
             self.result = printed;
         }
         if self.is_drawn && self.result.is_ok() {
-            self.result = self.output.flush();
+            self.result = self.output().flush();
         }
         (self.held, self.missing) = (0, 0);
         self.modified.clear();
@@ -129,6 +157,13 @@ impl<'a> Reporter<'a> {
             for remark in remarks(summary) {
                 render::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
+        }
+    }
+
+    /// Says in JSON why a directory was not scrubbed; others read it on standard error.
+    pub(crate) fn failed(&mut self, root: &Path, message: &str) {
+        if self.style == Style::Json && self.result.is_ok() {
+            self.result = self.json(with_name(json!({ "type": "failed", "error": message }), root));
         }
     }
 
@@ -156,7 +191,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// The first failure to print, if there was one.
-    pub(super) fn end(self) -> Result<(), Failure> {
+    pub(crate) fn end(self) -> Result<(), Failure> {
         self.result
     }
 }
@@ -247,6 +282,8 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
                 time(new.ctime)
             ));
         }
+        // Of files of other machines no more is known.
+        (true, true) if old.ctime == 0 => found.push("mtime as recorded".to_string()),
         (true, true) => found.push("mtime and ctime as recorded".to_string()),
     }
     if old.inode != new.inode {
@@ -302,17 +339,17 @@ pub(super) fn state(seen: &Seen) -> Value {
         "digest": seen.digest.to_string(),
         "size": seen.size,
         "mtime_ns": seen.mtime,
-        "ctime_ns": seen.ctime,
-        "inode": seen.inode,
+        "ctime_ns": (seen.ctime != 0).then_some(seen.ctime),
+        "inode": (seen.inode != 0).then_some(seen.inode),
     })
 }
 
 fn summary_line(summary: &Summary) -> Value {
-    let counts: serde_json::Map<_, _> = Verdict::ALL
+    let counts: Map<_, _> = Verdict::ALL
         .iter()
         .map(|verdict| (verdict.name().to_string(), summary.count(*verdict).into()))
         .collect();
-    let mut line = json!({
+    let line = json!({
         "type": "summary",
         "counts": counts,
         "files": summary.files,
@@ -337,12 +374,7 @@ fn summary_line(summary: &Summary) -> Value {
             "assumed_daily": forecast.assumed_daily,
         })),
     });
-    if let (Value::Object(line), Ok(Value::Object(name))) =
-        (&mut line, serde_json::to_value(Name::new(&summary.root)))
-    {
-        line.extend(name);
-    }
-    line
+    with_name(line, &summary.root)
 }
 
 fn summary_text(summary: &Summary) -> String {

@@ -1,29 +1,28 @@
 //! `verisum scrub`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use verisum_tree::scrub::{self, Alarm, Options, Report, Summary};
+use verisum_digest::{Digest, Policy};
+use verisum_tree::scrub::{self, Options, Report, Summary};
 use verisum_tree::store::catalog::Catalog;
-use verisum_tree::{Class, Entry, Stop, Verdict};
+use verisum_tree::{Class, Entry, Excludes, Stop, Verdict};
 
-use super::metrics::{self, Reason};
+use super::metrics::Reason;
 use super::place::{CatalogArgs, absolute};
 use super::report::Reporter;
+use super::results::ResultArgs;
 use super::values;
 use crate::commands::reading::{Order, ReadingArgs};
-use crate::exit::{Exit, Service};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{self, Output, progress};
 use crate::verisum::PROGRAM;
 use crate::{digests, kernel, sizes};
-
-/// Fewer changed files than these are no alarm unless `--alarm-changed` is given.
-const ALARM_AT_LEAST: u64 = 100;
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -67,20 +66,6 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     stop_after: u64,
 
-    /// Alarm, and take nothing over, if more than this share of the files changed or went; without it,
-    /// half of them and at least 100
-    #[arg(long, value_name = "SHARE")]
-    alarm_changed: Option<String>,
-
-    /// Nothing in these directories is meant to change: modified and missing files are failures too, until
-    /// they are accepted
-    #[arg(long)]
-    archive: bool,
-
-    /// The directory is the recorded tree, though its file system and files are others
-    #[arg(long)]
-    replaced_root: bool,
-
     #[command(flatten)]
     reading: ReadingArgs,
 
@@ -92,25 +77,8 @@ pub(crate) struct ScrubArgs {
     #[arg(long)]
     foreground: bool,
 
-    /// Also print new, modified and touched files
-    #[arg(short, long, conflicts_with_all = ["quiet", "json", "nagios"])]
-    verbose: bool,
-
-    /// Print nothing if nothing is wrong
-    #[arg(short, long)]
-    quiet: bool,
-
-    /// Print a line of JSON for each file that is not as recorded, and one for each directory
-    #[arg(long, conflicts_with = "nagios")]
-    json: bool,
-
-    /// Print one line for Nagios
-    #[arg(long)]
-    nagios: bool,
-
-    /// Write the figures to a file for Prometheus's textfile collector
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    prometheus: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArgs,
 
     /// The directories
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -125,46 +93,15 @@ impl ScrubArgs {
 
     /// The files that it names, the directories not among them.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.catalog.catalog.iter().chain(&self.prometheus).chain(self.reading.lists())
+        self.catalog.catalog.iter().chain(&self.results.prometheus).chain(self.reading.lists())
     }
 }
 
 /// Scrubs each directory. One that cannot be scrubbed does not keep the others from it.
 pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
     let ended = scrub_all(arguments, output);
-    if let (Err(failure), Some(path)) = (&ended, &arguments.prometheus)
-        && failure.exit() != Exit::Usage
-    {
-        tell_of_failure(arguments, path, failure);
-    }
-    match ended {
-        Err(failure @ Failure::Output(_)) => Err(failure),
-        // Nagios reads the first line of standard output and a code of its own.
-        Err(failure) if arguments.nagios => {
-            output.line(&metrics::nagios_failure(&failure.message()))?;
-            Ok(Exit::Nagios(Service::Unknown))
-        }
-        ended => ended,
-    }
-}
-
-/// Figures that nobody renews look as if all were well.
-fn tell_of_failure(arguments: &ScrubArgs, path: &Path, failure: &Failure) {
-    let told = arguments.catalog.path().and_then(|catalog| {
-        super::place::refuse_own(&catalog, path)?;
-        let mut roots: Vec<PathBuf> =
-            arguments.directories.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
-        if roots.is_empty() {
-            // All that the catalogue has, which cannot be asked.
-            roots.push(PathBuf::new());
-        }
-        metrics::write_failure(path, failure, &roots, values::now())
-    });
-    if let Err(error) = told
-        && error.message() != failure.message()
-    {
-        render::say(PROGRAM, &error.message());
-    }
+    let roots = || arguments.directories.iter().map(|path| absolute(path)).collect();
+    arguments.results.ended(ended, &arguments.catalog, &roots, output)
 }
 
 fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -173,17 +110,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         true => arguments.catalog.open_existing()?,
         false => arguments.catalog.open()?,
     };
-    if let Some(path) = &arguments.prometheus {
-        super::place::refuse_own(catalog.path(), path)?;
-    }
+    arguments.results.refuse_own(&catalog)?;
     let directories = directories(arguments, &catalog)?;
-    let style = match arguments {
-        ScrubArgs { json: true, .. } => super::report::Style::Json,
-        ScrubArgs { nagios: true, .. } => super::report::Style::Nothing,
-        ScrubArgs { quiet: true, .. } => super::report::Style::Quiet,
-        ScrubArgs { verbose: true, .. } => super::report::Style::Verbose,
-        _ => super::report::Style::Usual,
-    };
     if !arguments.foreground {
         verisum_tree::go_to_background();
     }
@@ -191,7 +119,10 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let mut worst = Exit::Clean;
     let mut summaries = Vec::new();
     let wanted = arguments.reading.progress();
-    let reporter = Mutex::new(Reporter::new(output, style, arguments.archive, wanted.is_drawn()));
+    let shared = Mutex::new(&mut *output);
+    let reporter =
+        Reporter::new(&shared, arguments.results.style(), arguments.results.archive, wanted.is_drawn());
+    let reporter = Mutex::new(reporter);
     let told = options.progress.clone();
     progress::of_files(wanted, progress::Total::Unknown, &told, || {
         for directory in &directories {
@@ -206,7 +137,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
                 |report: Report| reporter.lock().unwrap_or_else(|e| e.into_inner()).file(&report);
             match scrub::scrub(&mut catalog, directory, &options, &mut report) {
                 Ok(summary) => {
-                    worst = worst.max(exit(&summary, arguments.archive));
+                    worst = worst.max(exit(&summary, arguments.results.archive));
                     reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
                     summaries.push((directory.clone(), Ok(summary)));
                 }
@@ -223,19 +154,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     if options.stop.is_due() {
         worst = Exit::Interrupted;
     }
-    // What was found counts more than that nobody can read of it.
-    if let Some(path) = &arguments.prometheus
-        && let Err(failure) = metrics::write(path, &metrics::prometheus(&summaries, options.now))
-    {
-        render::say(PROGRAM, &failure.message());
-        worst = worst.max(failure.exit());
-    }
-    if arguments.nagios {
-        let service = metrics::service(&summaries, worst);
-        output.line(&metrics::nagios(&summaries, service, arguments.archive, values::now()))?;
-        return Ok(Exit::Nagios(service));
-    }
-    Ok(worst)
+    arguments.results.tell(&summaries, worst, &options, output)
 }
 
 /// What is scrubbed: each directory, and the roots below it, which have records of their own.
@@ -279,14 +198,10 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
         Some(text) => sizes::threads(text)?,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let alarm = match &arguments.alarm_changed {
-        Some(text) => Alarm { share: values::share("--alarm-changed", text)?, at_least: 1 },
-        None => Alarm { share: 0.5, at_least: ALARM_AT_LEAST },
-    };
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
+    let digest = digests::find(&arguments.algorithm, &policy)?;
+    let usual = usual(digest, &arguments.results, arguments.reading.excludes()?, (policy, now))?;
     Ok(Options {
-        digest: digests::find(&arguments.algorithm, &policy)?,
-        policy,
         threads,
         max_age: arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?,
         budget: arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?,
@@ -295,12 +210,35 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
         since: arguments.since.as_deref().map(|text| values::moment("--since", text, now)).transpose()?,
         one_file_system: !arguments.cross_file_systems,
         stop_after: (arguments.stop_after > 0).then_some(arguments.stop_after),
-        alarm,
-        archive: arguments.archive,
-        replaced_root: arguments.replaced_root,
-        excludes: arguments.reading.excludes()?,
-        order: verisum_tree::Order::Directory,
         limits: arguments.reading.limits()?,
+        ..usual
+    })
+}
+
+/// What all scrubs have, with the rest as it is where nobody says otherwise.
+pub(crate) fn usual(
+    digest: Digest,
+    results: &ResultArgs,
+    excludes: Option<Arc<Excludes>>,
+    (policy, now): (Policy, i64),
+) -> Result<Options, Failure> {
+    Ok(Options {
+        digest,
+        policy,
+        threads: 1,
+        max_age: None,
+        budget: None,
+        sample: 1.0,
+        shuffle: false,
+        since: None,
+        one_file_system: true,
+        stop_after: None,
+        alarm: results.alarm()?,
+        archive: results.archive,
+        replaced_root: results.replaced_root,
+        excludes,
+        order: verisum_tree::Order::Directory,
+        limits: None,
         stop: Arc::default(),
         progress: Arc::default(),
         now,
@@ -308,7 +246,7 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
 }
 
 /// How a run over one directory ends.
-fn exit(summary: &Summary, archive: bool) -> Exit {
+pub(crate) fn exit(summary: &Summary, archive: bool) -> Exit {
     let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && summary.count(*v) > 0);
     let archived = [Verdict::Modified, Verdict::Missing].iter().any(|v| summary.count(*v) > 0);
     if has(Class::Corrupt)

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use verisum_tree::Verdict;
 use verisum_tree::store::catalog::{Catalog, Lock, Root, Run};
 
-use super::place::CatalogArgs;
+use super::place::{CatalogArgs, with_name};
 use super::values::{counted, written};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;
-use crate::render::names::{self, Name};
+use crate::render::names;
 use crate::sizes::human;
 
 /// How many runs of each tree are listed.
@@ -105,19 +105,14 @@ fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> R
             })
         })
         .collect();
-    let mut line = json!({
+    let line = json!({
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,
         "stalest_verification_ms": catalog.oldest(root.id)?,
         "runs": runs,
     });
-    if let (Value::Object(line), Ok(Value::Object(name))) =
-        (&mut line, serde_json::to_value(Name::new(&root.path)))
-    {
-        line.extend(name);
-    }
-    Ok(line)
+    Ok(with_name(line, &root.path))
 }
 
 /// How a run ended, if it did.

@@ -280,6 +280,11 @@ impl Catalog {
         }
     }
 
+    /// Adds to the sum of a root's lengths, where the record of a file had another one than the file.
+    pub fn add_length(&self, root: i64, more: i64) -> Result<()> {
+        self.add_to_sums(root, 0, more).map_err(self.failed("write"))
+    }
+
     fn add_to_sums(&self, root: i64, files: i64, bytes: i64) -> rusqlite::Result<()> {
         if (files, bytes) == (0, 0) {
             return Ok(());

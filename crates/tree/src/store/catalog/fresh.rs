@@ -77,7 +77,7 @@ impl Catalog {
         may_be: &dyn Fn(&Place) -> bool,
     ) -> Result<Option<(Place, Seen)>> {
         let sql = "SELECT number, directory, name, ctime, digest FROM fresh_inode
-                   WHERE root = ?1 AND inode = ?2 AND size = ?3 AND mtime = ?4 AND algorithm = ?5
+                   WHERE root = ?1 AND inode = ?2 AND inode <> 0 AND size = ?3 AND mtime = ?4 AND algorithm = ?5
                    AND digest <> ?6 AND number IN (SELECT rowid FROM fresh)";
         let values =
             params![root, old.inode as i64, old.size as i64, old.mtime, old.algorithm, old.digest.as_bytes()];
@@ -129,7 +129,7 @@ impl Catalog {
         let sql = "SELECT number, directory, name, size, mtime, ctime, inode, digest, algorithm = ?2,
                    by_content FROM (
                        SELECT *, 0 AS by_content FROM fresh_inode WHERE root = ?1 AND inode = ?3
-                       AND (size = ?4 AND mtime = ?5 OR size = ?6 AND mtime = ?7)
+                       AND inode <> 0 AND (size = ?4 AND mtime = ?5 OR size = ?6 AND mtime = ?7)
                        UNION ALL
                        SELECT *, 1 FROM fresh_inode WHERE root = ?1 AND algorithm = ?2 AND digest = ?8
                        AND size = ?4 AND size >= ?9)
@@ -216,7 +216,7 @@ impl Catalog {
         let which = if in_trouble { "file.state <> 0 AND" } else { "" };
         let sql = format!(
             "SELECT file.directory, file.name, heir.directory, heir.name, heir.number
-             FROM file CROSS JOIN temp.fresh_inode AS heir ON heir.inode = file.inode
+             FROM file CROSS JOIN temp.fresh_inode AS heir ON heir.inode = file.inode AND file.inode <> 0
              WHERE {which} file.state <> {MISSING} AND file.root = ?1 AND heir.root = ?1
              AND file.directory >= ?2 AND (file.directory, file.name, heir.number) > (?2, ?3, ?4)
              AND heir.number IN (SELECT rowid FROM fresh)

@@ -5,9 +5,9 @@
 //! ordinary change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use verisum_digest::{Digest, Output};
 
 use super::record::{columns, listed, stamp};
 use super::transfer::Passed;
-use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State};
+use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
 use crate::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
 use crate::system::outlast;
 use crate::walk::LEADS_OUT;
@@ -81,11 +81,7 @@ impl Catalog {
         let algorithms = self.algorithms()?;
         let mut used = BTreeSet::new();
         for root in roots {
-            let sql = "SELECT DISTINCT algorithm FROM file WHERE root = ?1";
-            let rows = self.connection.prepare(sql).and_then(|mut statement| {
-                statement.query_map([root.id], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()
-            });
-            used.extend(rows.map_err(self.failed("read"))?);
+            used.extend(self.algorithms_of(root.id)?);
         }
         let names: Vec<(i64, &String)> =
             used.iter().filter_map(|number| Some((*number, algorithms.get(number)?))).collect();
@@ -244,10 +240,10 @@ impl Catalog {
         now: i64,
         importing: &mut Importing,
     ) -> Result<std::result::Result<(), String>> {
-        let mut path = base.join(OsStr::from_bytes(&found.name));
+        let mut path = joined(base, &found.name);
         let mut stat = importing.look(self, base, &path)?;
         if let (Looked::Nothing, Some(otherwise)) = (&stat, &found.otherwise) {
-            let other = base.join(OsStr::from_bytes(otherwise));
+            let other = joined(base, otherwise);
             if let there @ Looked::Found(_) = importing.look(self, base, &other)? {
                 (path, stat) = (other, there);
             }
@@ -261,8 +257,8 @@ impl Catalog {
         if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
             return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
         }
-        let path: PathBuf = path.components().collect();
-        if stat == Looked::Nothing {
+        let path = plain(&path);
+        if stat == Looked::Nothing && !is_address(&path) {
             (importing.not_there)(&path);
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -275,6 +271,9 @@ impl Catalog {
         if importing.folder.as_ref().is_none_or(|(known, ..)| known != folder) {
             let root = match self.root_of(folder)? {
                 Some(root) => root,
+                None if folder.starts_with(base) && is_address(base) => {
+                    self.add_root(base, Identity { device: 0, inode: 0 })?
+                }
                 None if folder.starts_with(base) => {
                     let identity = Entry::named(base).and_then(|entry| entry.stat());
                     let identity = identity.map_err(|e| Error::io(base, "open", std::io::Error::other(e)))?;
@@ -359,6 +358,9 @@ enum Looked {
 impl Importing<'_> {
     /// Looks for a file without leaving the tree that it is in, and without following links.
     fn look(&mut self, catalog: &Catalog, base: &Path, path: &Path) -> Result<Looked> {
+        if is_address(path) {
+            return Ok(Looked::Nothing);
+        }
         let tree = match path.starts_with(base) {
             true => base.to_path_buf(),
             false => match catalog.root_of(path)? {
@@ -376,6 +378,34 @@ impl Importing<'_> {
             Err(crate::Error::Io { source, .. }) if source.to_string() == LEADS_OUT => Looked::Outside,
             Err(_) => Looked::Nothing,
         })
+    }
+}
+
+/// A name of a list where names begin at `base`. One from the root of the file system is of the machine that
+/// `base` is on.
+fn joined(base: &Path, name: &[u8]) -> PathBuf {
+    let machine = base.as_os_str().as_bytes();
+    let slash = machine.iter().skip("ssh://".len()).position(|byte| *byte == b'/');
+    match (is_address(base) && name.starts_with(b"/"), slash) {
+        (true, slash) => {
+            let machine = &machine[..slash.map_or(machine.len(), |slash| "ssh://".len() + slash)];
+            PathBuf::from(OsString::from_vec([machine, name].concat()))
+        }
+        (false, _) => base.join(OsStr::from_bytes(name)),
+    }
+}
+
+/// A path without `.` and empty parts.
+fn plain(path: &Path) -> PathBuf {
+    match is_address(path) {
+        false => path.components().collect(),
+        // The slashes before a machine are none of a path.
+        true => {
+            let below = Path::new(OsStr::from_bytes(&path.as_os_str().as_bytes()["ssh://".len()..]));
+            let mut plain = OsString::from("ssh://");
+            plain.push(below.components().collect::<PathBuf>());
+            plain.into()
+        }
     }
 }
 

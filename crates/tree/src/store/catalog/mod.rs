@@ -35,7 +35,7 @@ pub use files::Position;
 pub use fresh::{Place, SameInode};
 pub use manifests::Exported;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
-pub use root::{Identity, Root};
+pub use root::{Identity, Root, is_address};
 pub use run::Run;
 pub use transfer::Imported;
 

@@ -32,7 +32,7 @@ impl Identity {
 pub struct Root {
     /// Its number in this catalogue.
     pub id: i64,
-    /// Where it was last scrubbed, absolute.
+    /// Where it was last scrubbed, absolute; or the address of a tree on another machine.
     pub path: PathBuf,
     /// The number of its top directory.
     pub directory: i64,
@@ -42,6 +42,18 @@ pub struct Root {
     pub files: u64,
     /// The sum of their lengths.
     pub bytes: u64,
+}
+
+impl Root {
+    /// Whether it is on another machine.
+    pub fn is_afar(&self) -> bool {
+        is_address(&self.path)
+    }
+}
+
+/// Whether a path is the address of something on another machine: `ssh://[USER@]HOST[:PORT]/PATH`.
+pub fn is_address(path: &Path) -> bool {
+    path.as_os_str().as_bytes().starts_with(b"ssh://")
 }
 
 const ROOT: &str = "id, path, directory, device, inode, files, bytes";
@@ -148,6 +160,16 @@ impl Catalog {
             statement.query_row(params![parent, name.as_bytes()], |row| row.get(0)).optional()
         });
         found.map_err(self.failed("read"))
+    }
+
+    /// The numbers of the algorithms that records of a root have.
+    pub fn algorithms_of(&self, root: i64) -> Result<Vec<i64>> {
+        let sql = "SELECT DISTINCT algorithm FROM file WHERE root = ?1";
+        let rows = self
+            .connection
+            .prepare(sql)
+            .and_then(|mut statement| statement.query_map([root], |row| row.get(0))?.collect());
+        rows.map_err(self.failed("read"))
     }
 
     /// How many files of a root are in each trouble.

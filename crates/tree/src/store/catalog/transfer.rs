@@ -73,7 +73,10 @@ impl Name {
         if bytes.is_empty() || bytes.contains(&0) {
             return Err("a path is empty or has a NUL".to_string());
         }
-        let names = bytes.strip_prefix(b"/").unwrap_or(&bytes);
+        let names = match bytes.strip_prefix(b"ssh://") {
+            Some(address) => address.strip_suffix(b"/").unwrap_or(address),
+            None => bytes.strip_prefix(b"/").unwrap_or(&bytes),
+        };
         for name in names.split(|byte| *byte == b'/') {
             match name {
                 b"" if bytes != b"/" => return Err("a path has an empty name".to_string()),
@@ -180,7 +183,7 @@ impl Catalog {
             match line {
                 Line::Root { path, device, inode } => {
                     let path = path.bytes().map_err(&wrong)?;
-                    if !path.is_absolute() {
+                    if !path.is_absolute() && !super::is_address(&path) {
                         return Err(wrong("a root is no absolute path".to_string()));
                     }
                     let root = match self.root(&path)? {

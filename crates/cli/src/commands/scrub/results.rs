@@ -1,0 +1,153 @@
+//! What a scrub tells, of which trees, and when too much has changed: for trees of this machine and of others.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use verisum_tree::scrub::{Alarm, Options};
+use verisum_tree::store::catalog::Catalog;
+
+use super::metrics;
+use super::place::{CatalogArgs, refuse_own};
+use super::report::Style;
+use super::values;
+use crate::exit::{Exit, Service};
+use crate::failure::Failure;
+use crate::render::{self, Output};
+use crate::verisum::PROGRAM;
+
+/// Fewer changed files than these are no alarm unless `--alarm-changed` is given.
+const ALARM_AT_LEAST: u64 = 100;
+
+/// What to tell, and of what to warn.
+#[derive(Args, Debug)]
+pub(crate) struct ResultArgs {
+    /// Alarm, and take nothing over, if more than this share of the files changed or went; without it,
+    /// half of them and at least 100
+    #[arg(long, value_name = "SHARE")]
+    alarm_changed: Option<String>,
+
+    /// Nothing in these directories is meant to change: modified and missing files are failures too, until
+    /// they are accepted
+    #[arg(long)]
+    pub(crate) archive: bool,
+
+    /// The directory is the recorded tree, though its file system and files are others
+    #[arg(long)]
+    pub(crate) replaced_root: bool,
+
+    /// Also print new, modified and touched files
+    #[arg(short, long, conflicts_with_all = ["quiet", "json", "nagios"])]
+    verbose: bool,
+
+    /// Print nothing if nothing is wrong
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print a line of JSON for each file that is not as recorded, and one for each directory
+    #[arg(long, conflicts_with = "nagios")]
+    json: bool,
+
+    /// Print one line for Nagios
+    #[arg(long)]
+    nagios: bool,
+
+    /// Write the figures to a file for Prometheus's textfile collector
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) prometheus: Option<PathBuf>,
+}
+
+impl ResultArgs {
+    /// How much is printed, and for whom.
+    pub(crate) fn style(&self) -> Style {
+        match self {
+            ResultArgs { json: true, .. } => Style::Json,
+            ResultArgs { nagios: true, .. } => Style::Nothing,
+            ResultArgs { quiet: true, .. } => Style::Quiet,
+            ResultArgs { verbose: true, .. } => Style::Verbose,
+            _ => Style::Usual,
+        }
+    }
+
+    /// How much may change.
+    pub(crate) fn alarm(&self) -> Result<Alarm, Failure> {
+        Ok(match &self.alarm_changed {
+            Some(text) => Alarm { share: values::share("--alarm-changed", text)?, at_least: 1 },
+            None => Alarm { share: 0.5, at_least: ALARM_AT_LEAST },
+        })
+    }
+
+    /// Fails if the figures would be written over the catalogue.
+    pub(crate) fn refuse_own(&self, catalog: &Catalog) -> Result<(), Failure> {
+        self.prometheus.as_ref().map_or(Ok(()), |path| refuse_own(catalog.path(), path))
+    }
+
+    /// Tells monitoring of the runs, and says how they ended.
+    pub(crate) fn tell(
+        &self,
+        summaries: &metrics::Summaries,
+        mut worst: Exit,
+        options: &Options,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        // What was found counts more than that nobody can read of it.
+        if let Some(path) = &self.prometheus
+            && let Err(failure) = metrics::write(path, &metrics::prometheus(summaries, options.now))
+        {
+            render::say(PROGRAM, &failure.message());
+            worst = worst.max(failure.exit());
+        }
+        if self.nagios {
+            let service = metrics::service(summaries, worst);
+            output.line(&metrics::nagios(summaries, service, self.archive, values::now()))?;
+            return Ok(Exit::Nagios(service));
+        }
+        Ok(worst)
+    }
+
+    /// Tells monitoring where no run could be made.
+    pub(crate) fn ended(
+        &self,
+        ended: Result<Exit, Failure>,
+        catalog: &CatalogArgs,
+        roots: &dyn Fn() -> Result<Vec<PathBuf>, Failure>,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        if let (Err(failure), Some(path)) = (&ended, &self.prometheus)
+            && failure.exit() != Exit::Usage
+        {
+            tell_of_failure(catalog, roots, path, failure);
+        }
+        match ended {
+            Err(failure @ Failure::Output(_)) => Err(failure),
+            // Nagios reads the first line of standard output and a code of its own.
+            Err(failure) if self.nagios => {
+                output.line(&metrics::nagios_failure(&failure.message()))?;
+                Ok(Exit::Nagios(Service::Unknown))
+            }
+            ended => ended,
+        }
+    }
+}
+
+/// Figures that nobody renews look as if all were well.
+fn tell_of_failure(
+    catalog: &CatalogArgs,
+    roots: &dyn Fn() -> Result<Vec<PathBuf>, Failure>,
+    path: &Path,
+    failure: &Failure,
+) {
+    let told = catalog.path().and_then(|catalog| {
+        refuse_own(&catalog, path)?;
+        let mut roots = roots()?;
+        if roots.is_empty() {
+            // All that the catalogue has, which cannot be asked.
+            roots.push(PathBuf::new());
+        }
+        metrics::write_failure(path, failure, &roots, values::now())
+    });
+    if let Err(error) = told
+        && error.message() != failure.message()
+    {
+        render::say(PROGRAM, &error.message());
+    }
+}
