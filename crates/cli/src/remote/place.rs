@@ -170,6 +170,39 @@ impl Host {
         Ok(Host::Ssh { destination, port })
     }
 
+    /// A host as a line of a list of hosts has it: a name, `USER@NAME`, `ssh://[USER@]NAME[:PORT]`, or
+    /// `local`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn of_line(line: &[u8]) -> Result<Host, &'static str> {
+        const ONLY_HOST: &str = "a host is named here without a path";
+        if line == b"local" {
+            return Ok(Host::Local);
+        }
+        match line.strip_prefix(b"ssh://") {
+            Some(rest) if rest.strip_suffix(b"/").unwrap_or(rest).contains(&b'/') => Err(ONLY_HOST),
+            Some(rest) => url(rest).map(|place| place.host),
+            None if line.starts_with(b"[") || !line.contains(&b':') => match line.contains(&b'/') {
+                true => Err(ONLY_HOST),
+                false => Host::named(line, None),
+            },
+            None => Err(ONLY_HOST),
+        }
+    }
+
+    /// What follows the host in a name that has it in front, as [`prefix`](Host::prefix) puts it there.
+    pub(crate) fn strip<'a>(&self, name: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = name.strip_prefix(self.name().as_bytes())?;
+        match self {
+            Host::Ssh { port: Some(_), .. } if rest.starts_with(b"/") => {
+                Some(rest.strip_prefix(b"/~/").unwrap_or(rest))
+            }
+            Host::Ssh { port: Some(_), .. } => None,
+            _ => rest.strip_prefix(b":"),
+        }
+    }
+
     /// Its name in messages and results.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -355,6 +388,35 @@ mod tests {
             assert!(Place::parse(OsStr::new(text), true).is_err(), "{text}");
         }
         assert!(Place::parse(OsStr::new("/srv"), false).is_err());
+    }
+
+    #[test]
+    fn lines_name_hosts_and_nothing_else() {
+        for (line, name) in [
+            ("web", "web"),
+            ("local", "local"),
+            ("alice@web", "alice@web"),
+            ("[::1]", "::1"),
+            ("ssh://web:2222", "ssh://web:2222"),
+            ("ssh://web/", "web"),
+        ] {
+            assert_eq!(Host::of_line(line.as_bytes()).unwrap().name(), name);
+        }
+        for line in ["web:/srv", "web:", "ssh://web/srv", "web/srv", "-oX", "a b"] {
+            assert!(Host::of_line(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn hosts_before_names_can_be_told_from_names() {
+        for text in ["web:/srv", "alice@web:data", "ssh://web:2222/srv", "ssh://web:2222/~/data", "local:x"] {
+            let place = place(text);
+            let name = place.shown(&place.path);
+            let full = [place.host.prefix(name), name.to_vec()].concat();
+            assert_eq!(place.host.strip(&full), Some(name), "{text}");
+            assert_eq!(place.host.strip(name), None, "{text}");
+        }
+        assert_eq!(place("web:/").host.strip(b"web1:/a"), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::report::{Report, tally};
 use super::sum::Record;
 use crate::exit::Exit;
 use crate::failure::{Failure, cause};
-use crate::remote::{Answer, Asked, Event, Folder, Options, Place, Reason};
+use crate::remote::{Answer, Asked, Event, Folder, Host, Options, Place, Reason};
 use crate::render::{Output, names};
 
 /// What `verisum remote check` takes.
@@ -33,7 +33,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     ignore_missing: bool,
 
-    /// Do not print OK for each file that is verified
+    /// Print nothing of what is right: neither OK for each file, nor what hashes, nor counts
     #[arg(short, long)]
     quiet: bool,
 
@@ -93,6 +93,8 @@ struct Counts {
 struct Task<'a> {
     arguments: &'a CheckArgs,
     list: List,
+    /// All hosts of this run.
+    all: Vec<Host>,
     options: Options,
     folder: Option<&'a Folder>,
     prefixed: bool,
@@ -115,11 +117,13 @@ pub(super) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
     let list = List::open(&arguments.list, reading)?;
     let folder = hosts::folder(places.iter().map(|on| &on.host))?;
     let options = arguments.hosts.options(places.len());
-    let prefixed = places.len() > 1;
-    let report = Report::new(output);
-    let task = Task { arguments: &arguments, list, options, folder: folder.as_ref(), prefixed, report };
+    let prefixed = arguments.many.names_hosts(&places);
+    let report = Report::new(output).quiet(arguments.quiet || arguments.status);
+    let all = places.iter().map(|on| on.host.clone()).collect();
+    let folder = folder.as_ref();
+    let task = Task { arguments: &arguments, list, all, options, folder, prefixed, report };
     task.of_list()?;
-    hosts::each(&places, arguments.many.at_once()?, &|on| task.host(on));
+    hosts::each(&places, arguments.many.at_once(), &|on| task.host(on));
     task.report.end()
 }
 
@@ -188,9 +192,9 @@ impl List {
         Failure::Program { name: self.path.to_string_lossy().into_owned(), why }
     }
 
-    /// The files that have a digest of this kind, below a place.
-    fn files<'a>(&self, algorithm: &'a str, place: &'a Place) -> Result<Files<'a>, Failure> {
-        Ok(Files { reader: self.reader()?, algorithm, place, failed: None })
+    /// The files that have a digest of this kind, below a place; not those of others among all hosts.
+    fn files<'a>(&self, algorithm: &'a str, place: &'a Place, all: &'a [Host]) -> Result<Files<'a>, Failure> {
+        Ok(Files { reader: self.reader()?, algorithm, place, all, failed: None })
     }
 }
 
@@ -199,6 +203,7 @@ struct Files<'a> {
     reader: Reader<File>,
     algorithm: &'a str,
     place: &'a Place,
+    all: &'a [Host],
     /// Why the rest of it cannot be read: it could be read before.
     failed: Option<ReadError>,
 }
@@ -218,11 +223,52 @@ impl Iterator for Files<'_> {
                 }
             };
             if let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == self.algorithm) {
-                let path = self.place.join(&listed.name);
-                return Some(Asked { path, expected: Some(claim.digest), ..Asked::default() });
+                let Some(name) = own(&listed.name, &self.place.host, self.all) else { continue };
+                let tag = Written::of(name) as u64;
+                let path = self.place.join(name);
+                return Some(Asked { path, expected: Some(claim.digest), tag, ..Asked::default() });
             }
         }
         None
+    }
+}
+
+/// The name that a list has for a file of this host. `None` for a file of another one of this run, whose
+/// name then stands before that of the file.
+fn own<'n>(name: &'n [u8], host: &Host, all: &[Host]) -> Option<&'n [u8]> {
+    match host.strip(name) {
+        Some(rest) => Some(rest),
+        None if all.iter().any(|other| other.strip(name).is_some()) => None,
+        None => Some(name),
+    }
+}
+
+/// How a name was written in a list, to show it so again.
+#[derive(Clone, Copy)]
+enum Written {
+    Below = 0,
+    FromRoot = 1,
+    WithDot = 2,
+}
+
+impl Written {
+    fn of(name: &[u8]) -> Written {
+        match name {
+            [b'/', ..] => Written::FromRoot,
+            [b'.', b'/', ..] => Written::WithDot,
+            _ => Written::Below,
+        }
+    }
+
+    /// The name by the path that was made of it.
+    fn name(tag: u64, place: &Place, path: &[u8]) -> Vec<u8> {
+        const FROM_ROOT: u64 = Written::FromRoot as u64;
+        const WITH_DOT: u64 = Written::WithDot as u64;
+        match tag {
+            FROM_ROOT => path.to_vec(),
+            WITH_DOT => [b"./", place.below(path)].concat(),
+            _ => place.below(path).to_vec(),
+        }
     }
 }
 
@@ -284,7 +330,7 @@ impl Task<'_> {
                     self.judge(place, way, digest, &answer, &mut counts[number])
                 }
             };
-            let ended = match self.list.files(digest.name(), place) {
+            let ended = match self.list.files(digest.name(), place, &self.all) {
                 Ok(mut files) => {
                     let ended = session.names(&mut files, &sink);
                     if let Some(error) = &files.failed {
@@ -308,7 +354,7 @@ impl Task<'_> {
     }
 
     fn judge(&self, place: &Place, way: &str, digest: &Digest, answer: &Answer, counts: &mut Counts) -> bool {
-        let name = place.shown(&answer.asked.path);
+        let name = &Written::name(answer.asked.tag, place, &answer.asked.path)[..];
         let found = match &answer.result {
             Ok(found) => found.digest,
             Err(_) => None,
@@ -370,8 +416,11 @@ impl Task<'_> {
                 host: String,
                 summary: &'a Counts,
                 complete: bool,
+                #[serde(skip_serializing_if = "Option::is_none")]
+                error: Option<String>,
             }
-            let summary = Summary { host: place.host.name(), summary: counts, complete };
+            let error = self.report.failure_of(&place.host);
+            let summary = Summary { host: place.host.name(), summary: counts, complete, error };
             self.report.json(&summary);
             return;
         }
@@ -379,7 +428,8 @@ impl Task<'_> {
             self.report.note(&place.host, "no file was verified");
             self.report.worse(Exit::Mismatch);
         }
-        if self.arguments.quiet || self.arguments.status {
+        let wrong = counts.failed + counts.missing + counts.unreadable;
+        if self.arguments.status || (self.arguments.quiet && wrong == 0) {
             return;
         }
         let others =

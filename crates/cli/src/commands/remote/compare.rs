@@ -35,6 +35,10 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
+    /// Say nothing but what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+
     /// Print a line of JSON for each difference, and one of totals
     #[arg(long)]
     json: bool,
@@ -115,7 +119,7 @@ pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
     let folder = hosts::folder(places.iter().map(|place| &place.host))?;
     let remote = places.iter().filter(|place| place.host != Host::Local).count();
     let options = arguments.hosts.options(remote);
-    let report = Report::new(output);
+    let report = Report::new(output).quiet(arguments.quiet);
     let listed = both(places, |place| {
         let session = hosts::open(&place.host, &digest, &options, folder.as_ref(), &report)?;
         list(place, session, &report)
@@ -346,7 +350,8 @@ fn tell(
             Status::Differs => &mut counts.differ,
             Status::Missing => &mut counts.missing,
             Status::Extra => &mut counts.extra,
-            Status::Unreadable | Status::Unknown | Status::Asked => &mut counts.unreadable,
+            Status::Unreadable => &mut counts.unreadable,
+            Status::Unknown | Status::Asked => &mut counts.unknown,
         };
         *count += 1;
         report.worse(match pair.status {
@@ -395,19 +400,26 @@ fn tell(
     }
     if arguments.json {
         #[derive(Serialize)]
-        struct Summary {
+        struct Summary<'a> {
             summary: Counts,
             settled: Settled,
+            a: Tree<'a>,
+            b: Tree<'a>,
         }
-        report.json(&Summary { summary: counts, settled });
+        let [a, b] = sides.map(Tree::of);
+        report.json(&Summary { summary: counts, settled, a, b });
         return;
     }
     let others = [
         (counts.differ, "differ"),
         (counts.missing, "missing"),
         (counts.extra, "extra"),
-        (counts.unreadable, "unknown"),
+        (counts.unreadable, "unreadable"),
+        (counts.unknown, "unknown"),
     ];
+    if arguments.quiet && others.iter().all(|(count, _)| *count == 0) {
+        return;
+    }
     report.say(&tally(counts.same, "the same", &others));
     if arguments.quick {
         let others = [
@@ -417,6 +429,21 @@ fn tell(
             (settled.read, "by reading"),
         ];
         report.say(&format!("settled: {}", tally(settled.sizes, "by sizes", &others)));
+    }
+}
+
+/// Where a tree is, and what computed its digests.
+#[derive(Serialize)]
+struct Tree<'a> {
+    host: String,
+    path: String,
+    way: &'a str,
+}
+
+impl<'a> Tree<'a> {
+    fn of(side: &Side<'a>) -> Tree<'a> {
+        let path = String::from_utf8_lossy(side.place.shown(&side.place.path)).into_owned();
+        Tree { host: side.place.host.name(), path, way: side.session.way() }
     }
 }
 
@@ -442,6 +469,7 @@ struct Counts {
     missing: u64,
     extra: u64,
     unreadable: u64,
+    unknown: u64,
 }
 
 /// A line of JSON.

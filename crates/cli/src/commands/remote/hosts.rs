@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::io::{Read, stdin};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -11,19 +12,21 @@ use clap::{Args, ValueHint};
 use verisum_digest::Digest;
 
 use super::report::Report;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::{Event, Folder, Host, Options, Place, Session, SshOptions, Trouble, WAYS};
-use crate::{digests, kernel, sizes};
+use crate::render::names;
+use crate::{digests, kernel};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
+/// Each takes a thread and two processes of ssh here.
+const MOST_AT_ONCE: usize = 256;
 
 /// How to reach hosts, and what to use there.
 #[derive(Args, Debug)]
 pub(crate) struct HostArgs {
     /// The configuration of ssh, in place of the user's own
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = readable)]
     ssh_config: Option<PathBuf>,
 
     /// Give up a host that does not answer for so long
@@ -46,13 +49,26 @@ pub(crate) struct HostArgs {
 /// Many hosts.
 #[derive(Args, Debug)]
 pub(super) struct ManyArgs {
-    /// Take the hosts from this file, one in a line; each PLACE is a path on all of them
+    /// Take the hosts from this file, one in a line; each PLACE is a path on all of them. - is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hosts: Option<PathBuf>,
 
     /// How many hosts at once
-    #[arg(short = 'j', long, value_name = "N")]
-    jobs: Option<String>,
+    #[arg(short = 'j', long, value_name = "N", default_value_t = AT_ONCE, value_parser = at_once)]
+    jobs: usize,
+}
+
+/// A file that ssh would only miss when it connects.
+fn readable(text: &str) -> Result<PathBuf, String> {
+    match std::fs::File::open(text) {
+        Ok(_) => Ok(PathBuf::from(text)),
+        Err(error) => Err(crate::failure::cause(&error)),
+    }
+}
+
+fn at_once(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_AT_ONCE).contains(number));
+    number.ok_or_else(|| format!("must be 1 to {MOST_AT_ONCE}"))
 }
 
 /// The places on one host.
@@ -76,6 +92,9 @@ impl ManyArgs {
                 return Err(Failure::Usage("--hosts: needs a path on the hosts".to_string()));
             }
             Some(file) => {
+                for path in typed {
+                    refuse_place(path)?;
+                }
                 for host in hosts(file)? {
                     for path in typed {
                         add(Place::new(host.clone(), path.as_bytes()));
@@ -87,8 +106,26 @@ impl ManyArgs {
     }
 
     /// How many hosts at once.
-    pub(super) fn at_once(&self) -> Result<usize, Failure> {
-        self.jobs.as_deref().map_or(Ok(AT_ONCE), sizes::threads)
+    pub(super) fn at_once(&self) -> usize {
+        self.jobs
+    }
+
+    /// Whether the host stands before names: where there are several, and where there may be several the
+    /// next time.
+    pub(super) fn names_hosts(&self, places: &[OnHost]) -> bool {
+        self.hosts.is_some() || places.len() > 1
+    }
+}
+
+/// With a file of hosts, `HOST:PATH` would be taken for a path.
+fn refuse_place(typed: &OsString) -> Result<(), Failure> {
+    match Place::parse(typed, false) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(Failure::Value {
+            option: "PLACE",
+            value: typed.to_string_lossy().into_owned(),
+            must: "must be a path where there is --hosts (./NAME for a name with a colon)".to_string(),
+        }),
     }
 }
 
@@ -103,23 +140,30 @@ pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Place, Failure> {
 
 /// The hosts of a file: a name or an address in each line; what follows # is a comment.
 fn hosts(file: &PathBuf) -> Result<Vec<Host>, Failure> {
-    let text = std::fs::read(file);
-    let text = text.map_err(|error| Failure::File { name: file.clone(), operation: "read", error })?;
+    let is_stdin = file.as_os_str() == "-";
+    let name = if is_stdin { PathBuf::from("standard input") } else { file.clone() };
+    let mut text = Vec::new();
+    let read = match is_stdin {
+        true => stdin().lock().read_to_end(&mut text).map(drop),
+        false => std::fs::read(file).map(|found| text = found),
+    };
+    read.map_err(|error| Failure::File { name: name.clone(), operation: "read", error })?;
     let mut hosts = Vec::new();
-    for line in text.split(|byte| *byte == b'\n') {
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
         if line.is_empty() {
             continue;
         }
-        let is_address = line.starts_with(b"ssh://");
-        let text = if is_address { line.to_vec() } else { [line, b":"].concat() };
-        let place = parse(&OsString::from_vec(text), false)?;
-        if !hosts.contains(&place.host) {
-            hosts.push(place.host);
+        let host = Host::of_line(line).map_err(|wrong| {
+            let line = names::plain(&String::from_utf8_lossy(line));
+            Failure::Usage(format!("--hosts: {}:{}: {line}: {wrong}", name.display(), number + 1))
+        })?;
+        if !hosts.contains(&host) {
+            hosts.push(host);
         }
     }
     match hosts.is_empty() {
-        true => Err(Failure::Usage(format!("--hosts: {} names no host", file.display()))),
+        true => Err(Failure::Usage(format!("--hosts: {} names no host", name.display()))),
         false => Ok(hosts),
     }
 }
@@ -168,7 +212,7 @@ pub(super) fn open<'a>(
     };
     match Session::open(host, digest, options, folder, &sink) {
         Ok(session) => {
-            report.note(host, &format!("{} by {}", digest.name(), session.described()));
+            report.remark(host, &format!("{} by {}", digest.name(), session.described()));
             Some(session)
         }
         Err(trouble) => {
@@ -180,8 +224,7 @@ pub(super) fn open<'a>(
 
 /// Reports what is wrong with a host.
 pub(super) fn fail(host: &Host, trouble: &Trouble, report: &Report) {
-    report.note(host, &trouble.message());
-    report.worse(Exit::Unchecked);
+    report.failed(host, trouble.message());
 }
 
 /// Does the work of each host, some at once.

@@ -1,5 +1,6 @@
 //! Results of many hosts on one standard output.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,10 @@ pub(super) struct Report<'a>(Mutex<State<'a>>);
 
 struct State<'a> {
     output: &'a mut Output,
+    /// Whether only what is wrong is said.
+    quiet: bool,
+    /// Why hosts could not be gone through, by their names.
+    failed: BTreeMap<String, String>,
     flushed: Instant,
     worst: Exit,
     broken: Option<Failure>,
@@ -26,7 +31,20 @@ struct State<'a> {
 
 impl<'a> Report<'a> {
     pub(super) fn new(output: &'a mut Output) -> Report<'a> {
-        Report(Mutex::new(State { output, flushed: Instant::now(), worst: Exit::Clean, broken: None }))
+        Report(Mutex::new(State {
+            output,
+            quiet: false,
+            failed: BTreeMap::new(),
+            flushed: Instant::now(),
+            worst: Exit::Clean,
+            broken: None,
+        }))
+    }
+
+    /// Whether to say only what is wrong.
+    pub(super) fn quiet(self, quiet: bool) -> Report<'a> {
+        self.lock().quiet = quiet;
+        self
     }
 
     /// Prints a result. False where nothing can be printed any more.
@@ -69,6 +87,24 @@ impl<'a> Report<'a> {
         let flushed = state.output.flush();
         render::say(PROGRAM, message);
         state.keep(flushed)
+    }
+
+    /// Says how a host is gone through, unless only what is wrong shall be said.
+    pub(super) fn remark(&self, host: &Host, message: &str) -> bool {
+        let is_quiet = self.lock().quiet;
+        is_quiet || self.note(host, message)
+    }
+
+    /// Says why a host could not be gone through.
+    pub(super) fn failed(&self, host: &Host, message: String) {
+        self.note(host, &message);
+        self.worse(Exit::Unchecked);
+        self.lock().failed.insert(host.name(), message);
+    }
+
+    /// Why this host could not be gone through, if it could not.
+    pub(super) fn failure_of(&self, host: &Host) -> Option<String> {
+        self.lock().failed.get(&host.name()).cloned()
     }
 
     /// Says what failed, and makes the exit code that of it.

@@ -104,7 +104,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         worst: Mutex::new(Exit::Clean),
         broken: Mutex::new(Ok(())),
     };
-    hosts::each(&places, arguments.many.at_once()?, &|on| task.host(on));
+    hosts::each(&places, arguments.many.at_once(), &|on| task.host(on));
     let _ = lock(&task.catalog).checkpoint();
     let Task { scrub, done, worst, broken, .. } = task;
     broken.into_inner().unwrap_or_else(PoisonError::into_inner)?;

@@ -39,6 +39,14 @@ pub(crate) struct SumArgs {
     #[arg(long)]
     json: bool,
 
+    /// Say nothing but what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Taken and not needed: directories are always gone through
+    #[arg(short, long, hide = true)]
+    recursive: bool,
+
     /// Let names begin below PLACE
     #[arg(long)]
     relative: bool,
@@ -83,11 +91,11 @@ pub(super) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let writer = writer.map_err(|error| Failure::Usage(error.to_string()))?.zero(arguments.zero);
     let folder = hosts::folder(places.iter().map(|on| &on.host))?;
     let options = arguments.hosts.options(places.len());
-    let prefixed = places.len() > 1;
-    let report = Report::new(output);
+    let prefixed = arguments.many.names_hosts(&places);
+    let report = Report::new(output).quiet(arguments.quiet);
     let task =
         Task { arguments: &arguments, digest, writer, options, folder: folder.as_ref(), prefixed, report };
-    hosts::each(&places, arguments.many.at_once()?, &|on| task.host(on));
+    hosts::each(&places, arguments.many.at_once(), &|on| task.host(on));
     task.report.end()
 }
 

@@ -10,6 +10,9 @@ use super::{guess, mtree, tags};
 
 #[derive(Deserialize)]
 struct Record<'a> {
+    /// The machine that the file is on.
+    #[serde(borrow)]
+    host: Option<Cow<'a, str>>,
     #[serde(borrow)]
     path: Cow<'a, str>,
     #[serde(borrow)]
@@ -31,6 +34,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     if name.is_empty() || name.contains(&0) {
         return Err(Bad::Malformed);
     }
+    // Never taken for a file of this machine that has the same name.
+    let name = match record.host.as_deref() {
+        None | Some("local") => name,
+        Some(host) => [host.as_bytes(), before_path(host, &name), &name].concat(),
+    };
     let mut claims = Vec::with_capacity(record.digests.len());
     for (algorithm, value) in &record.digests {
         let Some(id) = tags::from_tag(algorithm) else { continue };
@@ -48,6 +56,15 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     Ok(Listed { name, claims, size: record.size, modified, ..Listed::default() })
 }
 
+/// What stands between a host and a path on it: addresses need a path from the root.
+fn before_path(host: &str, path: &[u8]) -> &'static [u8] {
+    match (host.starts_with("ssh://"), path.starts_with(b"/")) {
+        (true, true) => b"",
+        (true, false) => b"/~/",
+        (false, _) => b":",
+    }
+}
+
 /// Bytes of a name in hexadecimal.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(hex.len() / 2);
@@ -60,6 +77,19 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_other_machines_have_the_host_before_their_names() {
+        let name = |host: &str, path: &str| {
+            let line = format!(r#"{{"host":"{host}","path":"{path}","digests":{{"crc32":"352441c2"}}}}"#);
+            String::from_utf8(parse(line.as_bytes()).unwrap().name).unwrap()
+        };
+        assert_eq!(name("web", "/srv/a"), "web:/srv/a");
+        assert_eq!(name("web", "a"), "web:a");
+        assert_eq!(name("ssh://web:2222", "/srv/a"), "ssh://web:2222/srv/a");
+        assert_eq!(name("ssh://web:2222", "a"), "ssh://web:2222/~/a");
+        assert_eq!(name("local", "a"), "a");
+    }
 
     #[test]
     fn names_that_are_no_text_are_whole() {
