@@ -119,12 +119,16 @@ fn signals_leave_nothing_behind() {
             let children = std::fs::read_to_string(&children).unwrap_or_default();
             Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
         };
-        let running = |starter: Pid| {
+        let hangs = |starter: Pid| {
             let starter = starter.as_raw_pid();
             let of_it = std::fs::read_to_string(format!("/proc/{starter}/task/{starter}/children"));
-            of_it.is_ok_and(|children| !children.trim().is_empty())
+            let children = of_it.unwrap_or_default();
+            let is_stuck = |child: &str| {
+                std::fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n")
+            };
+            children.split_whitespace().any(is_stuck)
         };
-        wait_until("the program runs", || starter().is_some_and(running));
+        wait_until("the program hangs", || starter().is_some_and(hangs));
         if signals == 2 {
             // A process that starts programs and does not answer.
             let starter = starter().unwrap();

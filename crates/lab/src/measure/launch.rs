@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 
@@ -266,13 +267,18 @@ impl Running {
         line.push(b'\n');
         self.requests.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?.write_all(&line)?;
         let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
-        // Each answer is one line, so that none is left in the buffer.
-        while poll(&mut [PollFd::new(self.answers.get_ref(), PollFlags::IN)], Some(&patience)) == Ok(0) {
-            if stop.load(Ordering::Relaxed) {
-                // It sees that nobody asks any more, and kills what runs. A signal that was sent to this
-                // process alone did not reach it.
-                self.requests = None;
-                break;
+        loop {
+            // Each answer is one line, so that none is left in the buffer.
+            match poll(&mut [PollFd::new(self.answers.get_ref(), PollFlags::IN)], Some(&patience)) {
+                Ok(0) | Err(Errno::INTR) if stop.load(Ordering::Relaxed) => {
+                    // It sees that nobody asks any more, and kills what runs. A signal that was sent to this
+                    // process alone did not reach it.
+                    self.requests = None;
+                    break;
+                }
+                // Whoever sets `stop` may do so after the signal interrupted this.
+                Ok(0) | Err(Errno::INTR) => {}
+                _ => break,
             }
         }
         let mut answer = String::new();
