@@ -174,6 +174,9 @@ impl Writer<'_> {
 
     /// Does the same with those that were renamed out of other trees of the catalogue into this one.
     fn resolve_other_roots(&mut self, names: &Names) -> Result<(), Error> {
+        if !self.catalog.has_fresh(self.scope.root.id)? {
+            return Ok(());
+        }
         for other in self.catalog.roots()? {
             if other.id == self.scope.root.id {
                 continue;

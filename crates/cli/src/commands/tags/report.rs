@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use verisum_tree::tags::{Apart, Counts, Finding, Options, Outcome};
-use verisum_tree::{Class, Stop, Verdict};
+use verisum_tree::{Class, Error, Operation, Stop, Verdict};
 
 use super::options::TreeArgs;
 use crate::exit::Exit;
@@ -51,7 +51,9 @@ impl<'a> Reporter<'a> {
     /// Prints a finding, if it is of a kind that is asked for.
     pub(crate) fn finding(&self, finding: &Finding) {
         if let Some(error) = finding.error {
+            let is_removal = matches!(error, Error::Io { operation: Operation::RemoveAttribute, .. });
             let all = match finding.stands_for_all {
+                true if is_removal => " (as for all files of this file system)",
                 true => {
                     " (as for all files of this file system; with --catalog their records are kept apart)"
                 }

@@ -38,6 +38,12 @@ impl Catalog {
         inserted.map(drop).map_err(self.failed("write"))
     }
 
+    /// Whether there are such files.
+    pub fn has_fresh(&self, root: i64) -> Result<bool> {
+        let sql = "SELECT EXISTS(SELECT 1 FROM fresh WHERE root = ?1)";
+        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
     /// Makes a fresh file the heir of a missing one of the same content, if there is one, and returns
     /// its place. The missing one's record is removed.
     pub fn inherit(&self, root: i64, missing: &Place, old: &Record) -> Result<Option<Place>> {
