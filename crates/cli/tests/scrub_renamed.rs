@@ -219,5 +219,9 @@ fn a_bad_file_that_is_renamed_into_another_tree_stays_bad() {
     expect(&scrub_other(&["-v"]), 1, &[both[0], both[1], ("new", &other.join("copy"))]);
     fs::write(other.join("one"), "content 1").unwrap();
     expect(&scrub_other(&["-v"]), 1, &[("touched", &other.join("one")), both[1]]);
+    // Restored, with its time, before it was renamed.
+    change_and_restore_time(&f3, "content 3");
+    fs::rename(&f3, other.join("three")).unwrap();
+    expect(&scrub_other(&["-v"]), 1, &[("new", &other.join("three")), both[1]]);
     check(&tree.catalog());
 }

@@ -125,6 +125,12 @@ impl Writer<'_> {
         self.scope.find(path, self.options)
     }
 
+    /// Whether a file has the content that is recorded of another.
+    fn is_restored(&self, heir: &Place, record: &Record) -> bool {
+        let found = self.catalog.record(heir.0, OsStr::from_bytes(&heir.1)).ok().flatten();
+        found.is_some_and(|found| (found.algorithm, found.digest) == (record.algorithm, record.digest))
+    }
+
     /// Whether a file of the run's root is on the file system of another root's top.
     fn is_on_device_of(&self, other: &Root, heir: &Place) -> bool {
         let top = Top::open(&other.path, self.options.one_file_system).ok();
@@ -232,7 +238,11 @@ impl Writer<'_> {
             (true, true) => true,
             (true, false) => self.may_be(heir, last_known),
             (false, true) => false,
-            (false, false) => self.is_on_device_of(owner, heir) && self.may_be(heir, last_known),
+            (false, false) => {
+                !self.is_restored(heir, record)
+                    && self.is_on_device_of(owner, heir)
+                    && self.may_be(heir, last_known)
+            }
         };
         let heir = self.catalog.inherit_bad((owner.id, root), place, record, &finding, &may_be)?;
         let Some((heir, found)) = heir else { return Ok(false) };
