@@ -8,9 +8,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::sshd::{RUN, forced, sshd};
+use common::sshd::{RUN, Sshd, forced, sshd};
 use common::{Ended, VERISUM, command, signal, wait_until};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use verisum_testkit::require_tool;
 
@@ -90,6 +90,13 @@ fn is_running(number: &str) -> bool {
     status.is_ok_and(|status| !status.contains(") Z "))
 }
 
+/// Runs a command at a terminal of its own.
+fn at_terminal(server: &Sshd, words: &str) -> Option<Child> {
+    let mut command = Command::new(require_tool("script")?);
+    command.args(["-qc", words, "/dev/null"]).env("TMPDIR", server.path("tmp"));
+    Some(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+}
+
 /// A `sha256sum` that reads for ever once it is given files, and leaves its number in a directory.
 fn endless(numbers: &Path) -> Option<TempDir> {
     with_sum(&format!(": > {}/$$\nexec sleep 1000", numbers.display()))
@@ -122,6 +129,28 @@ fn nothing_is_left_here_or_there_when_the_program_is_ended() {
     wait_until("ssh has ended", || with_word(&server.path("tmp")).is_empty());
     wait_until("the folders are gone", || fs::read_dir(server.path("tmp")).unwrap().count() == 0);
     wait_until("nobody reads", || !numbers(pids.path()).iter().any(|number| is_running(number)));
+}
+
+#[test]
+fn nothing_is_left_either_where_passwords_could_be_asked_for() {
+    let Some(server) = forced(RUN) else { return };
+    let (folder, pids) = (tree(), tempfile::tempdir().unwrap());
+    open(pids.path());
+    let Some(programs) = endless(pids.path()) else { return };
+    server.force(&format!("export PATH={}; {RUN}", programs.path().display()));
+    fs::create_dir(server.path("tmp")).unwrap();
+    let (config, folder) = (server.path("config"), folder.path().display());
+    let words = format!("exec {VERISUM} remote sum --ssh-config {} web1:{folder}", config.display());
+    let Some(mut terminal) = at_terminal(&server, &words) else { return };
+    wait_until("all are read", || numbers(pids.path()).len() == 1);
+    let is_ours = |path: &PathBuf| fs::read_link(path.join("exe")).is_ok_and(|exe| exe == Path::new(VERISUM));
+    let ours: Vec<PathBuf> = with_word(&config).into_iter().filter(is_ours).collect();
+    let [ours] = &ours[..] else { panic!("{ours:?}") };
+    let number = ours.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(number).unwrap(), Signal::KILL).unwrap();
+    wait_until("ssh has ended", || with_word(&server.path("tmp")).is_empty());
+    wait_until("nobody reads", || !numbers(pids.path()).iter().any(|number| is_running(number)));
+    terminal.wait().unwrap();
 }
 
 #[test]
@@ -295,7 +324,7 @@ fn a_host_without_its_null_device_says_so() {
         return;
     }
     let before = format!("mount --bind {} /dev/null", file.path().display());
-    let Some(server) = common::sshd::Sshd::start_after(&before, Path::new("/bin/sh"), "") else { return };
+    let Some(server) = Sshd::start_after(&before, Path::new("/bin/sh"), "") else { return };
     let ended = server.run(server.remote("sum").arg("web1:/etc/passwd"));
     assert_fails(&ended, 3, "web1: find a way to hash: /dev/null there cannot be read and written");
 }

@@ -140,6 +140,7 @@ pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
             of(pair).map(|at| Asked {
                 path: side.files[at].path.clone(),
                 tag: tag as u64,
+                seen: side.files[at].seen,
                 ..Asked::default()
             })
         };
