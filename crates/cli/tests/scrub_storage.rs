@@ -63,9 +63,18 @@ fn a_checksum_error_of_the_file_system_is_an_error_of_its_storage() {
     let nagios = scrub(&catalog, &mount.path(), &["--nagios"]);
     let line = "VERISUM CRITICAL - 1 file, 0 bad, 1 unchecked (1 because storage fails) | ";
     assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
+    // Its record follows it to another name, and nobody forgets it.
+    let renamed = path.with_file_name("renamed");
+    fs::rename(&path, &renamed).unwrap();
+    for _ in 0..2 {
+        expect(&scrub(&catalog, &mount.path(), &[]), 3, &[("io-error", &renamed)]);
+    }
+    let accept = verisum([s("accept"), s("--catalog"), catalog.clone(), mount.path()]);
+    assert_eq!(accept.code, Some(3), "{}", accept.out());
+    check(&catalog);
     // Restored from a backup.
-    fs::write(&path, &content).unwrap();
-    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("touched", &path)]);
+    fs::write(&renamed, &content).unwrap();
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("touched", &renamed)]);
 }
 
 #[test]

@@ -62,7 +62,13 @@ pub type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option
 /// record, and records of missing files are removed. With `dry` nothing is written. Returns how many were
 /// found. Whoever calls holds the catalogue's lock.
 pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, Error> {
-    let top = Top::open(&root_of(catalog, what.path)?.path, !what.enters)?;
+    let root = root_of(catalog, what.path)?;
+    let top = Top::open(&root.path, !what.enters)?;
+    if !super::guard::is_there(catalog, &root)? {
+        let why = "accept: it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root \
+                   takes it for the same tree)";
+        return Err(Error::Root { path: root.path, why });
+    }
     let mut read =
         |files: &[(PathBuf, Digest)]| files.iter().map(|(path, digest)| read(&top, path, digest)).collect();
     accept_with(catalog, what, (1, &mut read), report)

@@ -8,14 +8,14 @@ use super::jobs::Outcome;
 use super::top::{Top, is_gone};
 use super::writer::{Names, Writer, seen};
 use super::{Error, Report, Summary};
-use crate::store::catalog::{Place, Position, Record, Root, SameInode, Seen, State, Trouble};
-use crate::{Class, Entry, Kind, Stat, Verdict};
+use crate::store::catalog::{self, Catalog, Place, Position, Record, Root, Seen, State, Trouble};
+use crate::{Entry, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
-const PAGE: usize = 1024;
+pub(super) const PAGE: usize = 1024;
 
 /// What is at a path.
-type Found = Result<(Entry, Stat), crate::Error>;
+pub(super) type Found = Result<(Entry, Stat), crate::Error>;
 
 impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
@@ -58,6 +58,7 @@ impl Writer<'_> {
             && self.options.excludes.is_none()
             && self.scope.directory == self.scope.root.directory;
         self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
+        self.resolve_renamed(&names)?;
         self.resolve_gone(&names)?;
         // What else there is on another machine nobody can look at from here.
         if !self.scope.root.is_afar() {
@@ -66,9 +67,18 @@ impl Writer<'_> {
             }
             self.resolve_other_roots(&names)?;
         }
-        self.resolve_same_inode(was_everywhere, &names)?;
+        let has_heirs = self.catalog.has_heirs()?;
+        let looks_elsewhere = !was_everywhere && !self.scope.root.is_afar();
+        if has_heirs && looks_elsewhere {
+            self.resolve_hidden(&names)?;
+        }
         let newly_missing = self.resolve_missing(&names)?;
+        if has_heirs {
+            self.condemn(looks_elsewhere, &names)?;
+        }
+        self.catalog.drop_former(root)?;
         self.report_new(&names)?;
+        self.report_modified(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
         let alarm = self.options.alarm;
         if changed >= alarm.at_least.max(1) && changed as f64 > alarm.share * outcome.known as f64 {
@@ -85,25 +95,32 @@ impl Writer<'_> {
     fn report_new(&mut self, names: &Names) -> Result<(), Error> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let (report, summary) = (&mut *self.report, &mut self.summary);
-        let mut folder = (0, PathBuf::new());
-        let mut failed = None;
+        let mut folders = Folders::default();
         catalog.take_fresh(self.scope.root.id, &mut |(directory, name), record| {
-            if folder.0 != directory {
-                match catalog.path_in_root(directory) {
-                    Ok(path) => folder = (directory, top.join(path)),
-                    Err(error) => {
-                        failed.get_or_insert(error);
-                        return;
-                    }
-                }
-            }
+            let Some(folder) = folders.path(catalog, directory) else { return };
             summary.add(Verdict::New, 1);
             let found = Some(seen(&record));
             let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-            let path = folder.1.join(OsStr::from_bytes(&name));
+            let path = top.join(folder).join(OsStr::from_bytes(&name));
             report(Report { found, algorithm, ..Report::new(path, Verdict::New) });
         })?;
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        Ok(folders.failed.map_or(Ok(()), Err)?)
+    }
+
+    /// Reports the files whose records were replaced.
+    fn report_modified(&mut self, names: &Names) -> Result<(), Error> {
+        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+        let (report, summary) = (&mut *self.report, &mut self.summary);
+        let mut folders = Folders::default();
+        catalog.each_replaced(self.scope.root.id, &mut |(directory, name), old, new| {
+            let Some(folder) = folders.path(catalog, directory) else { return };
+            summary.add(Verdict::Modified, 1);
+            let (recorded, found) = (Some(seen(&old)), Some(seen(&new)));
+            let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
+            let path = top.join(folder).join(OsStr::from_bytes(&name));
+            report(Report { recorded, found, algorithm, ..Report::new(path, Verdict::Modified) });
+        })?;
+        Ok(folders.failed.map_or(Ok(()), Err)?)
     }
 
     /// The file that a missing one was renamed to, if its content is another since.
@@ -116,12 +133,12 @@ impl Writer<'_> {
 
     /// Whether a fresh file may be one that was last known to be there at some time, in milliseconds since
     /// 1970, because it has the inode. Inodes are used again: what was made since then is another file.
-    fn may_be(&self, heir: &Place, last_known: i64) -> bool {
+    pub(super) fn may_be(&self, heir: &Place, last_known: i64) -> bool {
         let found = self.path(heir.0, &heir.1).ok().and_then(|path| self.find(&path).ok());
         found.and_then(|(entry, _)| entry.born()).is_none_or(|born| born <= last_known)
     }
 
-    fn find(&self, path: &Path) -> Found {
+    pub(super) fn find(&self, path: &Path) -> Found {
         self.scope.find(path, self.options)
     }
 
@@ -223,15 +240,17 @@ impl Writer<'_> {
         }
         let root = self.scope.root.id;
         let is_own = owner.id == root;
+        if is_own {
+            // There may be more of it than one heir.
+            self.catalog.keep_former(root, place.0, OsStr::from_bytes(&place.1), None)?;
+            if let Some(heir) = self.catalog.inherit(root, place, record, false)? {
+                self.tell_moved(place, &heir, record, names)?;
+                return Ok(true);
+            }
+        }
         let from = Some(self.path_in(owner, place.0, &place.1)?);
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
         let recorded = Some(seen(record));
-        if is_own && let Some(heir) = self.catalog.inherit(root, place, record)? {
-            self.summary.add(Verdict::Moved, 1);
-            let report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
-            (self.report)(Report { from, recorded, algorithm, ..report });
-            return Ok(true);
-        }
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
         let last_known = last_known(record).max(finding.seen);
         let may_be = |heir: &Place, by_content: bool| match (is_own, by_content) {
@@ -253,48 +272,50 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// Gives fresh files what is recorded of other names of the same file, or of the names that it had. Of a
-    /// walk that was everywhere only what is bad is left to do: others would be missing.
-    fn resolve_same_inode(&mut self, was_everywhere: bool, names: &Names) -> Result<(), Error> {
-        let mut after: Option<SameInode> = None;
+    /// Gives fresh files the records of those that they were elsewhere in the root, where the walk was not,
+    /// and that were not bad there.
+    fn resolve_hidden(&mut self, names: &Names) -> Result<(), Error> {
+        let mut after: Place = (i64::MIN, Vec::new());
         loop {
-            let page = self.catalog.same_inode(self.scope.root.id, after.as_ref(), was_everywhere, PAGE)?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            for same in page {
-                self.same_inode(&same, names)?;
+            let page = self.catalog.may_be_renamed(self.scope.root.id, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (place, record) in page {
+                if !record.state.is_unforgiven() && is_gone(&self.find(&self.path(place.0, &place.1)?)) {
+                    self.hand_on(&place, &record, names)?;
+                }
             }
         }
     }
 
-    fn same_inode(&mut self, same: &SameInode, names: &Names) -> Result<(), Error> {
-        let SameInode { known, record, fresh, new, .. } = same;
-        let (from, path) = (self.path(known.0, &known.1)?, self.path(fresh.0, &fresh.1)?);
-        let is_untouched = (new.size, new.mtime) == (record.size, record.mtime);
-        let found = self.find(&from);
-        if is_gone(&found) {
-            if is_untouched && !record.state.is_unforgiven() {
-                self.hand_on(known, record, names)?;
+    /// Gives fresh files the records of missing ones that they are themselves, before anything else is said
+    /// of them.
+    fn resolve_renamed(&mut self, names: &Names) -> Result<(), Error> {
+        let mut after: Place = (i64::MIN, Vec::new());
+        loop {
+            let page = self.catalog.missing(self.scope.root.id, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (place, record) in page {
+                if let Some(heir) = self.catalog.inherit(self.scope.root.id, &place, &record, true)? {
+                    self.tell_moved(&place, &heir, &record, names)?;
+                }
             }
-            return Ok(());
         }
-        let is_other_content = new.algorithm == record.algorithm && new.digest != record.digest;
-        let verdict = match bad_verdict(record.state).0 {
-            bad if bad.class() == Class::Corrupt => bad,
-            Verdict::Modified | Verdict::RecordDamaged => return Ok(()),
-            _ if is_untouched && is_other_content => Verdict::Suspicious,
-            _ => return Ok(()),
-        };
-        if !is_one_file(&found, &self.find(&path)) {
-            return Ok(());
-        }
-        let finding = self.catalog.finding(known.0, OsStr::from_bytes(&known.1))?;
-        let state = State::Trouble(Trouble::Verdict(verdict));
-        let found = self.catalog.share(self.scope.root.id, same, (state, self.options.now), finding)?;
-        self.summary.add(verdict, 1);
-        let (recorded, found) = (Some(seen(record)), Some(found));
+    }
+
+    fn tell_moved(
+        &mut self,
+        place: &Place,
+        heir: &Place,
+        record: &Record,
+        names: &Names,
+    ) -> Result<(), Error> {
+        self.summary.add(Verdict::Moved, 1);
+        let (from, recorded) = (Some(self.path(place.0, &place.1)?), Some(seen(record)));
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-        (self.report)(Report { recorded, found, algorithm, ..Report::new(path, verdict) });
+        let report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Moved);
+        (self.report)(Report { from, recorded, algorithm, ..report });
         Ok(())
     }
 
@@ -302,18 +323,28 @@ impl Writer<'_> {
     /// whether there is such a file.
     fn hand_on(&mut self, place: &Place, record: &Record, names: &Names) -> Result<bool, Error> {
         let root = self.scope.root.id;
-        let (heir, verdict, found) = match self.catalog.inherit(root, place, record)? {
-            Some(heir) => (heir, Verdict::Moved, None),
-            None => match self.altered_heir(place, record)? {
-                Some((heir, found)) => (heir, Verdict::Suspicious, Some(found)),
-                None => return Ok(false),
-            },
+        if let Some(heir) = self.catalog.inherit(root, place, record, false)? {
+            self.tell_moved(place, &heir, record, names)?;
+            return Ok(true);
+        }
+        let Some((heir, found)) = self.altered_heir(place, record)? else {
+            return self.hand_to_unread(place, record);
         };
-        self.summary.add(verdict, 1);
+        self.summary.add(Verdict::Suspicious, 1);
         let (from, recorded) = (Some(self.path(place.0, &place.1)?), Some(seen(record)));
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-        let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
-        (self.report)(Report { from, recorded, found, algorithm, ..report });
+        let report = Report::new(self.path(heir.0, &heir.1)?, Verdict::Suspicious);
+        (self.report)(Report { from, recorded, found: Some(found), algorithm, ..report });
+        Ok(true)
+    }
+
+    /// Gives the record of a file that is gone to one that cannot be read, and was reported as that, if it is
+    /// the same; whether there is one.
+    fn hand_to_unread(&mut self, place: &Place, record: &Record) -> Result<bool, Error> {
+        let root = self.scope.root.id;
+        let heir = self.catalog.unread_as(root, record)?;
+        let Some(heir) = heir.filter(|heir| self.may_be(heir, last_known(record))) else { return Ok(false) };
+        self.catalog.hand_to_unread(root, place, &heir, record, self.options.now)?;
         Ok(true)
     }
 
@@ -352,8 +383,30 @@ impl Writer<'_> {
     }
 }
 
+/// The path of the last directory that was asked for, and what kept one from being known.
+#[derive(Default)]
+struct Folders {
+    last: Option<(i64, PathBuf)>,
+    failed: Option<catalog::Error>,
+}
+
+impl Folders {
+    fn path(&mut self, catalog: &Catalog, directory: i64) -> Option<&Path> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != directory) {
+            match catalog.path_in_root(directory) {
+                Ok(path) => self.last = Some((directory, path)),
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                    return None;
+                }
+            }
+        }
+        self.last.as_ref().map(|(_, path)| path.as_path())
+    }
+}
+
 /// What a file in trouble is called, and whether it is held.
-fn bad_verdict(state: State) -> (Verdict, bool) {
+pub(super) fn bad_verdict(state: State) -> (Verdict, bool) {
     match state {
         State::Trouble(Trouble::Verdict(verdict)) => (verdict, false),
         State::Trouble(Trouble::Held) => (Verdict::Modified, true),
@@ -362,12 +415,12 @@ fn bad_verdict(state: State) -> (Verdict, bool) {
 }
 
 /// When a file was last known to be there, in milliseconds since 1970.
-fn last_known(record: &Record) -> i64 {
+pub(super) fn last_known(record: &Record) -> i64 {
     record.verified.max(record.changed).max(record.first_seen)
 }
 
 /// Whether two names are those of one file.
-fn is_one_file(one: &Found, other: &Found) -> bool {
+pub(super) fn is_one_file(one: &Found, other: &Found) -> bool {
     let file = |found: &Found| {
         let stat = found.as_ref().ok().map(|(_, stat)| stat).filter(|stat| stat.kind == Kind::File);
         stat.map(|stat| (stat.device, stat.inode))

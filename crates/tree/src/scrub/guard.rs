@@ -21,18 +21,20 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
     }
     let Some(mut root) = catalog.root_of(path)? else {
         let root = catalog.add_root(path, Identity::of(&stat))?;
+        catalog.set_identity(root.id, root.identity, born(path))?;
         let top = Top::open(path, options.one_file_system)?;
         return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root, top: Some(top) });
     };
     let top = Identity::of(&Entry::named(&root.path)?.stat()?);
-    if top != root.identity {
-        if !options.replaced_root && root.files > 0 && !is_the_same_tree(catalog, &root)? {
+    let made = born(&root.path);
+    if (top, made) != (root.identity, root.born) {
+        if !options.replaced_root && !is_there(catalog, &root)? {
             let why = "its file system or inode is not the recorded one, and neither are its files: is it \
                        mounted? (--replaced-root takes it for the same tree)";
             return Err(Error::Root { path: root.path, why });
         }
-        catalog.set_identity(root.id, top)?;
-        root.identity = top;
+        catalog.set_identity(root.id, top, made)?;
+        (root.identity, root.born) = (top, made);
     }
     let inside = inside(catalog, root, path, stat.device)?;
     Ok(Scope { top: Some(Top::open(path, options.one_file_system)?), ..inside })
@@ -54,6 +56,19 @@ pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, device: u64) ->
         };
     }
     Ok(Scope { root, directory, path: path.to_path_buf(), top: None })
+}
+
+/// Whether what is at a root's path may be what was recorded: it is the same directory, or its files are
+/// there. Another file system may have the numbers that one before it had, but it was made at another time.
+pub(super) fn is_there(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
+    let top = Identity::of(&Entry::named(&root.path)?.stat()?);
+    let is_made_anew = root.born.zip(born(&root.path)).is_some_and(|(recorded, now)| recorded != now);
+    Ok(top == root.identity && !is_made_anew || root.files == 0 || is_the_same_tree(catalog, root)?)
+}
+
+/// When a directory was made, in milliseconds since 1970, if that is kept.
+fn born(path: &Path) -> Option<i64> {
+    Entry::named(path).ok()?.born()
 }
 
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are

@@ -77,7 +77,10 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         }
         let message = match self.look(&token, result) {
             Some(look) => {
-                let judged = self.judged(token, look, || entry.path());
+                let mut judged = self.judged(token, look, || entry.path());
+                if let Some(Change::Unread(_, stat)) = &mut judged.change {
+                    *stat = entry.stat().ok();
+                }
                 Message::Judged(Box::new(judged))
             }
             None => Message::Gone {
@@ -199,7 +202,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 Some(Change::Suspect(state, finding))
             }
             // There is no record that could be in any state.
-            (None, _) if verdict == Verdict::IoError => Some(Change::Unread(now)),
+            (None, _) if verdict == Verdict::IoError => Some(Change::Unread(now, None)),
             (None, _) => None,
         };
         let was_in_trouble = token.record.is_some_and(|record| record.state != State::Sound);

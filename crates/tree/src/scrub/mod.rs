@@ -10,6 +10,7 @@
 
 mod accept;
 mod afar;
+mod condemn;
 mod due;
 mod finish;
 mod forecast;
@@ -193,7 +194,7 @@ pub struct Summary {
     pub unlisted: u64,
     /// Whether everything due was verified.
     pub complete: bool,
-    /// Whether it was ended by [`Options::stop`]. New, moved and missing files are told by the next run
+    /// Whether it was ended by [`Options::stop`]. New, changed, moved and missing files are told by the next run
     /// that comes to its end, and so is whether too much changed.
     pub interrupted: bool,
     /// Files that changed and files recorded, if so many changed that nothing was taken over.

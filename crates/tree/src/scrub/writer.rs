@@ -155,6 +155,11 @@ impl<'a> Writer<'a> {
                 if let (Change::Add(record), true) = (change, self.may_be_moved) {
                     self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
                 }
+                let was_bad = judged.recorded.is_some_and(|record| record.state.is_corrupt());
+                if was_bad && !matches!(change, Change::Suspect(_, Finding { read: None, .. })) {
+                    let now = judged.found.as_ref().filter(|_| matches!(change, Change::Suspect(..)));
+                    self.catalog.keep_former(root, judged.directory, &judged.name, now)?;
+                }
                 self.catalog.apply(root, judged.directory, &judged.name, change)
             }
             // What was bad, or changed and was never accepted, is not forgiven for being gone.
@@ -174,8 +179,13 @@ impl<'a> Writer<'a> {
     }
 
     fn tell(&mut self, judged: Judged) {
-        if judged.verdict == Verdict::New && self.may_be_moved {
-            // Told at the end, when it is known whether it was moved.
+        let is_told_later = match judged.verdict {
+            Verdict::New => self.may_be_moved,
+            Verdict::Modified => !judged.held,
+            _ => false,
+        };
+        if is_told_later {
+            // It may be another file that was moved here.
             return;
         }
         self.summary.add(judged.verdict, 1);

@@ -44,7 +44,7 @@ impl Reason {
 /// A figure of each directory: its name, meaning, and value, if it has one.
 type Figure = (&'static str, &'static str, fn(&Summary) -> Option<f64>);
 
-const FIGURES: [Figure; 13] = [
+const FIGURES: [Figure; 14] = [
     ("verisum_scrub_recorded_files", "Files in the catalogue.", |s| Some(s.files as f64)),
     ("verisum_scrub_recorded_bytes", "Sum of their lengths.", |s| Some(s.bytes as f64)),
     ("verisum_scrub_read_bytes", "Bytes that the last run read.", |s| Some(s.read_bytes as f64)),
@@ -57,6 +57,9 @@ const FIGURES: [Figure; 13] = [
     }),
     ("verisum_scrub_unlisted", "Directories and files that could not be looked at.", |s| {
         Some(s.unlisted as f64)
+    }),
+    ("verisum_scrub_still_missing_files", "Files that are missing since an earlier run.", |s| {
+        Some(s.still_missing as f64)
     }),
     (
         "verisum_scrub_alarm",
@@ -99,7 +102,7 @@ fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: i64) -> String {
 }
 
 /// The text for the textfile collector.
-pub(crate) fn prometheus(summaries: &Summaries, now: i64) -> String {
+pub(crate) fn prometheus(summaries: &Summaries, archive: bool, now: i64) -> String {
     let failed: Vec<(&Path, &Reason)> = summaries
         .iter()
         .filter_map(|(root, summary)| Some((root.as_path(), summary.as_ref().err()?)))
@@ -122,6 +125,13 @@ pub(crate) fn prometheus(summaries: &Summaries, now: i64) -> String {
                 let root = label(root);
                 let _ = writeln!(text, "{name}{{root=\"{root}\",verdict=\"{verdict}\"}} {count}");
             }
+        }
+    });
+    let help = "With what the run of this directory alone would end.";
+    figure(&mut text, "verisum_scrub_exit_code", help, |text, name| {
+        for (root, summary) in done() {
+            let code = super::run::exit(summary, archive).code();
+            let _ = writeln!(text, "{name}{{root=\"{}\"}} {code}", label(root));
         }
     });
     for (name, help, value) in FIGURES {

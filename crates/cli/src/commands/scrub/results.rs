@@ -91,7 +91,8 @@ impl ResultArgs {
     ) -> Result<Exit, Failure> {
         // What was found counts more than that nobody can read of it.
         if let Some(path) = &self.prometheus
-            && let Err(failure) = metrics::write(path, &metrics::prometheus(summaries, options.now))
+            && let Err(failure) =
+                metrics::write(path, &metrics::prometheus(summaries, self.archive, options.now))
         {
             render::say(PROGRAM, &failure.message());
             worst = worst.max(failure.exit());

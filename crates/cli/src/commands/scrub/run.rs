@@ -247,6 +247,9 @@ pub(crate) fn usual(
 
 /// How a run over one directory ends.
 pub(crate) fn exit(summary: &Summary, archive: bool) -> Exit {
+    if summary.interrupted {
+        return Exit::Interrupted;
+    }
     let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && summary.count(*v) > 0);
     let archived = [Verdict::Modified, Verdict::Missing].iter().any(|v| summary.count(*v) > 0);
     if has(Class::Corrupt)

@@ -8,7 +8,8 @@ use rusqlite::{OptionalExtension, ToSql, params};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{DAMAGED, MISSING, columns, finding, known, record};
-use super::{Catalog, Change, Finding, Known, Place, Record, Result, State};
+use super::{Catalog, Change, Finding, Known, Place, Record, Result, State, Trouble};
+use crate::{Stat, Verdict};
 
 /// A place in the order of one of the indexes: that of a row, or before the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +138,34 @@ impl Catalog {
         rows.map_err(self.failed("read"))
     }
 
+    /// A new file whose storage failed and that has the inode, length and time of modification of a record.
+    pub fn unread_as(&self, root: i64, record: &Record) -> Result<Option<Place>> {
+        let sql = "SELECT directory, name FROM unread
+                   WHERE inode = ?2 AND size = ?3 AND mtime = ?4 AND root = ?1 LIMIT 1";
+        let values = params![root, record.inode as i64, record.size as i64, record.mtime];
+        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_row(values, |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        });
+        found.map_err(self.failed("read"))
+    }
+
+    /// Gives the record of a file that is gone to a new one whose storage failed.
+    pub fn hand_to_unread(
+        &self,
+        root: i64,
+        gone: &Place,
+        heir: &Place,
+        record: &Record,
+        now: i64,
+    ) -> Result<()> {
+        let state = State::Trouble(Trouble::Verdict(Verdict::IoError));
+        let finding = Finding { since: now, seen: now, read: None, detail: None };
+        self.hand_over(root, Some((root, gone)), (None, heir), &Record { state, ..*record }, finding)?;
+        let sql = "DELETE FROM unread WHERE directory = ?1 AND name = ?2";
+        let forgotten = self.connection.execute(sql, params![heir.0, heir.1]);
+        forgotten.map(drop).map_err(self.failed("write"))
+    }
+
     /// Forgets of [`Catalog::unread`] what is recorded by now, and what was not come across since.
     pub fn settle_unread(&self, root: i64, since: i64) -> Result<()> {
         let sql = "DELETE FROM unread WHERE root = ?1 AND (seen < ?2 OR EXISTS (SELECT 1 FROM file
@@ -154,7 +183,7 @@ impl Catalog {
                 .and_then(|()| self.update(directory, name, new))
                 .and_then(|()| self.add_to_sums(root, 0, new.size as i64 - old.size as i64)),
             Change::Suspect(state, finding) => self.suspect(directory, name, *state, finding).map(drop),
-            Change::Unread(seen) => self.note_unread(root, directory, name, *seen),
+            Change::Unread(seen, stat) => self.note_unread(root, directory, name, *seen, stat.as_ref()),
             Change::Forget(old) => self.delete(root, directory, name, old),
         };
         done.map_err(self.failed("write"))
@@ -224,12 +253,13 @@ impl Catalog {
             self.connection.prepare_cached(sql)?.execute(params![directory, name.as_bytes(), DAMAGED])?;
             self.one_row()?;
         }
-        // Since when stays what it was.
+        // Since when stays what it was, and so does what was read last.
         let sql =
             "INSERT INTO finding(directory, name, since, seen, size, mtime, ctime, inode, digest, detail)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-                   ON CONFLICT DO UPDATE SET seen = ?4, size = ?5, mtime = ?6, ctime = ?7, inode = ?8,
-                   digest = ?9, detail = ?10";
+                   ON CONFLICT DO UPDATE SET seen = ?4, size = coalesce(?5, size),
+                   mtime = coalesce(?6, mtime), ctime = coalesce(?7, ctime), inode = coalesce(?8, inode),
+                   digest = coalesce(?9, digest), detail = ?10";
         let read = seen.read.as_ref();
         self.connection.prepare_cached(sql)?.execute(params![
             directory,
@@ -246,9 +276,19 @@ impl Catalog {
         Ok(is_sound)
     }
 
-    fn note_unread(&self, root: i64, directory: i64, name: &OsStr, seen: i64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO unread(directory, name, root, seen) VALUES (?1, ?2, ?3, ?4)";
-        let values = params![directory, name.as_bytes(), root, seen];
+    fn note_unread(
+        &self,
+        root: i64,
+        directory: i64,
+        name: &OsStr,
+        seen: i64,
+        stat: Option<&Stat>,
+    ) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO unread(directory, name, root, seen, inode, size, mtime)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let (inode, size) = (stat.map(|stat| stat.inode as i64), stat.map(|stat| stat.size as i64));
+        let mtime = stat.map(|stat| super::stamp(stat.modified));
+        let values = params![directory, name.as_bytes(), root, seen, inode, size, mtime];
         self.connection.prepare_cached(sql)?.execute(values).map(drop)
     }
 

@@ -11,22 +11,8 @@ use super::{Catalog, Change, Finding, Position, Record, Result, Seen, State};
 /// A file by its directory's number and its name.
 pub type Place = (i64, Vec<u8>);
 
-/// A recorded file and a fresh one that has, or had, the same inode.
-#[derive(Clone, Debug)]
-pub struct SameInode {
-    /// The recorded file.
-    pub known: Place,
-    /// What is recorded of it.
-    pub record: Record,
-    /// The fresh file.
-    pub fresh: Place,
-    /// What was recorded of that.
-    pub new: Record,
-    number: i64,
-}
-
 /// Shorter contents are alike by chance, and say nothing of where a file came from.
-const TELLING: i64 = 8;
+pub(super) const TELLING: i64 = 8;
 
 impl Catalog {
     /// Remembers until the end of the run that a file was recorded first.
@@ -45,15 +31,26 @@ impl Catalog {
     }
 
     /// Makes a fresh file the heir of a missing one of the same content, if there is one, and returns
-    /// its place. The missing one's record is removed.
-    pub fn inherit(&self, root: i64, missing: &Place, old: &Record) -> Result<Option<Place>> {
-        let sql = "SELECT fresh.rowid, directory, name FROM fresh JOIN file USING(directory, name)
-                   WHERE fresh.root = ?1 AND fresh.digest = ?2 AND file.size = ?3 AND file.algorithm = ?4
-                   AND file.state = 0 ORDER BY file.inode = ?5 DESC LIMIT 1";
-        let values = params![root, old.digest.as_bytes(), old.size as i64, old.algorithm, old.inode as i64];
-        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            let heir = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?)));
-            statement.query_row(values, heir).optional()
+    /// its place. The missing one's record is removed. The heir is the very file if that is among them, by
+    /// its inode, length and time of modification; with `itself` no other will do.
+    pub fn inherit(&self, root: i64, missing: &Place, old: &Record, itself: bool) -> Result<Option<Place>> {
+        const ITSELF: &str = "SELECT number, directory, name FROM fresh_inode
+            WHERE root = ?1 AND digest = ?2 AND size = ?3 AND algorithm = ?4 AND inode = ?5 AND mtime = ?6
+            AND number IN (SELECT rowid FROM fresh) LIMIT 1";
+        const COPY: &str = "SELECT fresh.rowid, directory, name FROM fresh JOIN file USING(directory, name)
+            WHERE fresh.root = ?1 AND fresh.digest = ?2 AND file.size = ?3 AND file.algorithm = ?4
+            AND file.state = 0 AND ?5 IS NOT NULL AND ?6 IS NOT NULL LIMIT 1";
+        let (digest, inode) = (old.digest.as_bytes(), old.inode as i64);
+        let find = |sql| {
+            let values = params![root, digest, old.size as i64, old.algorithm, inode, old.mtime];
+            self.connection.prepare_cached(sql).and_then(|mut statement| {
+                let heir = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, (row.get(1)?, row.get(2)?)));
+                statement.query_row(values, heir).optional()
+            })
+        };
+        let found = find(ITSELF).and_then(|found| match found {
+            None if !itself => find(COPY),
+            found => Ok(found),
         });
         let Some((number, place)) = found.map_err(self.failed("read"))? else { return Ok(None) };
         let place: Place = place;
@@ -106,7 +103,7 @@ impl Catalog {
         let Some((number, place, seen)) = found.map_err(self.failed("read"))? else { return Ok(None) };
         let finding = Finding { since: now, seen: now, read: Some(seen), detail: None };
         let gone = Some((root, missing));
-        self.hand_over(root, gone, old, (number, &place), &Record { state, ..*old }, finding)?;
+        self.hand_over(root, gone, (Some(number), &place), &Record { state, ..*old }, finding)?;
         Ok(Some((place, seen)))
     }
 
@@ -178,96 +175,47 @@ impl Catalog {
         let ctime = if has_set_back { old.ctime } else { seen.ctime };
         let finding = Finding { read: Some(seen), ..finding.clone() };
         let gone = Some((owner, gone));
-        self.hand_over(root, gone, old, (number, &place), &Record { ctime, ..*old }, finding)?;
+        self.hand_over(root, gone, (Some(number), &place), &Record { ctime, ..*old }, finding)?;
         Ok(Some((place, seen)))
     }
 
-    /// Records of a fresh file what is recorded of another name of it, and that it is `state`, as it was
-    /// found there. Returns what was read of it.
-    pub fn share(
-        &self,
-        root: i64,
-        same: &SameInode,
-        (state, now): (State, i64),
-        finding: Option<Finding>,
-    ) -> Result<Seen> {
-        let SameInode { record, new, .. } = same;
-        let last =
-            finding.as_ref().and_then(|finding| finding.read).map_or(record.digest, |read| read.digest);
-        // That of another algorithm cannot be compared: it is taken for what was seen.
-        let digest = if new.algorithm == record.algorithm { new.digest } else { last };
-        let seen = Seen { size: new.size, mtime: new.mtime, ctime: new.ctime, inode: new.inode, digest };
-        let since = finding.map_or(now, |finding| finding.since);
-        let finding = Finding { since, seen: now, read: Some(seen), detail: None };
-        self.hand_over(
-            root,
-            None,
-            record,
-            (same.number, &same.fresh),
-            &Record { state, ..*record },
-            finding,
-        )?;
-        Ok(seen)
-    }
-
-    /// Up to `most` pairs of a recorded file that is not missing and a fresh one with the inode that the
-    /// record has, of those in trouble only or of all, beginning after `after`.
-    pub fn same_inode(
-        &self,
-        root: i64,
-        after: Option<&SameInode>,
-        in_trouble: bool,
-        most: usize,
-    ) -> Result<Vec<SameInode>> {
-        let which = if in_trouble { "file.state <> 0 AND" } else { "" };
+    /// Up to `most` recorded files, after a place, whose inode, length and time of modification a fresh file
+    /// has, and that are neither missing nor new themselves. They may have been renamed.
+    pub fn may_be_renamed(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
         let sql = format!(
-            "SELECT file.directory, file.name, heir.directory, heir.name, heir.number
-             FROM file CROSS JOIN temp.fresh_inode AS heir ON heir.inode = file.inode AND file.inode <> 0
-             WHERE {which} file.state <> {MISSING} AND file.root = ?1 AND heir.root = ?1
-             AND file.directory >= ?2 AND (file.directory, file.name, heir.number) > (?2, ?3, ?4)
-             AND heir.number IN (SELECT rowid FROM fresh)
+            "SELECT file.directory, file.name, {} FROM file
+             WHERE file.state <> {MISSING} AND file.root = ?1
+             AND file.directory >= ?2 AND (file.directory, file.name) > (?2, ?3)
+             AND EXISTS (SELECT 1 FROM temp.fresh_inode AS heir WHERE heir.inode = file.inode AND heir.inode <> 0
+                AND heir.size = file.size AND heir.mtime = file.mtime AND heir.root = ?1
+                AND heir.number IN (SELECT rowid FROM fresh))
              AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
-                 WHERE own.directory = file.directory AND own.name = file.name)
-             ORDER BY file.directory, file.name, heir.number LIMIT ?5"
+                WHERE own.directory = file.directory AND own.name = file.name)
+             ORDER BY file.directory, file.name LIMIT ?4",
+            super::record::columns()
         );
-        let (directory, name, number) = match after {
-            Some(last) => (last.known.0, last.known.1.as_slice(), last.number),
-            None => (i64::MIN, &b""[..], 0),
-        };
-        let values = params![root, directory, name, number, most as i64];
-        let pairs: rusqlite::Result<Vec<(Place, Place, i64)>> =
-            self.connection.prepare_cached(&sql).and_then(|mut statement| {
-                let pair = |row: &rusqlite::Row<'_>| {
-                    Ok(((row.get(0)?, row.get(1)?), (row.get(2)?, row.get(3)?), row.get(4)?))
-                };
-                statement.query_map(values, pair)?.collect()
-            });
-        let mut found = Vec::new();
-        for (known, fresh, number) in pairs.map_err(self.failed("read"))? {
-            let record = self.record(known.0, OsStr::from_bytes(&known.1))?;
-            let new = self.record(fresh.0, OsStr::from_bytes(&fresh.1))?;
-            if let (Some(record), Some(new)) = (record, new) {
-                found.push(SameInode { known, record, fresh, new, number });
-            }
-        }
-        Ok(found)
+        let rows = self.connection.prepare_cached(&sql).and_then(|mut statement| {
+            let values = params![root, after.0, after.1, most as i64];
+            let rows = statement.query_map(values, super::record::listed)?;
+            rows.map(|row| row.map(|(directory, name, record)| ((directory, name), record))).collect()
+        });
+        rows.map_err(self.failed("read"))
     }
 
     /// Takes the record from a file that is gone, of this root or another, or that has another name still,
     /// and gives it to its heir.
-    fn hand_over(
+    pub(super) fn hand_over(
         &self,
         root: i64,
         gone: Option<(i64, &Place)>,
-        old: &Record,
-        (number, heir): (i64, &Place),
+        (number, heir): (Option<i64>, &Place),
         record: &Record,
         finding: Finding,
     ) -> Result<()> {
         let name = OsStr::from_bytes(&heir.1);
         // The heir's own length is in the sums of the root; that of the record takes its place.
         if let Some((owner, gone)) = gone {
-            self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*old))?;
+            self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*record))?;
         }
         if let Some(fresh) = self.record(heir.0, name)? {
             self.apply(root, heir.0, name, &Change::Forget(fresh))?;
@@ -308,16 +256,27 @@ impl Catalog {
         self.connection.execute_batch(sql)
     }
 
-    /// Prepares for many calls of [`Catalog::inherit`].
+    /// Prepares for many calls of [`Catalog::inherit`] and for what comes after them: besides the fresh files
+    /// those whose records were replaced are listed, without a number.
     pub fn index_fresh(&self) -> Result<()> {
         let sql = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest);
                    CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
                    SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
-                   algorithm, file.digest FROM fresh JOIN file USING(directory, name);
+                   algorithm, file.digest FROM fresh JOIN file USING(directory, name)
+                   UNION ALL
+                   SELECT NULL, file.root, directory, name, file.inode, file.size, file.mtime, file.ctime,
+                   file.algorithm, file.digest FROM replaced JOIN file USING(directory, name)
+                   WHERE file.state = 0;
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)";
         self.connection.execute_batch(sql).map_err(self.failed("write"))
+    }
+
+    /// Whether there is any of the files that [`Catalog::index_fresh`] lists.
+    pub fn has_heirs(&self) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode)";
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(self.failed("read"))
     }
 
     /// Calls `each` with every fresh file, and forgets that they were.

@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::guard::{IS_INTACT, guard_with};
-use super::record::{HELD, MISSING, unsigned};
-use super::{Catalog, Record, Result};
+use super::record::{HELD, MISSING, columns, record, unsigned};
+use super::{Catalog, Place, Record, Result};
 
 impl Catalog {
     /// How many files of a root are held.
@@ -49,6 +49,42 @@ impl Catalog {
     pub fn replaced(&self, root: i64) -> Result<u64> {
         let sql = "SELECT count(*) FROM replaced WHERE root = ?1";
         self.connection.query_row(sql, [root], |row| unsigned(row, 0)).map_err(self.failed("read"))
+    }
+
+    /// The record that was replaced, which is then no longer to be put back.
+    pub(super) fn take_replaced(&self, (directory, name): &Place) -> Result<Option<Record>> {
+        let columns = "size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, 0, 1";
+        let taken = (|| {
+            let sql = format!("SELECT {columns} FROM replaced WHERE directory = ?1 AND name = ?2");
+            let found = self
+                .connection
+                .prepare_cached(&sql)?
+                .query_row(params![directory, name], |row| record(row, 0));
+            let sql = "DELETE FROM replaced WHERE directory = ?1 AND name = ?2";
+            self.connection.prepare_cached(sql)?.execute(params![directory, name])?;
+            found.optional()
+        })();
+        taken.map_err(self.failed("write"))
+    }
+
+    /// Calls `each` with every file whose record was replaced, what was recorded of it, and what is now.
+    pub fn each_replaced(&self, root: i64, each: &mut dyn FnMut(Place, Record, Record)) -> Result<()> {
+        let read = (|| {
+            let sql = format!(
+                "SELECT directory, name, old.size, old.mtime, old.ctime, old.inode, old.algorithm, old.digest,
+                 old.first_seen, old.changed, old.verified, 0, 1, {} FROM replaced AS old
+                 JOIN file USING(directory, name) WHERE old.root = ?1 AND file.state = 0
+                 ORDER BY directory, name",
+                columns()
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([root])?;
+            while let Some(row) = rows.next()? {
+                each((row.get(0)?, row.get(1)?), record(row, 2)?, record(row, 13)?);
+            }
+            Ok(())
+        })();
+        read.map_err(self.failed("read"))
     }
 
     /// Makes the replacements final.

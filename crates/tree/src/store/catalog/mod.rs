@@ -8,6 +8,7 @@
 //! Names are bytes. Non-goals: the content of files, and directories without files.
 
 mod check;
+mod condemned;
 mod directory;
 mod error;
 mod files;
@@ -30,9 +31,10 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 pub use check::Problem;
+pub use condemned::{Condemned, Likeness};
 pub use error::Error;
 pub use files::Position;
-pub use fresh::{Place, SameInode};
+pub use fresh::Place;
 pub use manifests::Exported;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
 pub use root::{Identity, Root, is_address};
@@ -544,6 +546,7 @@ mod tests {
     /// A catalogue of an older version with a file, a run and a root.
     fn older(path: &Path, version: usize) {
         let connection = Connection::open(path).unwrap();
+        guard::register(&connection).unwrap();
         for step in &schema::STEPS[..version] {
             connection.execute_batch(step).unwrap();
         }
@@ -560,6 +563,10 @@ mod tests {
                  INSERT INTO run(root, started, cycle) VALUES (1, 2, 3)",
             )
             .unwrap();
+        if version >= 4 {
+            let sql = format!("UPDATE file SET guard = {}", guard::guard_with("file.state"));
+            connection.execute_batch(&sql).unwrap();
+        }
     }
 
     #[test]
@@ -581,7 +588,10 @@ mod tests {
                 assert_eq!(catalog.check().unwrap(), []);
                 catalog.export(&mut Vec::new()).unwrap();
             }
+            assert_eq!(reading.root(Path::new("/srv")).unwrap().unwrap().born, None);
             assert_eq!(written.replaced(1).unwrap(), 0);
+            assert_eq!(written.unread_as(1, &record(1)).unwrap(), None);
+            written.drop_former(1).unwrap();
         }
     }
 

@@ -48,6 +48,9 @@ const STATES: [(i64, State); 10] = [
 /// The stored number of [`State::MISSING`].
 pub(super) const MISSING: i64 = 7;
 
+/// The stored numbers of the verdicts that say that the data is bad.
+pub(super) const CORRUPT: &str = "(4, 5, 6)";
+
 /// The stored number of [`Trouble::Held`].
 pub(super) const HELD: i64 = 8;
 
@@ -65,11 +68,14 @@ impl State {
     /// record that nothing can be compared with.
     pub fn is_unforgiven(self) -> bool {
         match self {
-            State::DAMAGED => true,
-            State::Trouble(Trouble::Verdict(verdict)) => verdict.class() == Class::Corrupt,
-            State::Trouble(Trouble::Held) => true,
-            State::Sound => false,
+            State::DAMAGED | State::Trouble(Trouble::Held) => true,
+            state => state.is_corrupt(),
         }
+    }
+
+    /// Whether the data was found to be bad.
+    pub fn is_corrupt(self) -> bool {
+        matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)
     }
 
     /// The word used in reports and exports.
@@ -191,8 +197,9 @@ pub enum Change {
     },
     /// It is not as recorded, and the record stays.
     Suspect(State, Finding),
-    /// It has no record, and its storage failed at this time: it is known to be bad from now on.
-    Unread(i64),
+    /// It has no record, and its storage failed at this time: it is known to be bad from now on. What was
+    /// said of it may be what a record says.
+    Unread(i64, Option<Stat>),
     /// Its record is removed.
     Forget(Record),
 }
@@ -273,4 +280,16 @@ pub(super) fn digest_of(bytes: &[u8]) -> Option<Output> {
     let mut digest = Output::zeroed(bytes.len());
     digest.as_mut_bytes().copy_from_slice(bytes);
     Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_corrupt_is() {
+        let codes = STATES.into_iter().filter(|(_, state)| state.is_corrupt());
+        let codes: Vec<String> = codes.map(|(code, _)| code.to_string()).collect();
+        assert_eq!(format!("({})", codes.join(", ")), CORRUPT);
+    }
 }

@@ -38,6 +38,8 @@ pub struct Root {
     pub directory: i64,
     /// What its top directory was.
     pub identity: Identity,
+    /// When its top directory was made, in milliseconds since 1970, if the file system keeps that.
+    pub born: Option<i64>,
     /// How many files are recorded in it.
     pub files: u64,
     /// The sum of their lengths.
@@ -56,7 +58,7 @@ pub fn is_address(path: &Path) -> bool {
     path.as_os_str().as_bytes().starts_with(b"ssh://")
 }
 
-const ROOT: &str = "id, path, directory, device, inode, files, bytes";
+const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";
 
 impl Catalog {
     /// All roots, by path.
@@ -93,13 +95,13 @@ impl Catalog {
         self.connection.execute(sql, values).map_err(self.failed("write"))?;
         let id = self.connection.last_insert_rowid();
         self.add_directory(directory, -id, "".as_ref(), identity.device)?;
-        Ok(Root { id, path: path.to_path_buf(), directory, identity, files: 0, bytes: 0 })
+        Ok(Root { id, path: path.to_path_buf(), directory, identity, born: None, files: 0, bytes: 0 })
     }
 
-    /// Says what a root's top directory is now.
-    pub fn set_identity(&self, root: i64, identity: Identity) -> Result<()> {
-        let sql = "UPDATE root SET device = ?2, inode = ?3 WHERE id = ?1";
-        let values = params![root, identity.device as i64, identity.inode as i64];
+    /// Says what a root's top directory is now, and when it was made.
+    pub fn set_identity(&self, root: i64, identity: Identity, born: Option<i64>) -> Result<()> {
+        let sql = "UPDATE root SET device = ?2, inode = ?3, born = ?4 WHERE id = ?1";
+        let values = params![root, identity.device as i64, identity.inode as i64, born];
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }
 
@@ -117,7 +119,7 @@ impl Catalog {
             SELECT directory.id FROM directory JOIN inside ON directory.parent = inside.id)";
         let forget = || {
             let mut forgotten = 0;
-            for table in ["finding", "file", "replaced", "fresh", "unread"] {
+            for table in ["finding", "file", "replaced", "fresh", "former", "unread"] {
                 let sql = format!("{INSIDE} DELETE FROM {table} WHERE directory IN (SELECT id FROM inside)");
                 let count = self.connection.execute(&sql, [root.directory])?;
                 if table == "file" {
@@ -234,5 +236,6 @@ fn root(row: &Row<'_>) -> rusqlite::Result<Root> {
         identity: Identity { device: unsigned(row, 3)?, inode: unsigned(row, 4)? },
         files: unsigned(row, 5)?,
         bytes: unsigned(row, 6)?,
+        born: row.get(7)?,
     })
 }

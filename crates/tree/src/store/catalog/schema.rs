@@ -11,7 +11,7 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+pub(super) const STEPS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -76,9 +76,26 @@ const VERSION_4: &str = "
         digest, first_seen, changed, verified, state);
 ";
 
+/// What a run has found to be bad and is no longer there, until it ends; what tells new files whose storage
+/// failed from others; and when the top of a tree was made, which tells it from another with its numbers.
+const VERSION_5: &str = "
+    CREATE TABLE former(root INTEGER NOT NULL, directory INTEGER NOT NULL, name BLOB NOT NULL,
+        state INTEGER NOT NULL, since INTEGER NOT NULL, seen INTEGER NOT NULL,
+        size INTEGER NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL, inode INTEGER NOT NULL,
+        algorithm INTEGER NOT NULL, digest BLOB NOT NULL, first_seen INTEGER NOT NULL,
+        changed INTEGER NOT NULL, verified INTEGER NOT NULL,
+        seen_size INTEGER NOT NULL, seen_mtime INTEGER NOT NULL, seen_inode INTEGER NOT NULL,
+        seen_digest BLOB);
+    ALTER TABLE unread ADD COLUMN inode INTEGER;
+    ALTER TABLE unread ADD COLUMN size INTEGER;
+    ALTER TABLE unread ADD COLUMN mtime INTEGER;
+    CREATE INDEX unread_by_inode ON unread(inode);
+    ALTER TABLE root ADD COLUMN born INTEGER;
+";
+
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
-const STAND_INS: [(i64, &str); 2] = [
+const STAND_INS: [(i64, &str); 3] = [
     (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
     (
         4,
@@ -86,6 +103,7 @@ const STAND_INS: [(i64, &str); 2] = [
          CREATE TEMP VIEW file AS SELECT *, verisum_guard(directory, name, root, size, mtime, ctime,
             inode, algorithm, digest, first_seen, changed, verified, state) AS guard FROM main.file;",
     ),
+    (5, "CREATE TEMP VIEW root AS SELECT *, NULL AS born FROM main.root;"),
 ];
 
 /// The version of an open database; 0 for one without tables.

@@ -1,0 +1,213 @@
+//! Bad data that turns up under other names. A run remembers what was found to be bad and is no longer where
+//! it was found; at its end every record that it made is compared with that, with what is bad where it is,
+//! and with the records that it took away.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rusqlite::{Row, params};
+
+use super::fresh::{Place, TELLING};
+use super::guard::IS_INTACT;
+use super::record::{CORRUPT, MISSING, output, record, unsigned};
+use super::{Catalog, Finding, Record, Result, Seen, State};
+
+/// A file that a run recorded, and what says that it is bad.
+#[derive(Clone, Debug)]
+pub struct Condemned {
+    /// The file.
+    pub heir: Place,
+    /// What it is, by the algorithm of the other record if that is the same.
+    pub seen: Seen,
+    /// The name that the other record is of, or was.
+    pub known: Place,
+    /// What is recorded of that: another content.
+    pub record: Record,
+    /// When that was first found to be bad, and when last, if it was, in milliseconds since 1970.
+    pub found: Option<(i64, i64)>,
+    /// Why the file is taken for that one.
+    pub likeness: Likeness,
+    /// Its row among the fresh ones; none if the run replaced its record.
+    fresh: Option<i64>,
+}
+
+/// What two files have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// The inode, the length and the time of modification.
+    Inode,
+    /// The inode alone.
+    InodeAlone,
+    /// The content that was found to be bad.
+    Content,
+}
+
+/// Where records come from that a file may belie, in the order of how much they say. Each has the columns
+/// of [`record`], but for its intactness, then those of the finding: since, seen, length, time of
+/// modification, inode, digest.
+fn claims(with_sound: bool) -> String {
+    let columns =
+        "directory, name, size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified";
+    let of_file = "file.directory, file.name, file.size, file.mtime, file.ctime, file.inode, file.algorithm,
+        file.digest, file.first_seen, file.changed, file.verified, file.state";
+    let without = "NULL, NULL, size, mtime, inode, digest";
+    // The sound ones that the walk has not come to.
+    let sound = match with_sound {
+        true => format!(
+            "UNION ALL SELECT 4, {of_file}, {without} FROM file WHERE file.root = ?1 AND file.state = 0
+             AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+                WHERE own.directory = file.directory AND own.name = file.name)"
+        ),
+        false => String::new(),
+    };
+    format!(
+        "SELECT 0 AS source, {columns}, state, since, seen, seen_size, seen_mtime, seen_inode, seen_digest
+         FROM former WHERE root = ?1
+         UNION ALL
+         SELECT 1, {of_file}, since, seen, coalesce(finding.size, file.size),
+            coalesce(finding.mtime, file.mtime), coalesce(finding.inode, file.inode), finding.digest
+         FROM file JOIN finding USING(directory, name)
+         WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}
+         UNION ALL
+         SELECT 2, {columns}, 0, {without} FROM replaced WHERE root = ?1
+         UNION ALL
+         SELECT 3, {of_file}, {without} FROM file
+         WHERE file.root = ?1 AND file.state = {MISSING} AND file.state <> 0 AND {IS_INTACT}
+         {sound}"
+    )
+}
+
+impl Catalog {
+    /// Remembers until the end of a run in `root` what was found of a file that is bad: it is about to be
+    /// forgotten, unless the file is still as `now` says.
+    pub fn keep_former(&self, root: i64, directory: i64, name: &OsStr, now: Option<&Seen>) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
+                algorithm, digest, first_seen, changed, verified,
+                seen_size, seen_mtime, seen_inode, seen_digest)
+             SELECT ?1, directory, name, state, since, seen, file.size, file.mtime, file.ctime, file.inode,
+                algorithm, file.digest, first_seen, changed, verified, coalesce(finding.size, file.size),
+                coalesce(finding.mtime, file.mtime), coalesce(finding.inode, file.inode), finding.digest
+             FROM file JOIN finding USING(directory, name)
+             WHERE directory = ?2 AND name = ?3 AND state IN {CORRUPT} AND {IS_INTACT}
+             AND NOT (?4 IS NOT NULL AND finding.size IS ?4 AND finding.mtime IS ?5 AND finding.inode IS ?6
+                AND finding.digest IS ?7)"
+        );
+        let values = params![
+            root,
+            directory,
+            name.as_bytes(),
+            now.map(|seen| seen.size as i64),
+            now.map(|seen| seen.mtime),
+            now.map(|seen| seen.inode as i64),
+            now.map(|seen| seen.digest.as_bytes().to_vec()),
+        ];
+        let kept = self.connection.prepare_cached(&sql).and_then(|mut statement| statement.execute(values));
+        kept.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Forgets what was remembered.
+    pub fn drop_former(&self, root: i64) -> Result<()> {
+        let dropped = self.connection.execute("DELETE FROM former WHERE root = ?1", [root]);
+        dropped.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Looks for files that a run recorded, or whose records it replaced, and that by inode, length and time
+    /// of modification are others than those that have records to the contrary, or have the content that was
+    /// found to be bad where it is no longer. With `with_sound` also records that nothing was found against
+    /// count, for a walk that was not everywhere. What is found is read by [`Catalog::condemned`].
+    pub fn find_condemned(&self, root: i64, with_sound: bool) -> Result<()> {
+        let claims = claims(with_sound);
+        let heir = "heir.number, heir.directory AS heir_directory, heir.name AS heir_name,
+            heir.size AS heir_size, heir.mtime AS heir_mtime, heir.ctime AS heir_ctime,
+            heir.inode AS heir_inode, heir.digest AS heir_digest, heir.algorithm AS heir_algorithm";
+        let is_heir = "heir.root = ?1 AND (heir.number IS NULL OR heir.number IN (SELECT rowid FROM fresh))
+            AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
+            AND NOT (heir.directory = claim.directory AND heir.name = claim.name)";
+        let sql = format!(
+            "CREATE TEMP TABLE condemned AS
+             WITH claim AS ({claims})
+             SELECT {heir}, claim.*, CASE
+                WHEN heir.size = claim.seen_size AND heir.mtime = claim.seen_mtime THEN 0
+                WHEN heir.size = claim.size AND heir.mtime = claim.mtime THEN 0
+                ELSE 1 END AS likeness
+             FROM claim CROSS JOIN temp.fresh_inode AS heir
+                ON heir.inode = claim.seen_inode AND heir.inode <> 0
+             WHERE {is_heir} AND (likeness = 0 OR source = 1)
+             AND (source <= 1 OR heir.algorithm = claim.algorithm)
+             UNION ALL
+             SELECT {heir}, claim.*, 2
+             FROM (SELECT 0 AS source, directory, name, size, mtime, ctime, inode, algorithm, digest,
+                    first_seen, changed, verified, state, since, seen, seen_size, seen_mtime, seen_inode,
+                    seen_digest FROM former
+                WHERE root = ?1 AND seen_size >= {TELLING} AND seen_digest IS NOT NULL
+                GROUP BY algorithm, seen_digest) AS claim
+             CROSS JOIN temp.fresh_inode AS heir ON heir.digest = claim.seen_digest
+             WHERE {is_heir} AND heir.algorithm = claim.algorithm AND heir.size = claim.seen_size
+             ORDER BY heir_directory, heir_name, likeness, source"
+        );
+        self.drop_condemned()?;
+        self.connection.execute(&sql, [root]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Up to `most` of those found, after so many: all that speaks against one file follows each other, the
+    /// most certain first.
+    pub fn condemned(&self, after: i64, most: usize) -> Result<Vec<(i64, Condemned)>> {
+        let sql =
+            "SELECT rowid, number, heir_directory, heir_name, heir_size, heir_mtime, heir_ctime, heir_inode,
+                CASE WHEN heir_algorithm = algorithm THEN heir_digest ELSE coalesce(seen_digest, digest) END,
+                directory, name, since, seen, likeness,
+                size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1
+             FROM temp.condemned WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement
+                .query_map(params![after, most as i64], |row| Ok((row.get(0)?, condemned(row)?)))?
+                .collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Forgets what was found.
+    pub fn drop_condemned(&self) -> Result<()> {
+        let dropped = self.connection.execute_batch("DROP TABLE IF EXISTS temp.condemned");
+        dropped.map_err(self.failed("write"))
+    }
+
+    /// Takes note that a file is bad. If it was recorded first, it gets the record that it belies; if its
+    /// record was replaced, it gets that back. Returns the record.
+    pub fn condemn(&self, root: i64, condemned: &Condemned, (state, now): (State, i64)) -> Result<Record> {
+        let Condemned { heir, seen, record, found, fresh, .. } = condemned;
+        let since = found.map_or(now, |(since, _)| since);
+        let finding = Finding { since, seen: now, read: Some(*seen), detail: None };
+        let record = match fresh {
+            Some(_) => *record,
+            None => self.take_replaced(heir)?.unwrap_or(*record),
+        };
+        self.hand_over(root, None, (*fresh, heir), &Record { state, ..record }, finding)?;
+        Ok(record)
+    }
+}
+
+fn condemned(row: &Row<'_>) -> rusqlite::Result<Condemned> {
+    let seen = Seen {
+        size: unsigned(row, 4)?,
+        mtime: row.get(5)?,
+        ctime: row.get(6)?,
+        inode: unsigned(row, 7)?,
+        digest: output(row, 8)?,
+    };
+    let (since, last): (Option<i64>, Option<i64>) = (row.get(11)?, row.get(12)?);
+    Ok(Condemned {
+        fresh: row.get(1)?,
+        heir: (row.get(2)?, row.get(3)?),
+        seen,
+        known: (row.get(9)?, row.get(10)?),
+        found: since.zip(last),
+        likeness: match row.get(13)? {
+            0 => Likeness::Inode,
+            1 => Likeness::InodeAlone,
+            _ => Likeness::Content,
+        },
+        record: record(row, 14)?,
+    })
+}

@@ -1,0 +1,302 @@
+//! Random things happen to the files of a tree, and a model knows which of them hold bad data: no run may
+//! record that as good, whatever name it has by then, or accuse those that nothing bad ever touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use verisum_digest::{Digest, Policy};
+use verisum_tree::scrub::{Accept, Alarm, Options, accept, scrub};
+use verisum_tree::store::catalog::{Catalog, State};
+
+/// How many worlds; `VERISUM_SEEDS` sets another number.
+const SEEDS: u64 = 8;
+
+const RUNS: usize = 20;
+const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
+
+/// A file, whatever its names.
+#[derive(Clone, Default)]
+struct Inode {
+    content: String,
+    /// A run has read it as it was meant to be.
+    is_recorded: bool,
+    /// Its content is not what somebody wrote.
+    is_bad: bool,
+    /// It, or its content, was under a name that was called bad.
+    is_suspect: bool,
+}
+
+struct World {
+    folder: TempDir,
+    catalog: Catalog,
+    digest: Digest,
+    random: u64,
+    /// Gives each content and each time of modification once.
+    count: u64,
+    names: BTreeMap<&'static str, usize>,
+    inodes: Vec<Inode>,
+    /// Names that were called bad, and not accepted since.
+    suspects: BTreeSet<&'static str>,
+    suspect_contents: BTreeSet<String>,
+    contents: BTreeMap<Vec<u8>, String>,
+    /// Digests that no record may ever have.
+    bad: BTreeSet<Vec<u8>>,
+    /// What was done, for who has to find out.
+    log: Vec<String>,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("tree")).unwrap();
+        World {
+            catalog: Catalog::open(&folder.path().join("c.db")).unwrap(),
+            folder,
+            digest: Digest::find("sha256").unwrap(),
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            count: 0,
+            names: BTreeMap::new(),
+            inodes: Vec::new(),
+            suspects: BTreeSet::new(),
+            suspect_contents: BTreeSet::new(),
+            contents: BTreeMap::new(),
+            bad: BTreeSet::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as usize % below
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("tree").join(name)
+    }
+
+    /// A content that there was not before; all are of one length.
+    fn content(&mut self) -> (String, Vec<u8>) {
+        self.count += 1;
+        let content = format!("content {:08}", self.count);
+        let digest = self.digest.hash(content.as_bytes()).unwrap().as_bytes().to_vec();
+        self.contents.insert(digest.clone(), content.clone());
+        (content, digest)
+    }
+
+    fn set_time(&mut self, path: &PathBuf) {
+        self.count += 1;
+        let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + self.count);
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    /// A file that is made aside and renamed to a name.
+    fn put(&mut self, name: &'static str, content: &str) {
+        let aside = self.folder.path().join("aside");
+        fs::write(&aside, content).unwrap();
+        self.set_time(&aside);
+        fs::rename(&aside, self.path(name)).unwrap();
+        self.names.insert(name, self.inodes.len());
+        self.inodes.push(Inode { content: content.to_string(), ..Inode::default() });
+    }
+
+    fn step(&mut self) {
+        let name = NAMES[self.random(NAMES.len())];
+        let other = NAMES[self.random(NAMES.len())];
+        let kind = self.random(11);
+        let Some(&inode) = self.names.get(name) else {
+            self.log.push(format!("new {name}"));
+            let (content, _) = self.content();
+            return self.put(name, &content);
+        };
+        let is_clean = !self.inodes[inode].is_bad && !self.inodes[inode].is_suspect;
+        let (path, other_path) = (self.path(name), self.path(other));
+        match kind {
+            0..=2 if is_clean && self.inodes[inode].is_recorded && !self.suspects.contains(name) => {
+                self.log.push(format!("rot {name}"));
+                let (content, digest) = self.content();
+                let time = fs::metadata(&path).unwrap().modified().unwrap();
+                fs::write(&path, &content).unwrap();
+                self.inodes[inode].content = content;
+                File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+                self.bad.insert(digest);
+                self.inodes[inode].is_bad = true;
+            }
+            3 | 4 if name != other && self.names.get(other) != Some(&inode) => {
+                self.log.push(format!("rename {name} {other}"));
+                fs::rename(path, other_path).unwrap();
+                self.names.remove(name);
+                self.names.insert(other, inode);
+            }
+            5 | 6 if name != other => {
+                self.log.push(format!("link {name} {other}"));
+                let _ = fs::remove_file(&other_path);
+                fs::hard_link(path, other_path).unwrap();
+                self.names.insert(other, inode);
+            }
+            7 if name != other && self.names.contains_key(other) => {
+                self.log.push(format!("swap {name} {other}"));
+                let aside = self.folder.path().join("aside");
+                fs::rename(&path, &aside).unwrap();
+                fs::rename(&other_path, &path).unwrap();
+                fs::rename(&aside, &other_path).unwrap();
+                let second = self.names[other];
+                self.names.insert(name, second);
+                self.names.insert(other, inode);
+            }
+            8 => {
+                self.log.push(format!("remove {name}"));
+                fs::remove_file(path).unwrap();
+                self.names.remove(name);
+            }
+            9 if is_clean => {
+                self.log.push(format!("modify {name}"));
+                let (content, _) = self.content();
+                fs::write(&path, &content).unwrap();
+                self.inodes[inode].content = content;
+                self.set_time(&path);
+                self.inodes[inode].is_recorded = false;
+            }
+            10 if self.inodes[inode].is_bad => {
+                // From a copy of what is recorded.
+                let root = self.catalog.roots().unwrap().remove(0);
+                let Some(record) = self.catalog.record(root.directory, name.as_ref()).unwrap() else {
+                    return;
+                };
+                self.log.push(format!("restore {name}"));
+                let content = self.contents[record.digest.as_bytes()].clone();
+                self.put(name, &content);
+            }
+            _ => {}
+        }
+    }
+
+    fn now() -> i64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
+    }
+
+    fn scrub(&mut self) {
+        self.log.push("scrub".to_string());
+        let options = Options {
+            excludes: None,
+            order: verisum_tree::Order::Directory,
+            limits: None,
+            stop: Default::default(),
+            progress: Default::default(),
+            digest: self.digest.clone(),
+            policy: Policy::default(),
+            threads: 1,
+            max_age: None,
+            budget: None,
+            sample: 1.0,
+            shuffle: false,
+            since: None,
+            one_file_system: true,
+            stop_after: None,
+            alarm: Alarm { share: 1.0, at_least: 1000 },
+            archive: false,
+            replaced_root: false,
+            now: World::now(),
+        };
+        let tree = self.folder.path().join("tree");
+        let mut said = Vec::new();
+        let mut report = |report: verisum_tree::scrub::Report| {
+            said.push(format!("{} {} {:?}", report.verdict, report.path.display(), report.from));
+        };
+        scrub(&mut self.catalog, &tree, &options, &mut report).unwrap();
+        self.log.extend(said.into_iter().map(|line| format!("    {line}")));
+        self.look();
+    }
+
+    /// Compares what is recorded with what is so.
+    fn look(&mut self) {
+        let root = self.catalog.roots().unwrap().remove(0);
+        let log = || self.log.join("\n");
+        let states: BTreeMap<&str, State> = NAMES
+            .into_iter()
+            .filter_map(|name| {
+                let record = self.catalog.record(root.directory, name.as_ref()).unwrap()?;
+                let is_bad = self.bad.contains(record.digest.as_bytes());
+                assert!(!is_bad, "{name}: bad data became its record\n{}", log());
+                if let Some(inode) = self.names.get(name)
+                    && self.contents[record.digest.as_bytes()] == self.inodes[*inode].content
+                {
+                    assert_eq!(record.state, State::Sound, "{name} is as recorded\n{}", log());
+                }
+                Some((name, record.state))
+            })
+            .collect();
+        // All names of a file are called what one of them is.
+        for (name, inode) in &self.names {
+            if self.suspects.contains(name) {
+                self.suspect_contents.insert(self.inodes[*inode].content.clone());
+            }
+        }
+        for inode in &mut self.inodes {
+            inode.is_suspect |= self.suspect_contents.contains(&inode.content);
+        }
+        let log = || self.log.join("\n");
+        for (name, inode) in &self.names {
+            let Inode { is_bad, is_suspect, .. } = self.inodes[*inode];
+            let state = states.get(name).unwrap_or_else(|| panic!("{name} has no record\n{}", log()));
+            if is_bad {
+                assert!(state.is_unforgiven(), "{name} is bad, and called {}\n{}", state.name(), log());
+            } else if !is_suspect && !self.suspects.contains(name) {
+                assert_eq!(*state, State::Sound, "{name} is good\n{}", log());
+            }
+        }
+        assert_eq!(self.catalog.check().unwrap(), [], "{}", log());
+        for name in NAMES {
+            if states.get(name).is_some_and(|state| state.is_unforgiven()) {
+                self.suspects.insert(name);
+            } else {
+                self.suspects.remove(name);
+            }
+        }
+        for (name, inode) in &self.names {
+            let is_suspect = self.suspects.contains(name);
+            self.inodes[*inode].is_suspect |= is_suspect;
+            self.inodes[*inode].is_recorded |= !is_suspect;
+        }
+    }
+
+    fn accept_all(&mut self) {
+        self.log.push("accept".to_string());
+        let tree = self.folder.path().join("tree");
+        let what = Accept { path: &tree, dry: false, enters: false, now: World::now() };
+        accept(&self.catalog, &what, &mut |_| ()).unwrap();
+        self.suspects.clear();
+        self.bad.clear();
+        self.suspect_contents.clear();
+        for inode in &mut self.inodes {
+            inode.is_recorded |= inode.is_bad;
+            (inode.is_bad, inode.is_suspect) = (false, false);
+        }
+    }
+}
+
+#[test]
+fn bad_data_is_never_recorded_as_good_and_good_data_never_accused() {
+    let seeds = std::env::var("VERISUM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap());
+    for seed in 1..=seeds {
+        let mut world = World::new(seed);
+        for name in &NAMES[..5] {
+            let (content, _) = world.content();
+            world.put(name, &content);
+        }
+        world.scrub();
+        for _ in 0..RUNS {
+            for _ in 0..=world.random(4) {
+                world.step();
+            }
+            world.scrub();
+            if world.random(6) == 0 {
+                world.accept_all();
+            }
+        }
+    }
+}
