@@ -180,6 +180,13 @@ fn names_that_were_not_asked_for_are_refused() {
     let twice = "case $* in *prune*) printf x ;; *) printf 'end 0\\0' ;; esac\n";
     script(programs.path(), "find", twice);
     assert_fails(&lie(""), 3, "read its answers: find goes on after its end");
+    let twice = "case $* in *prune*) printf x ;; *) printf '3 5.5 %s\\0' \"$LIE\" \"$LIE\" ;; esac\n";
+    script(programs.path(), "find", twice);
+    let mut command = command(VERISUM);
+    let place = format!("local:{root}");
+    command.args(["remote", "compare", "--way", "coreutils", &place, &place]).env("PATH", programs.path());
+    let ended = Ended::of(command.env("LIE", format!("{root}/a")).output().unwrap());
+    assert_fails(&ended, 3, "/a is listed twice");
 }
 
 #[test]

@@ -269,6 +269,11 @@ fn list<'a>(place: Place, mut session: Session<'a>, report: &Report) -> Option<S
     }
     let (mut files, incomplete) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    if let Some(pair) = files.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        let name = names::quoted(OsStr::from_bytes(place.shown(&pair[0].path)));
+        hosts::fail(&place.host, &Trouble::Odd(format!("{name} is listed twice")), report);
+        return None;
+    }
     Some(Side { place, session, files, incomplete })
 }
 
