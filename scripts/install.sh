@@ -29,6 +29,8 @@ main() {
 
     put 755 "$TARGET/release/verisum" "$PREFIX/bin/verisum"
     put 755 "$TARGET/release/blksum" "$PREFIX/bin/blksum"
+    # Not for people: `verisum remote --push` copies it.
+    put 755 "$TARGET/release/verisum-serve" "$PREFIX/libexec/verisum/verisum-serve"
 
     put 755 "$TARGET/release/libblkhash.so" "$LIBDIR/$library"
     link "$library" "$LIBDIR/$soname"

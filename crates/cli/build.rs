@@ -11,6 +11,10 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    if target("OS") == "linux" {
+        // It is sent over networks: nobody reads its symbols.
+        println!("cargo::rustc-link-arg-bin=verisum-serve=-s");
+    }
     let native = env::var("HOST") == env::var("TARGET");
     if target("OS") != "linux" || target("ENV") != "gnu" || !native || !has_static_library() {
         return;

@@ -36,7 +36,7 @@ ok "installs again" make_quietly install PREFIX="$work/usr"
 listing "$work/usr" >"$work/second"
 ok "the second time changes nothing" cmp "$work/first" "$work/second"
 
-for path in bin/verisum bin/blksum lib/libblkhash.so lib/libblkhash.so.0 include/blkhash.h \
+for path in bin/verisum bin/blksum libexec/verisum/verisum-serve lib/libblkhash.so lib/libblkhash.so.0 include/blkhash.h \
     lib/pkgconfig/blkhash.pc share/man/man1/verisum.1 share/man/man1/blksum.1 share/man/man3/blkhash.3 \
     share/bash-completion/completions/verisum share/zsh/site-functions/_verisum \
     share/fish/vendor_completions.d/verisum.fish share/doc/verisum/README.md \

@@ -24,4 +24,5 @@ mod sizes;
 mod verisum;
 
 pub use blksum::main as blksum;
+pub use remote::serve::main as serve;
 pub use verisum::main as verisum;

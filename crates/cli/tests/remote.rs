@@ -2,94 +2,25 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::sshd::{RUN, Sshd, forced, sshd};
+use common::trees::{assert_lists, expected, place, tree};
 use common::{Ended, VERISUM, command, verisum};
 use tempfile::TempDir;
 use verisum_testkit::require_tool;
-
-/// Names that shells, and lines of lists, would stumble over.
-const ODD: [&[u8]; 12] = [
-    b"plain",
-    b"with space",
-    b"-dash",
-    b"quote'\"",
-    b"$(touch made)",
-    b"`touch made`",
-    b"new\nline",
-    b"back\\slash",
-    b"tab\tand\rreturn",
-    b"\xff\xfe",
-    b"*?[a]",
-    b"end 0",
-];
-
-/// A tree with odd names and some hundred plain ones.
-fn tree() -> TempDir {
-    let folder = tempfile::Builder::new().prefix("verisum-tree-").tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let below = folder.path().join("a b").join("$c'");
-    fs::create_dir_all(&below).unwrap();
-    for name in ODD {
-        fs::write(below.join(OsStr::from_bytes(name)), name).unwrap();
-    }
-    for number in 0..200 {
-        fs::write(folder.path().join(format!("file-{number}")), vec![7; number * 37]).unwrap();
-    }
-    fs::write(folder.path().join("empty"), "").unwrap();
-    symlink("empty", folder.path().join("link")).unwrap();
-    folder
-}
-
-/// What the list must be: paths and digests.
-fn expected(folder: &Path) -> BTreeMap<String, String> {
-    let listed = verisum([OsStr::new("sum"), OsStr::new("-rz"), folder.as_os_str()]);
-    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
-    parsed(&listed.stdout)
-}
-
-fn parsed(list: &[u8]) -> BTreeMap<String, String> {
-    let lines = list.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    let mut files = BTreeMap::new();
-    for line in lines {
-        let space = line.iter().position(|byte| *byte == b' ').unwrap();
-        let digest = String::from_utf8(line[..space].to_vec()).unwrap();
-        let name = line[space + 2..].escape_ascii().to_string();
-        assert!(files.insert(name.clone(), digest).is_none(), "{name} twice");
-    }
-    files
-}
-
-/// Asserts the exit code and the files; a whole list would be too long to read.
-#[track_caller]
-fn assert_lists(ended: &Ended, code: i32, expected: &BTreeMap<String, String>, what: &str) {
-    let found = parsed(&ended.stdout);
-    let differs = |name: &&String| found.get(*name) != expected.get(*name);
-    let first: Vec<&String> = expected.keys().chain(found.keys()).filter(differs).take(5).collect();
-    assert!(first.is_empty(), "{what}: {first:?}: {}", ended.stderr);
-    assert_eq!(ended.code, Some(code), "{what}: {}", ended.stderr);
-}
 
 /// `remote sum -z` of this machine by one way, with only these programs to be found.
 fn local(way: &str, path: &OsStr, folder: &Path) -> Ended {
     let mut command = command(VERISUM);
     command.args(["remote", "sum", "-z", "--way", way]).arg(place("local:", folder)).env("PATH", path);
     Ended::of(command.output().unwrap())
-}
-
-fn place(host: &str, folder: &Path) -> std::ffi::OsString {
-    let mut place = std::ffi::OsString::from(host);
-    place.push(folder);
-    place
 }
 
 /// A folder that has only these programs.
@@ -365,22 +296,24 @@ fn what_the_user_may_not_read_is_named_and_nothing_looks_clean() {
 #[test]
 fn a_lost_connection_is_made_again_and_no_file_is_lost_or_listed_twice() {
     let folder = tree();
-    for way in ["coreutils", "perl"] {
+    // The commands that are cut off, with the whole connection: a server is the first that is started, and
+    // tools come after the probe.
+    for (way, cut) in [("coreutils", "1 | 2"), ("perl", "0 | 1"), ("verisum", "0 | 1")] {
         let Some(server) = forced(RUN) else { return };
         let marker = server.path("cut");
-        // The first commands after the probe are cut off, with the whole connection.
         let forced = format!(
             "read -r a b c sshd rest </proc/$PPID/stat; case $b in '(sshd'*) sshd=$PPID ;; esac\n\
              n=$(ls {0} | wc -l); : > {0}/$n\n\
-             case $n in\n1 | 2) /bin/sh -c \"$SSH_ORIGINAL_COMMAND\" |\n\
+             case $n in\n{cut}) /bin/sh -c \"$SSH_ORIGINAL_COMMAND\" |\n\
              {{ dd bs=1 count=3000 2>/dev/null; kill -9 $sshd; }} ;;\n*) {RUN} ;;\nesac\n",
             marker.display()
         );
         fs::create_dir(&marker).unwrap();
         fs::set_permissions(&marker, fs::Permissions::from_mode(0o777)).unwrap();
         server.force(&forced);
-        let ended =
-            server.run(server.remote("sum").args(["-z", "--way", way]).arg(place("web1:", folder.path())));
+        let mut command = server.remote("sum");
+        command.args(["-z", "--push", "--way", way]).arg(place("web1:", folder.path()));
+        let ended = server.run(&mut command);
         assert!(ended.stderr.contains("connection lost"), "{way}: {}", ended.stderr);
         assert_lists(&ended, 0, &expected(folder.path()), way);
     }

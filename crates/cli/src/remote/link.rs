@@ -279,6 +279,11 @@ impl Running {
         self.stdout.fill_buf().is_ok_and(<[u8]>::is_empty)
     }
 
+    /// Sends a script to a shell that waits for one. If that fails, the shell has ended, and said why.
+    pub(super) fn give(&mut self, script: &Script) -> bool {
+        self.stdin.as_mut().is_some_and(|stdin| stdin.write_all(&script.0).is_ok())
+    }
+
     /// Its ends, for one thread that writes and one that reads and may end it.
     pub(crate) fn split(&mut self) -> (Option<Counted<ChildStdin>>, &mut impl BufRead, &mut Killer) {
         (self.stdin.take(), &mut self.stdout, &mut self.end)
@@ -308,7 +313,8 @@ impl Running {
         }
     }
 
-    fn wait(&mut self) -> (Option<i32>, Vec<String>) {
+    /// The same as `end` for what is dropped later.
+    pub(super) fn wait(&mut self) -> (Option<i32>, Vec<String>) {
         self.watch.stop();
         drop(self.stdin.take());
         let started = Instant::now();

@@ -32,6 +32,7 @@ use verisum_tree::Timestamp;
 pub(crate) use folder::Folder;
 pub(crate) use link::{SshOptions, Traffic};
 pub(crate) use place::{Host, Place};
+pub(crate) use push::Program;
 pub(crate) use session::{Options, Session};
 pub(crate) use trial::{Candidate, Hashed, Making, Trial};
 pub(crate) use trouble::Trouble;

@@ -1,5 +1,7 @@
 //! What a host has, found out in one go.
 
+use std::fmt::Write as _;
+
 use verisum_digest::Digest;
 
 use super::link::{Running, Script};
@@ -34,6 +36,8 @@ impl Wanted {
 pub(super) struct Probed {
     /// Its system and processor, as `uname -sm` prints them.
     pub(super) system: String,
+    /// Whether it has gzip.
+    pub(super) unpacks: bool,
     /// How it lists trees, if it can.
     pub(super) lister: Option<Lister>,
     /// The ways that are right, the best first; without [`Wanted::all`] one at most.
@@ -68,8 +72,9 @@ impl Lister {
     }
 }
 
-/// The script that looks for the best way to compute a digest; it ends, or else stays until its standard input ends.
-pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Script, Trouble> {
+/// The script that looks for the best way to compute a digest. It waits for another script at its end, and so
+/// for the end of its standard input.
+pub(super) fn script(digest: &Digest, wanted: &Wanted) -> Result<Script, Trouble> {
     let bytes: Vec<u8> = (0..=255).collect();
     let value = |message: &[u8]| match digest.hash(message) {
         Ok(value) => Ok(value.to_string()),
@@ -81,15 +86,26 @@ pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Sc
         .replace("@BYTES@", &value(&bytes)?)
         .replace("@EMPTY@", &value(b"")?)
         .replace("@OCTAL@", &octal);
-    text.push_str("script; perl=$v\nscript; python=$v\n");
-    for (number, way) in ways(digest.name()).iter().enumerate() {
-        if !wanted.allows(way.name) {
-            continue;
-        }
+    let ways = ways(digest.name());
+    let allowed: Vec<(usize, &Way)> =
+        ways.iter().enumerate().filter(|(_, way)| wanted.allows(way.name)).collect();
+    // Those that nobody may use need not be sent.
+    let scripts: Vec<(&str, &str)> = [("perl", PERL), ("python", PYTHON)]
+        .into_iter()
+        .filter(|(name, _)| allowed.iter().any(|(_, way)| way.name == *name))
+        .collect();
+    for (name, _) in &scripts {
+        let _ = writeln!(text, "script; {name}=$v");
+    }
+    let mut is_prepared = false;
+    for (number, way) in allowed {
         let program = way.program;
         let line = match &way.kind {
             Kind::Tool(tool) => {
-                format!("tool {number} {program} '{}' '{}' '{}'", tool.mark, tool.batch, tool.stream)
+                // Where a server is found before, nobody needs them.
+                let first = if is_prepared { "" } else { "tools || " };
+                is_prepared = true;
+                format!("{first}tool {number} {program} '{}' '{}' '{}'", tool.mark, tool.batch, tool.stream)
             }
             Kind::Verisum => format!("server {number} {program} {} {program} remote-serve", digest.name()),
             Kind::Perl { algorithm } => {
@@ -104,11 +120,8 @@ pub(super) fn script(digest: &Digest, wanted: &Wanted, stays: bool) -> Result<Sc
         text.push_str(&line);
         text.push_str(if wanted.all { "\n" } else { " ||\n" });
     }
-    text.push_str("printf 'way none\\n'\nprintf 'done\\n'\n");
-    if stays {
-        text.push_str("while IFS= read -r l; do :; done\n");
-    }
-    Ok(Script::new(&text).script(PERL).script(PYTHON))
+    text.push_str("printf 'way none\\n'\nprintf 'done\\n'\nscript; eval \"$v\"\n");
+    Ok(scripts.iter().fold(Script::new(&text), |script, (_, text)| script.script(text)))
 }
 
 /// Reads what the script prints.
@@ -125,6 +138,7 @@ pub(super) fn read(running: &mut Running, digest: &Digest) -> Result<Probed, Tro
         let (what, value) = line.split_once(' ').unwrap_or((&line, ""));
         let way = || value.parse().ok().and_then(|number: usize| ways.get(number)).cloned();
         match what {
+            "unpacks" => probed.unpacks = true,
             "system" => probed.system = value.trim().to_string(),
             "lister" => {
                 let all = [Lister::Gnu, Lister::Stat, Lister::Bsd, Lister::Plain];

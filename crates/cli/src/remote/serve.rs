@@ -1,11 +1,12 @@
 //! The other side: what `verisum remote-serve` does on a host. See [`super::protocol`].
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,22 +18,42 @@ use verisum_tree::{Content, Entry, Error, Hashed, Job, Kind, Order, Plan, Timest
 use super::protocol::GREETING;
 use crate::exit::Exit;
 use crate::failure::{Failure, cause};
-use crate::render::Output;
+use crate::render::{self, Output};
 use crate::{digests, input, kernel};
 
 /// How long an answer may wait for others to go with.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What `verisum remote-serve` takes.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct ServeArgs {
-    /// Say which protocol it is, and end
-    #[arg(long)]
-    greet: bool,
-
     /// Remove this directory and the program in it first
     #[arg(long, value_name = "DIR")]
     remove: Option<PathBuf>,
+}
+
+/// The program `verisum-serve`, which can do nothing else and is small. It takes the words that
+/// `verisum remote-serve` takes, also with the command before them.
+pub fn main() -> ExitCode {
+    let mut output = Output::new();
+    let typed: Vec<OsString> = std::env::args_os().skip(1).filter(|word| word != "remote-serve").collect();
+    let remove = match &typed[..] {
+        [] => None,
+        [option, folder] if option == "--remove" => Some(PathBuf::from(folder)),
+        _ => {
+            render::say("verisum-serve", "answers `verisum remote`, and takes no arguments");
+            return Exit::Usage.into();
+        }
+    };
+    match run(&ServeArgs { remove }, &mut output) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            // What was answered before it is still sent.
+            let _ = output.flush();
+            render::say("verisum-serve", &failure.message());
+            failure.exit().into()
+        }
+    }
 }
 
 /// Answers requests until there are no more.
@@ -44,9 +65,6 @@ pub(crate) fn run(arguments: &ServeArgs, output: &mut Output) -> Result<Exit, Fa
     }
     put(output, &[GREETING])?;
     output.flush()?;
-    if arguments.greet {
-        return Ok(Exit::Clean);
-    }
     let mut input = BufReader::with_capacity(64 << 10, io::stdin());
     while let Some(request) = field(&mut input)? {
         match &request[..] {

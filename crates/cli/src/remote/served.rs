@@ -22,6 +22,8 @@ pub(super) struct Served {
     algorithm: String,
     length: usize,
     codec: Codec,
+    /// Whether it is in the middle of an answer.
+    is_busy: bool,
 }
 
 /// In which form fields and records travel.
@@ -97,7 +99,7 @@ impl Served {
         match codec.record(&mut running.stdout) {
             Ok(Some(greeting)) if greeting == GREETING => {
                 patience.allow(None);
-                Ok(Served { running, algorithm, length: digest.len(), codec })
+                Ok(Served { running, algorithm, length: digest.len(), codec, is_busy: false })
             }
             Ok(Some(_)) => Err(Trouble::Odd("the server speaks another protocol".to_string())),
             Ok(None) | Err(_) => Err(running.broken()),
@@ -132,6 +134,7 @@ impl Served {
     pub(super) fn tree(&mut self, path: &[u8], after: &mut Vec<u8>, hashed: bool, sink: Sink) -> Ended {
         let algorithm = if hashed { self.algorithm.as_str() } else { "-" };
         let length = hashed.then_some(self.length);
+        self.is_busy = true;
         let request = [b"tree\0", algorithm.as_bytes(), b"\0", path, b"\0", after, b"\0"].concat();
         if !self.send(request) {
             return Ended::Broken(self.lost(), VecDeque::new());
@@ -144,7 +147,10 @@ impl Served {
                 Err(error) => return Ended::Broken(Trouble::Odd(error.to_string()), VecDeque::new()),
             };
             let answer = match Record::parse(&record, length) {
-                Some(Record::End) => return Ended::Done,
+                Some(Record::End) => {
+                    self.is_busy = false;
+                    return Ended::Done;
+                }
                 // They come in order, so that none comes twice.
                 Some(Record::File { path, seen, digest, changed })
                     if tree.takes(&path) && self.codec.is_after(&path, after) =>
@@ -168,6 +174,7 @@ impl Served {
 
     /// Hashes the files of these names.
     pub(super) fn names(&mut self, names: &mut (dyn Iterator<Item = Asked> + Send), sink: Sink) -> Ended {
+        self.is_busy = true;
         let (algorithm, length, codec) = (&self.algorithm, self.length, self.codec);
         let patience = self.running.patience();
         patience.allow(Some(patience.answer()));
@@ -235,7 +242,10 @@ impl Served {
         let left = pending.rest();
         match ended {
             Ok(false) => Ended::Stopped,
-            Ok(true) if left.is_empty() => Ended::Done,
+            Ok(true) if left.is_empty() => {
+                self.is_busy = false;
+                Ended::Done
+            }
             Ok(true) => Ended::Broken(Trouble::Odd("it left files unanswered".to_string()), left),
             Err(None) => Ended::Broken(self.lost(), left),
             Err(Some(trouble)) => Ended::Broken(trouble, left),
@@ -249,6 +259,15 @@ impl Served {
 
     fn lost(&mut self) -> Trouble {
         self.running.broken()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // A server that waits ends with its input, and clears up; it is the connection, which ends then too.
+        if !self.is_busy {
+            self.running.wait();
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! One host for the time of a command: connected, probed, and connected again where that helps.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use verisum_digest::Digest;
 
@@ -11,7 +13,7 @@ use super::folder::Folder;
 use super::link::{Link, Running, Script, SshOptions};
 use super::place::Host;
 use super::probe::{self, Lister, Probed, Wanted};
-use super::push;
+use super::push::{self, Program};
 use super::served::{Ended, Served};
 use super::tools::Tools;
 use super::trouble::Trouble;
@@ -22,6 +24,9 @@ use super::{Asked, Event, Sink};
 /// How often in a row a connection that was lost is made anew, without any file between.
 const ATTEMPTS: u32 = 2;
 
+/// How long to wait before a host that refused is called again.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// How many names of a listing wait to be hashed.
 const WAITING: usize = 4096;
 
@@ -31,8 +36,8 @@ pub(crate) struct Options {
     pub(crate) ssh: SshOptions,
     /// Only these ways, if there are any.
     pub(crate) required: Vec<String>,
-    /// Whether to copy this program to hosts.
-    pub(crate) push: bool,
+    /// Programs to copy to hosts that lack verisum, if any are to be.
+    pub(crate) push: Option<Arc<Vec<Program>>>,
 }
 
 /// A host, the connection to it, and the way to hash there.
@@ -51,8 +56,8 @@ pub(crate) struct Session<'a> {
 struct Open {
     link: Link,
     way: Opened,
-    /// It is dropped after what runs over it.
-    _connection: Connection,
+    /// It is dropped after what runs over it. A server is the connection itself.
+    _connection: Option<Connection>,
 }
 
 /// What was started first on a host: as long as it runs, there is a connection.
@@ -165,8 +170,17 @@ impl<'a> Session<'a> {
         // Another way might give other answers to the same question.
         let wanted = Wanted { required: vec![self.way.name.to_string()], all: false };
         let quiet = |event: Event| matches!(event, Event::Note(_)) || sink(event);
-        let (open, way, pushed) =
-            connected(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet)?;
+        // A host that starts anew refuses connections for a while.
+        let lost = Instant::now();
+        let patience = Duration::from_secs(self.options.ssh.timeout.into());
+        let (open, way, pushed) = loop {
+            match connected(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet) {
+                Err(Trouble::Unreachable(_) | Trouble::Lost(_)) if lost.elapsed() < patience => {
+                    thread::sleep(PAUSE);
+                }
+                other => break other?,
+            }
+        };
         if (way != self.way) || pushed != self.pushed {
             return Err(Trouble::NoWay(format!("{} is not there any more", self.described())));
         }
@@ -231,7 +245,7 @@ fn connect(
         let probed = Probed { rejected: connected.rejected, ..Probed::default() };
         return Err(Trouble::NoWay(none(digest, wanted, &probed)));
     };
-    let open = Open { link, way: Opened::Served(served), _connection: Connection(None) };
+    let open = Open { link, way: Opened::Served(served), _connection: None };
     Ok((open, way, false))
 }
 
@@ -251,61 +265,66 @@ fn connect_to_shell(
     sink: Sink,
 ) -> Result<(Open, Way, bool), Trouble> {
     let link = Link::new(host, &options.ssh, folder);
-    let mut first = link.start(true, &probe::script(digest, wanted, true)?)?;
-    let probed = probe::read(&mut first, digest)?;
-    tell_rejected(&probed.rejected, sink);
-    let is_there = matches!(probed.ways.first(), Some(Way { kind: Kind::Verisum, .. }));
-    if options.push && !is_there && wanted.allows("verisum") {
-        match pushed(&link, &probed, digest)? {
-            Ok(served) => {
+    let programs = options.push.as_ref().filter(|_| wanted.allows("verisum"));
+    let own = Wanted { required: vec!["verisum".to_string()], all: false };
+    let mut first = match programs {
+        None => link.start(true, &probe::script(digest, wanted)?)?,
+        // While ssh connects there is time for it.
+        Some(programs) => thread::scope(|scope| {
+            scope.spawn(|| programs.first().map(|program| program.packed().len()));
+            link.start(true, &probe::script(digest, &own)?)
+        })?,
+    };
+    let mut probed = probe::read(&mut first, digest)?;
+    if let (Some(programs), None) = (programs, probed.ways.first()) {
+        match push::push(&mut first, programs, &probed, digest.name())? {
+            Ok(()) => {
+                tell_rejected(&probed.rejected, sink);
                 let way = Way { name: "verisum", program: "verisum", kind: Kind::Verisum };
-                return Ok((
-                    Open { link, way: Opened::Served(served), _connection: Connection(Some(first)) },
-                    way,
-                    true,
-                ));
+                let served = Served::new(first, digest.name().to_string(), digest)?;
+                return Ok((Open { link, way: Opened::Served(served), _connection: None }, way, true));
             }
             Err(why) => {
                 sink(Event::Note(format!("verisum cannot be pushed: {why}")));
             }
         }
+        if !first.give(&probe::script(digest, wanted)?) {
+            let (code, said) = first.end();
+            return Err(Trouble::of_end(code, &said));
+        }
+        probed = probe::read(&mut first, digest)?;
     }
+    tell_rejected(&probed.rejected, sink);
     let Some(way) = probed.ways.first().cloned() else {
         return Err(Trouble::NoWay(none(digest, wanted, &probed)));
     };
-    let opened = match &way.kind {
+    let (opened, connection) = match &way.kind {
         Kind::Tool(tool) => {
             let lister = probed.lister.ok_or_else(|| Trouble::NoWay("it has no find".to_string()))?;
-            Opened::Tools(Tools::new(tool.clone(), lister, digest)?)
-        }
-        Kind::Verisum => {
-            let script = Script::new("exec verisum remote-serve");
-            Opened::Served(Served::new(link.start(false, &script)?, digest.name().to_string(), digest)?)
-        }
-        Kind::Perl { algorithm } => {
-            let script = Script::new(&format!("script; exec {} -e \"$v\"", way.program)).script(probe::PERL);
-            Opened::Served(Served::new(link.start(false, &script)?, algorithm.clone(), digest)?)
-        }
-        Kind::Python { algorithm } => {
-            let script = format!("script; exec {} -B -E -c \"$v\"", way.program);
-            let script = Script::new(&script).script(probe::PYTHON);
-            Opened::Served(Served::new(link.start(false, &script)?, algorithm.clone(), digest)?)
+            (Opened::Tools(Tools::new(tool.clone(), lister, digest)?), Some(Connection(Some(first))))
         }
         Kind::PowerShell { .. } => return Err(Trouble::NoWay(none(digest, wanted, &probed))),
+        _ => (Opened::Served(serve(first, &way, digest)?), None),
     };
-    Ok((Open { link, way: opened, _connection: Connection(Some(first)) }, way, false))
+    Ok((Open { link, way: opened, _connection: connection }, way, false))
 }
 
-/// Copies this program to a host of the same kind.
-fn pushed(link: &Link, probed: &Probed, digest: &Digest) -> Result<Result<Served, String>, Trouble> {
-    let here = push::system();
-    if probed.system != here {
-        return Ok(Err(format!("it is made for {here}, and the host is {}", probed.system)));
-    }
-    match push::push(link)? {
-        Ok(running) => Served::new(running, digest.name().to_string(), digest).map(Ok),
-        Err(why) => Ok(Err(why)),
-    }
+/// Starts a server, in Perl or Python or verisum itself, in the place of a shell that waits for a script.
+pub(super) fn serve(mut shell: Running, way: &Way, digest: &Digest) -> Result<Served, Trouble> {
+    let (script, algorithm) = match &way.kind {
+        Kind::Perl { algorithm } => {
+            let script = Script::new(&format!("script; exec {} -e \"$v\"", way.program));
+            (script.script(probe::PERL), algorithm.as_str())
+        }
+        Kind::Python { algorithm } => {
+            let script = Script::new(&format!("script; exec {} -B -E -c \"$v\"", way.program));
+            (script.script(probe::PYTHON), algorithm.as_str())
+        }
+        _ => (Script::new("exec verisum remote-serve"), digest.name()),
+    };
+    // Where it cannot be given, the greeting that is missing says so.
+    shell.give(&script);
+    Served::new(shell, algorithm.to_string(), digest)
 }
 
 /// Why there is no way.

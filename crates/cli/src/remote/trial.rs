@@ -15,7 +15,7 @@ use super::link::{Link, Running, Script, Traffic};
 use super::place::Host;
 use super::probe::{self, Probed, Wanted};
 use super::served::{Ended, Served};
-use super::session::Options;
+use super::session::{self, Options};
 use super::tools::Tools;
 use super::trouble::Trouble;
 use super::ways::{Kind, NAMES, Way, ways};
@@ -96,7 +96,7 @@ impl<'a> Trial<'a> {
     ) -> Result<Trial<'a>, Trouble> {
         let link = Link::new(host, &options.ssh, folder);
         let wanted = Wanted { required: options.required.clone(), all: true };
-        let mut first = link.start(true, &probe::script(digest, &wanted, true)?)?;
+        let mut first = link.start(true, &probe::script(digest, &wanted)?)?;
         let probed = probe::read(&mut first, digest)?;
         let (host, digest) = (host.clone(), digest.clone());
         Ok(Trial { host, options, folder, digest, link, probed, first: Some(first) })
@@ -196,25 +196,16 @@ impl<'a> Trial<'a> {
 
     /// Starts what computes digests by a way, where that is not done for each batch.
     fn start(&self, way: &Way) -> Result<Opened, Trouble> {
-        let (script, algorithm) = match &way.kind {
-            Kind::Tool(tool) => {
-                let none = || Trouble::NoWay("it has no find".to_string());
-                let lister = self.probed.lister.ok_or_else(none)?;
-                return Ok(Opened::Tools(Tools::new(tool.clone(), lister, &self.digest)?));
-            }
-            Kind::Verisum => (Script::new("exec verisum remote-serve"), self.digest.name()),
-            Kind::Perl { algorithm } => {
-                let script = Script::new(&format!("script; exec {} -e \"$v\"", way.program));
-                (script.script(probe::PERL), algorithm.as_str())
-            }
-            Kind::Python { algorithm } => {
-                let script = Script::new(&format!("script; exec {} -B -E -c \"$v\"", way.program));
-                (script.script(probe::PYTHON), algorithm.as_str())
-            }
-            Kind::PowerShell { .. } => return Err(Trouble::NoWay("it has a POSIX shell".to_string())),
-        };
-        let running = self.link.start(false, &script)?;
-        Ok(Opened::Served(Served::new(running, algorithm.to_string(), &self.digest)?))
+        if let Kind::Tool(tool) = &way.kind {
+            let none = || Trouble::NoWay("it has no find".to_string());
+            let lister = self.probed.lister.ok_or_else(none)?;
+            return Ok(Opened::Tools(Tools::new(tool.clone(), lister, &self.digest)?));
+        }
+        if let Kind::PowerShell { .. } = &way.kind {
+            return Err(Trouble::NoWay("it has a POSIX shell".to_string()));
+        }
+        let shell = self.link.start(false, &Script::new("script; eval \"$v\""))?;
+        Ok(Opened::Served(session::serve(shell, way, &self.digest)?))
     }
 
     /// What went over the connection until now.

@@ -1,10 +1,13 @@
 //! Running the two programs.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod chroot;
+pub mod network;
 pub mod recording;
 pub mod scrubbing;
 pub mod sshd;
 pub mod tagging;
+pub mod trees;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -30,7 +30,7 @@ pub(crate) fn accept(
         return Err(Failure::Usage(format!("{}: no address of a host", root.display())));
     };
     let folder = hosts::folder(std::iter::once(&place.host))?;
-    let options = hosts.options(1);
+    let options = hosts.options(1)?;
     let host = place.host.name();
     let say = |message: &str| render::say(PROGRAM, &format!("{host}: {message}"));
     let mut sessions = Sessions::new(&place.host, &options, folder.as_ref(), &say);

@@ -116,7 +116,7 @@ pub(super) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
     };
     let list = List::open(&arguments.list, reading)?;
     let folder = hosts::folder(places.iter().map(|on| &on.host))?;
-    let options = arguments.hosts.options(places.len());
+    let options = arguments.hosts.options(places.len())?;
     let prefixed = arguments.many.names_hosts(&places);
     let report = Report::new(output).quiet(arguments.quiet || arguments.status);
     let all = places.iter().map(|on| on.host.clone()).collect();

@@ -118,7 +118,7 @@ pub(super) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
     let places = [hosts::parse(&arguments.a, true)?, hosts::parse(&arguments.b, true)?];
     let folder = hosts::folder(places.iter().map(|place| &place.host))?;
     let remote = places.iter().filter(|place| place.host != Host::Local).count();
-    let options = arguments.hosts.options(remote);
+    let options = arguments.hosts.options(remote)?;
     let report = Report::new(output).quiet(arguments.quiet);
     let listed = both(places, |place| {
         let session = hosts::open(&place.host, &digest, &options, folder.as_ref(), &report)?;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{Read, stdin};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use clap::{Args, ValueHint};
@@ -13,7 +13,7 @@ use verisum_digest::Digest;
 
 use super::report::Report;
 use crate::failure::Failure;
-use crate::remote::{Event, Folder, Host, Options, Place, Session, SshOptions, Trouble, WAYS};
+use crate::remote::{Event, Folder, Host, Options, Place, Program, Session, SshOptions, Trouble, WAYS};
 use crate::render::names;
 use crate::{digests, kernel};
 
@@ -41,9 +41,9 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
     way: Option<String>,
 
-    /// Copy verisum to a private directory of hosts that lack it, for the time of the run
-    #[arg(long)]
-    push: bool,
+    /// Copy verisum, or these builds of it, to a private directory of hosts that lack it, for the time of the run
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    push: Option<Vec<PathBuf>>,
 }
 
 /// Many hosts.
@@ -170,12 +170,28 @@ fn hosts(file: &PathBuf) -> Result<Vec<Host>, Failure> {
 
 impl HostArgs {
     /// What sessions take. With several hosts ssh asks for nothing: nobody would know for which.
-    pub(super) fn options(&self, hosts: usize) -> Options {
+    ///
+    /// # Errors
+    /// A program that is to be pushed cannot be read.
+    pub(super) fn options(&self, hosts: usize) -> Result<Options, Failure> {
         let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
         let mut required = self.require.clone();
         required.extend(self.way.clone());
         let ssh = SshOptions { config: self.ssh_config.clone(), timeout: self.timeout, may_ask };
-        Options { ssh, required, push: self.push }
+        let push = self.push.as_deref().map(programs).transpose()?.map(Arc::new);
+        Ok(Options { ssh, required, push })
+    }
+}
+
+/// What may be pushed.
+fn programs(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
+    let failed = |name, error| Failure::File { name, operation: "read", error };
+    match files {
+        [] => Ok(vec![Program::own().map_err(|error| failed(PathBuf::from("verisum"), error))?]),
+        files => files
+            .iter()
+            .map(|file| Program::open(file).map_err(|error| failed(file.clone(), error)))
+            .collect(),
     }
 }
 

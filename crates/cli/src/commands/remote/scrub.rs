@@ -95,7 +95,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let task = Task {
         arguments,
         scrub,
-        options: arguments.hosts.options(places.len()),
+        options: arguments.hosts.options(places.len())?,
         folder: folder.as_ref(),
         catalog: Mutex::new(catalog),
         turn: Mutex::new(()),

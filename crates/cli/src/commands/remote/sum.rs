@@ -90,7 +90,7 @@ pub(super) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let writer = Writer::new(format, std::slice::from_ref(&digest));
     let writer = writer.map_err(|error| Failure::Usage(error.to_string()))?.zero(arguments.zero);
     let folder = hosts::folder(places.iter().map(|on| &on.host))?;
-    let options = arguments.hosts.options(places.len());
+    let options = arguments.hosts.options(places.len())?;
     let prefixed = arguments.many.names_hosts(&places);
     let report = Report::new(output).quiet(arguments.quiet);
     let task =

@@ -1,16 +1,7 @@
 if [ -w /dev/null ] && (: >/dev/null </dev/null) 2>&-; then :; else printf 'null\n'; exit; fi
 printf 'system %s\n' "$(uname -sm 2>/dev/null)"
-lister=
-if [ "$(find -H / -prune -printf x 2>/dev/null)" = x ]; then lister=gnu
-elif [ "$(find -H / -prune -exec stat -c '%n//' {} + 2>/dev/null)" = /// ]; then lister=stat
-elif [ "$(find -H / -prune -exec stat -f '%N//' {} + 2>/dev/null)" = /// ]; then lister=bsd
-elif [ "$(find -H / -prune -print0 2>/dev/null | { IFS= read -r l; printf %s "$l"; } 2>/dev/null)" = / ]; then lister=plain
-fi
-printf 'lister %s\n' "$lister"
-batch=
-if [ "$(printf '/\0a b\0' | xargs -0 /bin/sh -c 'printf %s "$#"' sh 2>/dev/null)" = 2 ]; then batch=1; fi
-printf 'batch %s\n' "$batch"
 have() { command -v "$1" >/dev/null 2>&1; }
+if have gzip; then printf 'unpacks\n'; fi
 right() { case $1 in *"$2"*) return 0 ;; esac; return 1; }
 judge() { # what it gave for abc, for all bytes, for nothing, and how it named that
   right "$1" '@ABC@' && right "$2" '@BYTES@' && right "$3" '@EMPTY@' && right "$3" "$4"
@@ -35,5 +26,17 @@ server() { # number, program, algorithm, words of the command
   { a=$(printf 'test\0%s\0' "$algorithm" | "$@"); } 2>/dev/null
   if judge "$a" "$a" "$a" 'verisum-remote 1'; then printf 'way %s\n' "$number"; return 0; fi
   printf 'rejected %s\n' "$number"
+  return 1
+}
+lister= batch=
+tools() { # looks for what tools cannot do without
+  if [ "$(find -H / -prune -printf x 2>/dev/null)" = x ]; then lister=gnu
+  elif [ "$(find -H / -prune -exec stat -c '%n//' {} + 2>/dev/null)" = /// ]; then lister=stat
+  elif [ "$(find -H / -prune -exec stat -f '%N//' {} + 2>/dev/null)" = /// ]; then lister=bsd
+  elif [ "$(find -H / -prune -print0 2>/dev/null | { IFS= read -r l; printf %s "$l"; } 2>/dev/null)" = / ]; then lister=plain
+  fi
+  printf 'lister %s\n' "$lister"
+  if [ "$(printf '/\0a b\0' | xargs -0 /bin/sh -c 'printf %s "$#"' sh 2>/dev/null)" = 2 ]; then batch=1; fi
+  printf 'batch %s\n' "$batch"
   return 1
 }

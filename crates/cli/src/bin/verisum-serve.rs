@@ -1,0 +1,7 @@
+//! The program `verisum-serve`: what `verisum remote --push` copies to hosts.
+
+#![deny(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    verisum_cli::serve()
+}
