@@ -284,7 +284,8 @@ static void the_descriptor(void)
     CHECK((done[0].user_data == &a) + (done[1].user_data == &a) + (done[2].user_data == &a) == 1);
     CHECK((done[0].user_data == &b) + (done[1].user_data == &b) + (done[2].user_data == &b) == 1);
     CHECK((done[0].user_data == &c) + (done[1].user_data == &c) + (done[2].user_data == &c) == 1);
-    if (readable(fd, 0))
+    /* A completion can be taken just before its wake-up comes; there are no more wake-ups than that. */
+    for (int i = 0; i < 3 && readable(fd, 50); i++)
         SAME(read(fd, &counter, sizeof(counter)), sizeof(counter));
     SAME(blkhash_aio_completions(h, done, 4), 0);
     CHECK(!readable(fd, 50));

@@ -396,7 +396,7 @@ mod tests {
             ("web", "web"),
             ("local", "local"),
             ("alice@web", "alice@web"),
-            ("[::1]", "::1"),
+            ("[::1]", "[::1]"),
             ("ssh://web:2222", "ssh://web:2222"),
             ("ssh://web/", "web"),
         ] {
