@@ -55,6 +55,85 @@ fn what_is_mounted_over_a_recorded_file_is_not_compared_with_it() {
     check(&tree.catalog());
 }
 
+const BOUND: &str = "mkdir \"$0/../bound\"\necho another > \"$0/../bound/deep\"\n\
+    mount --bind \"$0/../bound\" \"$0/below\"";
+
+const BOUND_FILE: &str =
+    "mkdir \"$0/../bound\"\necho another > \"$0/../bound/f\"\nmount --bind \"$0/../bound/f\" \"$0/f1\"";
+
+#[test]
+fn what_is_mounted_from_the_same_file_system_is_not_compared_either() {
+    for prepare in [BOUND, BOUND_FILE] {
+        let tree = Tree::new();
+        tree.scrub(&[]).clean();
+        let before: Vec<String> = digests(&tree);
+        for _ in 0..2 {
+            let Some(ended) = with_mount(&tree, prepare, &["scrub", "-v"], &tree.root()) else { return };
+            expect(&ended, 0, &[]);
+            assert!(
+                format!("{}{}", ended.out(), ended.stderr).contains("mount points not entered 1"),
+                "{}",
+                ended.out()
+            );
+            assert_eq!(digests(&tree), before);
+            fs::remove_dir_all(tree.root().join("../bound")).unwrap();
+        }
+        let ended = with_mount(&tree, prepare, &["scrub", "-v", "--cross-file-systems"], &tree.root());
+        let name = if prepare == BOUND { "below/deep" } else { "f1" };
+        expect(&ended.unwrap(), 0, &[("modified", &tree.path(name))]);
+        check(&tree.catalog());
+    }
+}
+
+#[test]
+fn what_is_mounted_over_a_part_that_is_scrubbed_alone_is_not_compared_with_it() {
+    let tree = Tree::new();
+    fs::create_dir(tree.path("empty")).unwrap();
+    tree.scrub(&[]).clean();
+    let before = export(&tree.catalog());
+    let below = tree.path("below");
+    for prepare in [OTHER, BOUND] {
+        let Some(ended) = with_mount(&tree, prepare, &["scrub", "-v"], &below) else { return };
+        refused(&ended, 3, "something is mounted there, or above, that is not what was recorded");
+        let prepare = format!("{prepare}\nmkdir \"$0/below/inner\"");
+        let _ = fs::remove_dir_all(tree.root().join("../bound"));
+        let ended = with_mount(&tree, &prepare, &["scrub", "-v"], &below.join("inner")).unwrap();
+        refused(&ended, 3, "something is mounted there, or above, that is not what was recorded");
+        let _ = fs::remove_dir_all(tree.root().join("../bound"));
+    }
+    assert_eq!(export(&tree.catalog()), before);
+    // The same directory mounted over itself is what was recorded.
+    let itself = "mount --bind \"$0/below\" \"$0/below\"";
+    expect(&with_mount(&tree, itself, &["scrub", "-v"], &below).unwrap(), 0, &[]);
+    let ended = with_mount(&tree, OTHER, &["scrub", "-v", "--cross-file-systems"], &below).unwrap();
+    expect(&ended, 0, &[("modified", &tree.path("below/deep"))]);
+    check(&tree.catalog());
+}
+
+#[test]
+fn what_is_mounted_where_nothing_is_recorded_is_a_tree_of_its_own() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    fs::create_dir(tree.path("extra")).unwrap();
+    let mount = "mount -t tmpfs none \"$0/extra\"\necho content > \"$0/extra/file\"";
+    for _ in 0..2 {
+        let arguments = ["scrub", "-v", "--replaced-root"];
+        let Some(ended) = with_mount(&tree, mount, &arguments, &tree.path("extra")) else { return };
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        // It belongs to nobody else, and is known to be away.
+        refused(&tree.scrub(&["-v"]), 3, "extra: its file system or inode is not the recorded one");
+    }
+    let roots = export(&tree.catalog()).lines().filter(|line| line.contains("\"type\":\"root\"")).count();
+    assert_eq!(roots, 2);
+    check(&tree.catalog());
+}
+
+/// What is recorded of each file, without the times of its verification.
+fn digests(tree: &Tree) -> Vec<String> {
+    let digest = |line: &str| Some(line.split("\"digest\":").nth(1)?[..66].to_string());
+    export(&tree.catalog()).lines().filter_map(digest).collect()
+}
+
 #[test]
 fn what_is_mounted_over_a_bad_file_is_not_accepted() {
     let tree = Tree::new();

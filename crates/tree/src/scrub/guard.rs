@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::top::Top;
 use super::{Error, Options, Scope};
 use crate::store::catalog::{Catalog, Identity, Position, Root, stamp};
@@ -19,9 +21,14 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
     if stat.kind != Kind::Directory {
         return Err(Error::Root { path: path.to_path_buf(), why: "open: Not a directory" });
     }
-    let Some(mut root) = catalog.root_of(path)? else {
+    let root = catalog.root_of(path)?;
+    let root = match root {
+        Some(root) if options.one_file_system && is_tree_of_its_own(catalog, &root, path)? => None,
+        root => root,
+    };
+    let Some(mut root) = root else {
         let root = catalog.add_root(path, Identity::of(&stat))?;
-        catalog.set_identity(root.id, root.identity, born(path))?;
+        catalog.set_identity(&root, root.identity, born(path))?;
         let top = Top::open(path, options.one_file_system)?;
         return Ok(Scope { directory: root.directory, path: path.to_path_buf(), root, top: Some(top) });
     };
@@ -33,11 +40,41 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
                        mounted? (--replaced-root takes it for the same tree)";
             return Err(Error::Root { path: root.path, why });
         }
-        catalog.set_identity(root.id, top, made)?;
+        catalog.set_identity(&root, top, made)?;
         (root.identity, root.born) = (top, made);
     }
     let inside = inside(catalog, root, path, stat.device)?;
     Ok(Scope { top: Some(Top::open(path, options.one_file_system)?), ..inside })
+}
+
+/// Whether a directory in a root is on what is mounted there, and nothing is recorded of that.
+///
+/// # Errors
+/// Something is mounted over what is recorded.
+fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<bool, Error> {
+    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let (mut reached, mut known) = (root.path.clone(), Some(root.directory));
+    let mut top = Top::open(&reached, true)?;
+    for name in below.components() {
+        reached.push(name);
+        let parent = known;
+        known = match parent {
+            Some(parent) => catalog.directory_in(parent, name.as_os_str())?,
+            None => None,
+        };
+        if top.folder(&reached).err().and_then(|error| error.errno()) != Some(Errno::XDEV) {
+            continue;
+        }
+        let (Some(parent), Some(known)) = (parent, known) else { return Ok(true) };
+        // What was mounted there when it was recorded is part of the root.
+        if catalog.device(known)? == catalog.device(parent)? {
+            let why = "something is mounted there, or above, that is not what was recorded \
+                       (--cross-file-systems enters it)";
+            return Err(Error::Root { path: path.to_path_buf(), why });
+        }
+        top = Top::open(&reached, true)?;
+    }
+    Ok(false)
 }
 
 /// The part of a root that a directory in it is.
@@ -59,11 +96,15 @@ pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, device: u64) ->
 }
 
 /// Whether what is at a root's path may be what was recorded: it is the same directory, or its files are
-/// there. Another file system may have the numbers that one before it had, but it was made at another time.
+/// there. Another file system may have the numbers that one before it had, but it was made at another time;
+/// where that is kept, the number of the device says nothing: it may be another whenever it is mounted.
 pub(super) fn is_there(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
     let top = Identity::of(&Entry::named(&root.path)?.stat()?);
-    let is_made_anew = root.born.zip(born(&root.path)).is_some_and(|(recorded, now)| recorded != now);
-    Ok(top == root.identity && !is_made_anew || root.files == 0 || is_the_same_tree(catalog, root)?)
+    let is_itself = match root.born.zip(born(&root.path)) {
+        Some((recorded, now)) => recorded == now && top.inode == root.identity.inode,
+        None => top == root.identity,
+    };
+    Ok(is_itself || root.files == 0 || is_the_same_tree(catalog, root)?)
 }
 
 /// When a directory was made, in milliseconds since 1970, if that is kept.
@@ -86,4 +127,55 @@ fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
         same += usize::from(found.is_ok_and(|(_, stat)| is_same(&stat)));
     }
     Ok(same > 0 && same * 2 >= files.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::catalog::{Change, Record, State};
+
+    #[test]
+    fn a_file_system_is_known_again_under_another_number_of_its_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let (top, file) = (folder.path().join("top"), folder.path().join("c.db"));
+        std::fs::create_dir(&top).unwrap();
+        let Some(made) = born(&top) else { return };
+        let catalog = Catalog::open(&file).unwrap();
+        let now = Identity::of(&Entry::named(&top).unwrap().stat().unwrap());
+        let then = Identity { device: now.device + 7, ..now };
+        let root = catalog.add_root(&top, then).unwrap();
+        for (id, device) in [(10, then.device), (11, now.device), (12, now.device + 1)] {
+            catalog.add_directory(id, root.directory, id.to_string().as_ref(), device).unwrap();
+        }
+        let record = Record {
+            size: 1,
+            mtime: 2,
+            ctime: 3,
+            inode: 4,
+            algorithm: catalog.algorithm("sha256").unwrap(),
+            digest: verisum_digest::Output::zeroed(32),
+            first_seen: 5,
+            changed: 5,
+            verified: 5,
+            state: State::Sound,
+        };
+        // It is not there any more.
+        catalog.apply(root.id, root.directory, "file".as_ref(), &Change::Add(record)).unwrap();
+        for (identity, born, is_known) in [
+            (then, Some(made), true),
+            (now, Some(made), true),
+            (now, None, true),
+            (then, None, false),
+            (now, Some(made - 1), false),
+            (Identity { inode: now.inode + 1, ..now }, Some(made), false),
+        ] {
+            let root = Root { identity, born, ..catalog.root(&top).unwrap().unwrap() };
+            assert_eq!(is_there(&catalog, &root).unwrap(), is_known, "{identity:?} {born:?}");
+        }
+        // What was on another device than the top still is.
+        let root = catalog.root(&top).unwrap().unwrap();
+        catalog.set_identity(&root, now, Some(made)).unwrap();
+        let devices = [root.directory, 10, 11, 12].map(|id| catalog.device(id).unwrap());
+        assert_eq!(devices, [now.device, now.device, then.device, now.device + 1].map(Some));
+    }
 }

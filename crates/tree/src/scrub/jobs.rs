@@ -324,7 +324,7 @@ impl<'a> Jobs<'a> {
         // What is gone since the walk is found by the next one.
         let Some(folder) = &self.folder.found else { return Ok(None) };
         let Some(top) = &self.scope.top else { return Ok(None) };
-        let found = top.entry(folder, OsStr::from_bytes(name));
+        let found = top.entry(folder, OsStr::from_bytes(name), Some(record.inode));
         let Some((entry, stat)) = found.ok().filter(|(_, stat)| stat.kind == Kind::File) else {
             return Ok(None);
         };

@@ -46,10 +46,16 @@ impl Top {
         self.directory.beneath(below, self.device)
     }
 
-    /// What is in a directory of [`Top::folder`], and what is said of it.
-    pub(super) fn entry(&self, folder: &Arc<Directory>, name: &OsStr) -> Result<(Entry, Stat), Error> {
+    /// What is in a directory of [`Top::folder`], and what is said of it. Where it has the inode that is
+    /// recorded, the system need not be asked what is mounted there.
+    pub(super) fn entry(
+        &self,
+        folder: &Arc<Directory>,
+        name: &OsStr,
+        recorded: Option<u64>,
+    ) -> Result<(Entry, Stat), Error> {
         let (entry, stat) = Entry::within(folder, name)?;
-        match self.device.is_some_and(|device| is_mounted_over(&entry, &stat, device)) {
+        match self.device.is_some_and(|device| is_mounted_over(&entry, &stat, (device, recorded))) {
             true => Err(entry.failed(Operation::Open, Errno::XDEV)),
             false => Ok((entry, stat)),
         }
@@ -60,13 +66,14 @@ impl Top {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Error::io(path, Operation::Open, Errno::ISDIR));
         };
-        self.entry(&self.folder(folder)?, name)
+        self.entry(&self.folder(folder)?, name, None)
     }
 }
 
-/// Whether something of another file system is mounted over one file.
-pub(super) fn is_mounted_over(entry: &Entry, stat: &Stat, device: u64) -> bool {
-    stat.device != device && entry.is_mount_point()
+/// Whether something else is mounted over a file or a directory: it is not the one that is expected, by the
+/// device of its directory and by the inode, if that is known, and the system says so.
+pub(super) fn is_mounted_over(entry: &Entry, stat: &Stat, (device, inode): (u64, Option<u64>)) -> bool {
+    (stat.device, Some(stat.inode)) != (device, inode) && entry.is_mounted_over(stat, device)
 }
 
 /// Whether no file has a path any more, by what was found there: a link or a directory in a file's place is

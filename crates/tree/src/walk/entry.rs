@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use crate::{Error, Kind, Operation, Stat};
@@ -44,10 +44,11 @@ impl Directory {
     }
 
     /// Opens a directory below this one through no link at all; with a device, through none that is on
-    /// another one either, be it mounted there or a volume of its own.
+    /// another one either, be it mounted there or a volume of its own, and through none that another directory
+    /// of the same file system is mounted over.
     ///
     /// # Errors
-    /// `ELOOP` for a link, `EXDEV` for another device and for a way that leads out.
+    /// `ELOOP` for a link, `EXDEV` for another device, what is mounted, and a way that leads out.
     pub fn beneath(self: &Arc<Directory>, way: &Path, device: Option<u64>) -> Result<Arc<Directory>, Error> {
         let failed = |errno| Error::io(&self.path().join(way), Operation::Open, errno);
         let steps = steps_of(way).ok_or_else(|| failed(Errno::XDEV))?;
@@ -280,12 +281,11 @@ impl Entry {
         is_kept.then(|| seconds.saturating_mul(1000).saturating_add(i64::from(nanoseconds / 1_000_000)))
     }
 
-    /// Whether something is mounted there, as far as the system tells. That a file is on another device than
-    /// its directory does not say so: where file systems are overlaid it may be.
-    pub(crate) fn is_mount_point(&self) -> bool {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        let found = rustix::fs::statx(&self.directory, &self.name, flags, StatxFlags::empty());
-        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    /// Whether something else is mounted over what is in a directory on `device`, as far as the system tells.
+    /// That a file is on another device than its directory does not say so: where file systems are overlaid it
+    /// may be. `stat` is what was said of it.
+    pub(crate) fn is_mounted_over(&self, stat: &Stat, device: u64) -> bool {
+        is_mounted_over(self.directory.as_fd(), &self.name, stat, device)
     }
 
     /// Opens it for reading; a link is refused unless it was followed, a pipe is not waited for.
@@ -377,6 +377,23 @@ fn folder_beneath(directory: &Directory, steps: &[&OsStr], device: Option<u64>) 
     }
 }
 
+/// Whether something else is mounted over a name in a directory on `device`: of the same file system it may
+/// be what is there anyhow.
+fn is_mounted_over(directory: BorrowedFd, name: &OsStr, stat: &Stat, device: u64) -> bool {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = rustix::fs::statx(directory, name, flags, StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+        && (stat.device != device || listed_inode(directory, name) != Some(stat.inode))
+}
+
+/// The inode that a directory's own list has under a name, whatever is mounted over it.
+fn listed_inode(directory: BorrowedFd, name: &OsStr) -> Option<u64> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let list = rustix::fs::openat(directory, ".", flags, Mode::empty()).and_then(Dir::new).ok()?;
+    let mut entries = list.map_while(Result::ok);
+    entries.find(|entry| entry.file_name().to_bytes() == name.as_bytes()).map(|entry| entry.ino())
+}
+
 /// Fails for what is on another device: a volume of Btrfs is, without being mounted.
 fn require_device(opened: OwnedFd, device: Option<u64>) -> Result<OwnedFd, Errno> {
     match device {
@@ -396,7 +413,13 @@ fn step_by_step(directory: BorrowedFd, steps: &[&OsStr], device: Option<u64>) ->
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
             if is_link { Errno::LOOP } else { errno }
         })?;
-        reached = Some(require_device(next, device)?);
+        let next = require_device(next, device)?;
+        if let Some(device) = device
+            && is_mounted_over(from, step, &Stat::of(&next)?, device)
+        {
+            return Err(Errno::XDEV);
+        }
+        reached = Some(next);
     }
     reached.ok_or(Errno::NOENT)
 }

@@ -74,8 +74,11 @@ impl Jobs<'_> {
             self.walk.pass_over(entry);
             return Ok(());
         }
-        if self.options.one_file_system && stat.device != parent_device {
+        let listed = (parent_device, Some(entry.inode()));
+        let is_elsewhere = || stat.device != parent_device || is_mounted_over(entry, &stat, listed);
+        if self.options.one_file_system && is_elsewhere() {
             self.outcome.mount_points += 1;
+            self.walk.pass_over(entry);
             return Ok(());
         }
         let id = match known {
@@ -123,7 +126,8 @@ impl Jobs<'_> {
                 return Ok(None);
             }
         };
-        if self.options.one_file_system && is_mounted_over(&entry, &stat, device) {
+        let listed = (device, Some(entry.inode()));
+        if self.options.one_file_system && is_mounted_over(&entry, &stat, listed) {
             self.outcome.mount_points += 1;
             return Ok(None);
         }

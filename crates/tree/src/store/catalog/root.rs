@@ -60,6 +60,11 @@ pub fn is_address(path: &Path) -> bool {
 
 const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";
 
+/// The directories in one, and itself. Of a damaged catalogue they may be inside each other: each is taken
+/// once.
+const INSIDE: &str = "WITH RECURSIVE inside(id) AS (VALUES (?1) UNION
+    SELECT directory.id FROM directory JOIN inside ON directory.parent = inside.id)";
+
 impl Catalog {
     /// All roots, by path.
     pub fn roots(&self) -> Result<Vec<Root>> {
@@ -98,11 +103,27 @@ impl Catalog {
         Ok(Root { id, path: path.to_path_buf(), directory, identity, born: None, files: 0, bytes: 0 })
     }
 
-    /// Says what a root's top directory is now, and when it was made.
-    pub fn set_identity(&self, root: i64, identity: Identity, born: Option<i64>) -> Result<()> {
-        let sql = "UPDATE root SET device = ?2, inode = ?3, born = ?4 WHERE id = ?1";
-        let values = params![root, identity.device as i64, identity.inode as i64, born];
-        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    /// Says what a root's top directory is now, and when it was made. What was recorded on its device is on
+    /// that which it has now, and what was recorded on another one stays on another one.
+    pub fn set_identity(&self, root: &Root, identity: Identity, born: Option<i64>) -> Result<()> {
+        let (old, new) = (root.identity.device as i64, identity.device as i64);
+        let set = || {
+            if old != new {
+                let sql = format!(
+                    "{INSIDE} UPDATE directory SET device = CASE device WHEN ?2 THEN ?3 ELSE ?2 END
+                     WHERE device IN (?2, ?3) AND id IN (SELECT id FROM inside)"
+                );
+                self.connection.execute(&sql, [root.directory, old, new])?;
+            }
+            let sql = "UPDATE root SET device = ?2, inode = ?3, born = ?4 WHERE id = ?1";
+            self.connection.execute(sql, params![root.id, new, identity.inode as i64, born])
+        };
+        self.begin()?;
+        let done = set().map_err(self.failed("write")).and_then(|_| self.commit());
+        if done.is_err() {
+            self.roll_back();
+        }
+        done
     }
 
     /// Says that a root is now at another path.
@@ -114,9 +135,6 @@ impl Catalog {
 
     /// Removes a root with all that is recorded of it, and says how many records that were. All or nothing.
     pub fn forget_root(&self, root: &Root) -> Result<u64> {
-        // Of a damaged catalogue directories may be inside each other: each is taken once.
-        const INSIDE: &str = "WITH RECURSIVE inside(id) AS (VALUES (?1) UNION
-            SELECT directory.id FROM directory JOIN inside ON directory.parent = inside.id)";
         let forget = || {
             let mut forgotten = 0;
             for table in ["finding", "file", "replaced", "fresh", "former", "unread"] {
