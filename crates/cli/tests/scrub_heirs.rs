@@ -192,6 +192,125 @@ fn what_was_bad_is_bad_elsewhere_once_its_own_name_is_well() {
 }
 
 #[test]
+fn rot_that_nobody_has_seen_is_bad_elsewhere_once_its_own_name_is_well() {
+    type Repair = (fn(&Tree), &'static [(&'static str, &'static str)], i32);
+    fn good(tree: &Tree) -> PathBuf {
+        tree.folder.path().join("good")
+    }
+    // Beside the tree, and with the time that it had.
+    fn restore(tree: &Tree, name: &str) {
+        let (aside, to) = (tree.folder.path().join("aside"), tree.path(name));
+        let time = fs::metadata(good(tree)).unwrap().modified().unwrap();
+        fs::copy(good(tree), &aside).unwrap();
+        File::options().write(true).open(&aside).unwrap().set_modified(time).unwrap();
+        fs::rename(aside, to).unwrap();
+    }
+    let repairs: [Repair; 6] = [
+        (
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("f1.old")).unwrap();
+                restore(tree, "f1");
+            },
+            &[("suspicious", "f1.old")],
+            1,
+        ),
+        (
+            |tree| {
+                fs::hard_link(tree.path("f1"), tree.path("f1.old")).unwrap();
+                restore(tree, "f1");
+            },
+            &[("suspicious", "f1.old")],
+            1,
+        ),
+        (
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("m")).unwrap();
+                fs::copy(good(tree), tree.path("n")).unwrap();
+            },
+            &[("moved", "n"), ("suspicious", "m")],
+            1,
+        ),
+        (
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("f2")).unwrap();
+                restore(tree, "f1");
+            },
+            &[("suspicious", "f2")],
+            1,
+        ),
+        (
+            // The directory as a whole.
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("below/f1")).unwrap();
+                fs::rename(tree.path("below"), tree.path("old")).unwrap();
+                restore(tree, "f1");
+                fs::create_dir(tree.path("below")).unwrap();
+                fs::copy(tree.path("old/deep"), tree.path("below/deep")).unwrap();
+                fs::remove_file(tree.path("old/deep")).unwrap();
+            },
+            &[("suspicious", "old/f1"), ("touched", "below/deep")],
+            1,
+        ),
+        (
+            // What was written to says so, and what took the inode of a good file is another one.
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("f1.old")).unwrap();
+                fs::write(tree.path("f1.old"), "something else").unwrap();
+                restore(tree, "f1");
+            },
+            &[("new", "f1.old")],
+            0,
+        ),
+    ];
+    for (number, (repair, lines, code)) in repairs.into_iter().enumerate() {
+        let tree = Tree::new();
+        let file = File::options().write(true).open(tree.path("f1")).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(99)).unwrap();
+        tree.scrub(&[]).clean();
+        let before = recorded(&tree, "f2");
+        fs::copy(tree.path("f1"), good(&tree)).unwrap();
+        let time = fs::metadata(tree.path("f1")).unwrap().modified().unwrap();
+        File::options().write(true).open(good(&tree)).unwrap().set_modified(time).unwrap();
+        rot(&tree.path("f1"), "CONTENT 1");
+        repair(&tree);
+        expect_all(&tree, &tree.scrub(&["-v"]), code, lines);
+        assert_eq!(recorded(&tree, "f2"), before, "{number}");
+        // So it stays.
+        let bad: Vec<_> = lines.iter().filter(|(verdict, _)| *verdict == "suspicious").copied().collect();
+        expect_all(&tree, &tree.scrub(&["-v"]), code, &bad);
+        check(&tree.catalog());
+    }
+}
+
+#[test]
+fn a_bad_content_that_says_nothing_condemns_nobody() {
+    let zeros = [0; 100];
+    for (content, has_other) in [(b"the text of some licence".as_slice(), true), (zeros.as_slice(), false)] {
+        for is_restored in [true, false] {
+            let tree = Tree::new();
+            let good = fs::read(tree.path("f1")).unwrap();
+            if has_other {
+                fs::write(tree.path("licence"), content).unwrap();
+            }
+            tree.scrub(&[]).clean();
+            // Below it is another length.
+            rot(&tree.path("f1"), std::str::from_utf8(content).unwrap());
+            expect_all(&tree, &tree.scrub(&[]), 1, &[("suspicious", "f1")]);
+            fs::remove_file(tree.path("f1")).unwrap();
+            if is_restored {
+                fs::write(tree.path("f1"), &good).unwrap();
+            }
+            fs::write(tree.path("fresh"), content).unwrap();
+            fs::write(tree.path("f2"), content).unwrap();
+            let own = if is_restored { "touched" } else { "suspicious" };
+            let lines = [(own, "f1"), ("new", "fresh"), ("modified", "f2")];
+            expect_all(&tree, &tree.scrub(&["-v"]), i32::from(!is_restored), &lines);
+            check(&tree.catalog());
+        }
+    }
+}
+
+#[test]
 fn a_link_to_a_bad_file_that_has_another_inode_than_recorded_is_bad() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();

@@ -3,10 +3,14 @@
 //! One rule: a file that was recorded first, or whose record was replaced, is as bad as another record says
 //! if it is the very file of that record, or of what was found there, by inode, length and time of
 //! modification, and has not the recorded content; or if it has the content that was found to be bad and is
-//! no longer where that was.
+//! no longer where that was, unless that content says nothing: a good file had it before, or it is one byte
+//! again and again.
 
 use std::ffi::OsStr;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+
+use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
 use super::writer::{Names, Writer, seen};
@@ -39,7 +43,8 @@ impl Writer<'_> {
     fn is_the_file(&self, condemned: &Condemned) -> Result<bool, Error> {
         let Condemned { heir, known, record, found, likeness, .. } = condemned;
         if *likeness == Likeness::Content {
-            return Ok(true);
+            let since = found.map_or(i64::MAX, |(since, _)| since);
+            return self.is_telling(heir, (record.algorithm, &condemned.seen.digest), since);
         }
         let is_same = self.are_one_file(known, heir)?;
         if found.is_some() && is_same {
@@ -49,6 +54,22 @@ impl Writer<'_> {
         }
         let last_known = last_known(record).max(found.map_or(0, |(_, seen)| seen));
         Ok(*likeness == Likeness::Inode && self.may_be(heir, last_known))
+    }
+
+    /// Whether a content that was found to be bad at some time, in milliseconds since 1970, says of a file that
+    /// has it that this is bad too.
+    pub(super) fn is_telling(
+        &self,
+        heir: &Place,
+        content: (i64, &Output),
+        since: i64,
+    ) -> Result<bool, Error> {
+        if self.catalog.was_good_before(self.scope.root.id, content, since)? {
+            return Ok(false);
+        }
+        let found = self.find(&self.path(heir.0, &heir.1)?);
+        let file = found.and_then(|(entry, _)| entry.open_regular());
+        Ok(!file.is_ok_and(|file| is_one_byte(file).unwrap_or(false)))
     }
 
     fn condemn_one(&mut self, condemned: &Condemned, names: &Names) -> Result<(), Error> {
@@ -74,5 +95,23 @@ impl Writer<'_> {
     fn are_one_file(&self, one: &Place, other: &Place) -> Result<bool, Error> {
         let find = |place: &Place| Ok::<_, Error>(self.find(&self.path(place.0, &place.1)?));
         Ok(is_one_file(&find(one)?, &find(other)?))
+    }
+}
+
+/// Whether all bytes are the same.
+fn is_one_byte(mut file: impl Read) -> io::Result<bool> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut first = None;
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => return Ok(true),
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let byte = *first.get_or_insert(read[0]);
+        if read.iter().any(|other| *other != byte) {
+            return Ok(false);
+        }
     }
 }

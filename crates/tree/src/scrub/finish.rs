@@ -254,7 +254,10 @@ impl Writer<'_> {
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
         let last_known = last_known(record).max(finding.seen);
         let may_be = |heir: &Place, by_content: bool| match (is_own, by_content) {
-            (true, true) => true,
+            (true, true) => finding.read.is_none_or(|read| {
+                let content = (record.algorithm, &read.digest);
+                self.is_telling(heir, content, finding.since).unwrap_or(true)
+            }),
             (true, false) => self.may_be(heir, last_known),
             (false, true) => false,
             (false, false) => {

@@ -155,6 +155,12 @@ impl<'a> Writer<'a> {
                 if let (Change::Add(record), true) = (change, self.may_be_moved) {
                     self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
                 }
+                if let (Change::Confirm(new), Some(old)) = (change, &judged.recorded)
+                    && old.inode != 0
+                    && new.inode != old.inode
+                {
+                    self.catalog.keep_left(root, judged.directory, &judged.name, old)?;
+                }
                 let was_bad = judged.recorded.is_some_and(|record| record.state.is_corrupt());
                 if was_bad && !matches!(change, Change::Suspect(_, Finding { read: None, .. })) {
                     let now = judged.found.as_ref().filter(|_| matches!(change, Change::Suspect(..)));

@@ -1,11 +1,12 @@
 //! Bad data that turns up under other names. A run remembers what was found to be bad and is no longer where
 //! it was found; at its end every record that it made is compared with that, with what is bad where it is,
-//! and with the records that it took away.
+//! with the records that it took away, and with those whose content it found in another file than before.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{Row, params};
+use verisum_digest::Output;
 
 use super::fresh::{Place, TELLING};
 use super::guard::IS_INTACT;
@@ -61,7 +62,9 @@ fn claims(with_sound: bool) -> String {
         false => String::new(),
     };
     format!(
-        "SELECT 0 AS source, {columns}, state, since, seen, seen_size, seen_mtime, seen_inode, seen_digest
+        "SELECT CASE state WHEN 0 THEN 2 ELSE 0 END AS source, {columns}, state,
+            CASE WHEN state <> 0 THEN since END AS since, CASE WHEN state <> 0 THEN seen END AS seen,
+            seen_size, seen_mtime, seen_inode, seen_digest
          FROM former WHERE root = ?1
          UNION ALL
          SELECT 1, {of_file}, since, seen, coalesce(finding.size, file.size),
@@ -104,6 +107,55 @@ impl Catalog {
         ];
         let kept = self.connection.prepare_cached(&sql).and_then(|mut statement| statement.execute(values));
         kept.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Remembers until the end of a run in `root` which file a record was of that nothing was found against:
+    /// its content is now in another one, and nobody has looked at the former since.
+    pub fn keep_left(&self, root: i64, directory: i64, name: &OsStr, old: &Record) -> Result<()> {
+        let sql = "INSERT INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
+                algorithm, digest, first_seen, changed, verified, seen_size, seen_mtime, seen_inode)
+             VALUES (?1, ?2, ?3, 0, 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?4, ?5, ?7)";
+        let values = params![
+            root,
+            directory,
+            name.as_bytes(),
+            old.size as i64,
+            old.mtime,
+            old.ctime,
+            old.inode as i64,
+            old.algorithm,
+            old.digest.as_bytes(),
+            old.first_seen,
+            old.changed,
+            old.verified,
+        ];
+        let kept = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        kept.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Whether a good file had a content before some time, in milliseconds since 1970, and has it still: then
+    /// it says nothing of the others that have it. Only contents that were found to be bad can be asked for.
+    pub fn was_good_before(
+        &self,
+        root: i64,
+        (algorithm, digest): (i64, &Output),
+        since: i64,
+    ) -> Result<bool> {
+        let sql = format!(
+            "CREATE TEMP TABLE IF NOT EXISTS good_content AS
+             SELECT algorithm, digest, min(changed) AS changed FROM file
+             WHERE root = ?1 AND state = 0
+             AND digest IN (SELECT digest FROM finding UNION SELECT seen_digest FROM former)
+             AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+                WHERE own.directory = file.directory AND own.name = file.name)
+             GROUP BY algorithm, digest"
+        );
+        let found = self.connection.execute(&sql, [root]).and_then(|_| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM temp.good_content
+                       WHERE algorithm = ?1 AND digest = ?2 AND changed < ?3)";
+            self.connection.query_row(sql, params![algorithm, digest.as_bytes(), since], |row| row.get(0))
+        });
+        found.map_err(self.failed("read"))
     }
 
     /// Forgets what was remembered.

@@ -48,12 +48,19 @@ impl Catalog {
                 statement.query_row(values, heir).optional()
             })
         };
+        let mut is_copy = false;
         let found = find(ITSELF).and_then(|found| match found {
-            None if !itself => find(COPY),
+            None if !itself => {
+                is_copy = true;
+                find(COPY)
+            }
             found => Ok(found),
         });
         let Some((number, place)) = found.map_err(self.failed("read"))? else { return Ok(None) };
         let place: Place = place;
+        if is_copy && old.inode != 0 {
+            self.keep_left(root, missing.0, OsStr::from_bytes(&missing.1), old)?;
+        }
         self.apply(root, missing.0, OsStr::from_bytes(&missing.1), &Change::Forget(*old))?;
         let inherited = (|| {
             self.connection.prepare_cached("DELETE FROM fresh WHERE rowid = ?1")?.execute([number])?;
@@ -296,7 +303,7 @@ impl Catalog {
             self.connection.execute("DELETE FROM fresh WHERE root = ?1", [root])?;
             self.connection.execute_batch(
                 "DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode;
-                 DROP TABLE IF EXISTS temp.gone",
+                 DROP TABLE IF EXISTS temp.gone; DROP TABLE IF EXISTS temp.good_content",
             )
         })();
         taken.map_err(self.failed("write"))
