@@ -98,6 +98,23 @@ fn records_of_changed_files_are_not_used() {
 }
 
 #[test]
+fn what_is_known_to_be_bad_is_read_whatever_its_size_and_time() {
+    let Some(server) = sshd("") else { return };
+    let (here, there) = (tree(&server, "here", 1_000_000), tree(&server, "there", 1_000_000));
+    let catalog = server.path("catalog.db");
+    let place = format!("web1:{}", there.display());
+    let scrub = || server.run(server.remote("scrub").arg("--catalog").arg(&catalog).arg(&place)).code;
+    assert_eq!(scrub(), Some(0));
+    write(&there.join("a"), "eno", 1_000_000);
+    assert_eq!(scrub(), Some(1));
+    let mut command = server.remote("compare");
+    let ended = server.run(command.args(["--quick", "--catalog"]).arg(&catalog).arg(&here).arg(&place));
+    assert_eq!(ended.out(), "a: DIFFERS\n");
+    let settled = "0 by sizes, 2 by sizes and times, 1 by reading";
+    assert_settled(&ended, 1, "2 the same, 1 differ", settled);
+}
+
+#[test]
 fn what_was_not_recorded_is_settled_by_sizes_and_times() {
     let Some(server) = sshd("") else { return };
     let (here, there) = (tree(&server, "here", 1_000_000), tree(&server, "there", 1_000_000));

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::sshd::{Sshd, sshd};
-use common::verisum;
+use common::{Ended, VERISUM, command, verisum};
 
 /// A tree that both hosts have, for they are one machine.
 fn tree(server: &Sshd) -> String {
@@ -54,6 +54,25 @@ fn each_host_is_checked_against_its_own_lines() {
         );
         assert_eq!(ended.stderr, format!("verisum: {is_of}: 2 verified, 1 failed\n"));
     }
+}
+
+#[test]
+fn lines_of_hosts_that_are_not_asked_are_left_out_also_from_pipes() {
+    let Some(server) = sshd("") else { return };
+    let folder = tree(&server);
+    let (hosts, all) = (server.path("hosts"), server.path("all"));
+    fs::write(&hosts, "web1\nweb2\n").unwrap();
+    let sum = server.run(server.remote("sum").arg("-q").arg("--hosts").arg(&hosts).arg(&folder));
+    fs::write(&all, &sum.stdout).unwrap();
+    let mut shell = command("/bin/sh");
+    let config = server.path("config");
+    shell.args(["-c", "cat \"$1\" | \"$2\" remote check --ssh-config \"$3\" /dev/stdin web2:/", "sh"]);
+    shell.arg(&all).arg(VERISUM).arg(config);
+    let ended = Ended::of(shell.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.out().lines().count(), 3, "{}", ended.out());
+    let said = "verisum: /dev/stdin: 3 lines are of hosts that are not asked\n";
+    assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
 }
 
 #[test]

@@ -120,7 +120,11 @@ impl Series {
 
     /// Why there are no times, after the word for it; none if there are.
     pub fn verdict(&self) -> Option<String> {
-        let word = if self.failed { "FAILED" } else { "SKIPPED" };
+        let word = match (self.wrong, self.failed) {
+            (true, _) => "WRONG",
+            (false, true) => "FAILED",
+            (false, false) => "SKIPPED",
+        };
         self.skipped.as_ref().map(|why| format!("{word}: {why}"))
     }
 

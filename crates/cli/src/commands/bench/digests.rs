@@ -460,22 +460,26 @@ fn test_digests(session: &Session<'_>) -> String {
     let mut lines = String::new();
     let asked: Vec<(&str, &str)> =
         HISTORICAL_PROGRAMS.iter().flat_map(|program| HISTORICAL.map(|digest| (*program, digest))).collect();
-    let measured = |program: &str, digest: &str| {
+    let find = |program: &str, digest: &str| {
         let labelled = |one: &&Series| {
             one.name == program && one.labels.get("digest").is_some_and(|label| label == digest)
         };
-        session.results.series.iter().find(labelled).filter(|one| !one.wall.is_empty())
+        session.results.series.iter().find(labelled)
     };
     for table in [&asked[..], &SECOND[..]] {
         let mut done: Vec<(f64, String)> = Vec::new();
         let mut skipped = Vec::new();
         for (program, digest) in table {
-            match measured(program, digest) {
-                Some(series) => {
+            match find(program, digest) {
+                Some(series) if !series.wall.is_empty() => {
                     let total: f64 = series.wall.iter().sum();
-                    done.push((total, line(program, digest, Some((total, series.wall.len())))));
+                    done.push((total, line(program, digest, Ok((total, series.wall.len())))));
                 }
-                None => skipped.push(line(program, digest, None)),
+                unmeasured => {
+                    let verdict = unmeasured.and_then(Series::verdict).unwrap_or_default();
+                    let word = verdict.split(':').next().filter(|word| !word.is_empty());
+                    skipped.push(line(program, digest, Err(word.unwrap_or("SKIPPED"))));
+                }
             }
         }
         done.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -521,10 +525,11 @@ fn test_digests(session: &Session<'_>) -> String {
     lines
 }
 
-fn line(program: &str, digest: &str, measured: Option<(f64, usize)>) -> String {
+/// Seconds over so many runs, or the word for why there are none.
+fn line(program: &str, digest: &str, measured: Result<(f64, usize), &str>) -> String {
     let what = match measured {
-        Some((seconds, runs)) => format!("{seconds:.0} seconds over {runs} runs"),
-        None => "SKIPPED".to_string(),
+        Ok((seconds, runs)) => format!("{seconds:.0} seconds over {runs} runs"),
+        Err(word) => word.to_string(),
     };
     format!("TEST: {program} / DIGEST: {digest} / {what}")
 }
@@ -600,10 +605,13 @@ mod tests {
     #[test]
     fn lines_are_those_of_the_experiment() {
         assert_eq!(
-            line("coreutils", "md5", Some((58.2, 30))),
+            line("coreutils", "md5", Ok((58.2, 30))),
             "TEST: coreutils / DIGEST: md5 / 58 seconds over 30 runs"
         );
-        assert_eq!(line("coreutils", "ripemd160", None), "TEST: coreutils / DIGEST: ripemd160 / SKIPPED");
+        assert_eq!(
+            line("coreutils", "ripemd160", Err("SKIPPED")),
+            "TEST: coreutils / DIGEST: ripemd160 / SKIPPED"
+        );
         assert_eq!(listed("d4", Path::new("/a b")), b"d4  /a b\n");
         assert_eq!(listed("d4", Path::new("/a\n\\")), b"\\d4  /a\\n\\\\\n");
     }

@@ -472,8 +472,8 @@ fn matrices(results: &Results) -> String {
         let runs = if runs == 1 { "1 run".to_string() } else { format!("{runs} runs") };
         text.push_str(&format!("{group}, {runs}\n{}", cmpthese(&timings)));
         for one in series {
-            if let Some(why) = &one.skipped {
-                text.push_str(&format!("{}: SKIPPED: {}\n", names::plain(&one.name), names::plain(why)));
+            if let Some(why) = one.verdict() {
+                text.push_str(&format!("{}: {}\n", names::plain(&one.name), names::plain(&why)));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Seek, SeekFrom, copy, stdin};
+use std::io::{Read, Seek, SeekFrom, copy, stdin};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -79,6 +79,17 @@ struct List {
     without: u64,
     /// Lines that are not understood.
     bad: u64,
+    hosts: Hosts,
+}
+
+/// Whose lines there are in a list.
+struct Hosts {
+    /// The hosts that are asked.
+    asked: Vec<Host>,
+    /// Whether they stand before names.
+    stand: bool,
+    /// Lines of hosts that are not asked.
+    others: u64,
 }
 
 /// What was found on a place.
@@ -93,8 +104,6 @@ struct Counts {
 struct Task<'a> {
     arguments: &'a CheckArgs,
     list: List,
-    /// All hosts of this run.
-    all: Vec<Host>,
     options: Options,
     folder: Option<&'a Folder>,
     prefixed: bool,
@@ -114,43 +123,54 @@ pub(super) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         name: arguments.list.as_bytes().to_vec(),
         ..Reading::default()
     };
-    let list = List::open(&arguments.list, reading)?;
+    let asked = places.iter().map(|on| on.host.clone()).collect();
+    let list = List::open(&arguments.list, reading, asked)?;
     let folder = hosts::folder(places.iter().map(|on| &on.host))?;
     let options = arguments.hosts.options(places.len())?;
     let prefixed = arguments.many.names_hosts(&places);
     let report = Report::new(output).quiet(arguments.quiet || arguments.status);
-    let all = places.iter().map(|on| on.host.clone()).collect();
     let folder = folder.as_ref();
-    let task = Task { arguments: &arguments, list, all, options, folder, prefixed, report };
+    let task = Task { arguments: &arguments, list, options, folder, prefixed, report };
     task.of_list()?;
     hosts::each(&places, arguments.many.at_once(), &|on| task.host(on));
     task.report.end()
 }
 
 impl List {
-    /// Reads it once, to know which digests it has.
-    fn open(name: &OsStr, reading: Reading) -> Result<List, Failure> {
+    /// Reads it once, to know which digests it has, and whose lines.
+    fn open(name: &OsStr, reading: Reading, asked: Vec<Host>) -> Result<List, Failure> {
         let is_stdin = name == "-";
         let path = if is_stdin { PathBuf::from("standard input") } else { PathBuf::from(name) };
         let failed = |operation| {
             let name = path.clone();
             move |error| Failure::File { name, operation, error }
         };
-        let file = if is_stdin {
+        let keep = |source: &mut dyn Read| -> Result<File, Failure> {
             let mut kept = tempfile::tempfile().map_err(failed("keep"))?;
-            copy(&mut stdin(), &mut kept).map_err(failed("read"))?;
-            kept
-        } else {
-            File::open(name).map_err(failed("open"))?
+            copy(source, &mut kept).map_err(failed("read"))?;
+            Ok(kept)
         };
+        let file = if is_stdin {
+            keep(&mut stdin())?
+        } else {
+            let mut file = File::open(name).map_err(failed("open"))?;
+            // It is read several times, which a pipe cannot be.
+            if file.metadata().map_err(failed("look at"))?.is_file() { file } else { keep(&mut file)? }
+        };
+        let hosts = Hosts { asked, stand: false, others: 0 };
         let mut list =
-            List { file: Mutex::new(file), path, reading, algorithms: Vec::new(), without: 0, bad: 0 };
+            List { file: Mutex::new(file), path, reading, algorithms: Vec::new(), without: 0, bad: 0, hosts };
         let (mut algorithms, mut without, mut bad) = (Vec::new(), 0, 0);
+        let (mut stand, mut strange) = (false, 0);
         list.each(&mut |line| match line {
             Line::File(listed) if listed.claims.is_empty() => {
                 without += u64::from(listed.kind.is_none_or(|kind| kind == Kind::File));
             }
             Line::File(listed) => {
+                match list.hosts.is_asked(&listed.name) {
+                    true => stand = true,
+                    false => strange += u64::from(is_of_a_host(&listed.name)),
+                }
                 for claim in &listed.claims {
                     if !algorithms.iter().any(|known| *known == claim.algorithm) {
                         algorithms.push(claim.algorithm.to_string());
@@ -161,6 +181,7 @@ impl List {
             Line::Bad(_) => bad += 1,
         })?;
         (list.algorithms, list.without, list.bad) = (algorithms, without, bad);
+        (list.hosts.stand, list.hosts.others) = (stand, if stand { strange } else { 0 });
         Ok(list)
     }
 
@@ -192,9 +213,9 @@ impl List {
         Failure::Program { name: self.path.to_string_lossy().into_owned(), why }
     }
 
-    /// The files that have a digest of this kind, below a place; not those of others among all hosts.
-    fn files<'a>(&self, algorithm: &'a str, place: &'a Place, all: &'a [Host]) -> Result<Files<'a>, Failure> {
-        Ok(Files { reader: self.reader()?, algorithm, place, all, failed: None })
+    /// The files of a place that have a digest of this kind.
+    fn files<'a>(&'a self, algorithm: &'a str, place: &'a Place) -> Result<Files<'a>, Failure> {
+        Ok(Files { reader: self.reader()?, algorithm, place, hosts: &self.hosts, failed: None })
     }
 }
 
@@ -203,7 +224,7 @@ struct Files<'a> {
     reader: Reader<File>,
     algorithm: &'a str,
     place: &'a Place,
-    all: &'a [Host],
+    hosts: &'a Hosts,
     /// Why the rest of it cannot be read: it could be read before.
     failed: Option<ReadError>,
 }
@@ -223,7 +244,7 @@ impl Iterator for Files<'_> {
                 }
             };
             if let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == self.algorithm) {
-                let Some(name) = own(&listed.name, &self.place.host, self.all) else { continue };
+                let Some(name) = self.hosts.own(&listed.name, &self.place.host) else { continue };
                 let tag = Written::of(name) as u64;
                 let path = self.place.join(name);
                 return Some(Asked { path, expected: Some(claim.digest), tag, ..Asked::default() });
@@ -233,14 +254,25 @@ impl Iterator for Files<'_> {
     }
 }
 
-/// The name that a list has for a file of this host. `None` for a file of another one of this run, whose
-/// name then stands before that of the file.
-fn own<'n>(name: &'n [u8], host: &Host, all: &[Host]) -> Option<&'n [u8]> {
-    match host.strip(name) {
-        Some(rest) => Some(rest),
-        None if all.iter().any(|other| other.strip(name).is_some()) => None,
-        None => Some(name),
+impl Hosts {
+    fn is_asked(&self, name: &[u8]) -> bool {
+        self.asked.iter().any(|host| host.strip(name).is_some())
     }
+
+    /// The name that a list has for a file of this host. `None` for a file of another one, which then stands
+    /// before the name. Where no line has a host that is asked, none is taken to have one: names may have
+    /// colons.
+    fn own<'n>(&self, name: &'n [u8], host: &Host) -> Option<&'n [u8]> {
+        match host.strip(name) {
+            Some(rest) => Some(rest),
+            None if self.stand && (self.is_asked(name) || is_of_a_host(name)) => None,
+            None => Some(name),
+        }
+    }
+}
+
+fn is_of_a_host(name: &[u8]) -> bool {
+    Place::parse(OsStr::from_bytes(name), false).is_ok()
 }
 
 /// How a name was written in a list, to show it so again.
@@ -283,6 +315,10 @@ impl Task<'_> {
             if self.arguments.strict {
                 self.report.worse(Exit::Mismatch);
             }
+        }
+        if self.list.hosts.others > 0 && !self.arguments.quiet && !self.arguments.status {
+            let lines = if self.list.hosts.others == 1 { "line is" } else { "lines are" };
+            warn(format!("{name}: {} {lines} of hosts that are not asked", self.list.hosts.others));
         }
         if self.list.without > 0 {
             warn(format!("{name}: WARNING: {} listed without a digest that is known", self.list.without));
@@ -330,7 +366,7 @@ impl Task<'_> {
                     self.judge(place, way, digest, &answer, &mut counts[number])
                 }
             };
-            let ended = match self.list.files(digest.name(), place, &self.all) {
+            let ended = match self.list.files(digest.name(), place) {
                 Ok(mut files) => {
                     let ended = session.names(&mut files, &sink);
                     if let Some(error) = &files.failed {

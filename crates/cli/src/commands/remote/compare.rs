@@ -11,7 +11,7 @@ use serde::Serialize;
 use verisum_digest::{Digest, Output as Sum};
 
 use super::hosts::{self, HostArgs};
-use super::records::Records;
+use super::records::{Recorded, Records};
 use super::report::{Report, tally};
 use crate::commands::scrub::CatalogArgs;
 use crate::exit::Exit;
@@ -196,18 +196,25 @@ fn quickly(
     for (tag, pair) in pairs.iter_mut().enumerate().filter(|(_, pair)| pair.status == Status::Asked) {
         let (Some(a), Some(b)) = (pair.a, pair.b) else { continue };
         let files = [&sides[0].files[a], &sides[1].files[b]];
-        let mut found = [None, None];
+        let mut found = [Recorded::Nothing; 2];
         for side in 0..2 {
             if let Some(records) = &mut records[side] {
-                found[side] = records.digest(&files[side].name, &files[side].seen)?;
+                found[side] = records.recorded(&files[side].name, &files[side].seen)?;
             }
         }
+        let doubted = found.iter().any(|recorded| matches!(recorded, Recorded::Doubt));
+        let found = found.map(|recorded| match recorded {
+            Recorded::Digest(digest) => Some(digest),
+            _ => None,
+        });
         let count = match (found, files[0].seen.modified, files[1].seen.modified) {
             ([Some(one), Some(other)], _, _) => {
                 pair.status = if one == other { Status::Same } else { Status::Differs };
                 &mut settled.records
             }
-            (_, Some(one), Some(other)) if files[0].seen.size.is_some() && one.is_same(&other) => {
+            (_, Some(one), Some(other))
+                if !doubted && files[0].seen.size.is_some() && one.is_same(&other) =>
+            {
                 pair.status = Status::Same;
                 &mut settled.times
             }

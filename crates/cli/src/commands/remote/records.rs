@@ -28,6 +28,18 @@ pub(super) struct Records<'a> {
     last: Option<(PathBuf, Option<i64>)>,
 }
 
+/// What a catalogue says of a file.
+#[derive(Clone, Copy)]
+pub(super) enum Recorded {
+    /// It is unchanged, and this is its digest.
+    Digest(Sum),
+    /// It was bad, or has its size and its time, and is not the file that was recorded: neither tells then
+    /// what it contains.
+    Doubt,
+    /// Nothing that would be of use.
+    Nothing,
+}
+
 impl<'a> Records<'a> {
     /// Those of a tree on this machine, or of one that `verisum remote scrub` knows; none if there are none
     /// with this digest.
@@ -48,21 +60,30 @@ impl<'a> Records<'a> {
         Ok(Some(Records { catalog, algorithm, root, below, is_local, last: None }))
     }
 
-    /// The digest of a file by its name below the tree, if the file is unchanged.
-    pub(super) fn digest(&mut self, name: &[u8], seen: &Seen) -> Result<Option<Sum>, Failure> {
+    /// What is recorded of a file by its name below the tree.
+    pub(super) fn recorded(&mut self, name: &[u8], seen: &Seen) -> Result<Recorded, Failure> {
         let path = match name.is_empty() {
             true => self.below.clone(),
             false => self.below.join(OsStr::from_bytes(name)),
         };
-        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return Ok(None) };
-        let Some(directory) = self.directory(folder)? else { return Ok(None) };
-        let record = self.catalog.record(directory, file)?.filter(|record| {
-            let is_good = record.state == State::Sound && record.verified != 0;
-            is_good && record.algorithm == self.algorithm && is_as_listed(record, seen)
-        });
-        let Some(record) = record else { return Ok(None) };
-        let is_same = !self.is_local || is_as_it_was(&record, &self.root.path.join(&path));
-        Ok(is_same.then_some(record.digest))
+        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else {
+            return Ok(Recorded::Nothing);
+        };
+        let Some(directory) = self.directory(folder)? else { return Ok(Recorded::Nothing) };
+        let Some(record) = self.catalog.record(directory, file)? else { return Ok(Recorded::Nothing) };
+        if record.state != State::Sound {
+            return Ok(Recorded::Doubt);
+        }
+        if !is_as_listed(&record, seen) {
+            return Ok(Recorded::Nothing);
+        }
+        if self.is_local && !is_as_it_was(&record, &self.root.path.join(&path)) {
+            return Ok(Recorded::Doubt);
+        }
+        Ok(match record.verified != 0 && record.algorithm == self.algorithm {
+            true => Recorded::Digest(record.digest),
+            false => Recorded::Nothing,
+        })
     }
 
     fn directory(&mut self, folder: &Path) -> Result<Option<i64>, Failure> {
