@@ -122,7 +122,9 @@ fn memory_does_not_grow_with_the_names() {
             let told = format!("{way}, {names} names: {here_many} KiB here, {there_many} KiB on the host\n");
             std::io::stderr().write_all(told.as_bytes()).unwrap();
         }
-        assert!(here_many < here + MOST, "{way}: {here} KiB, then {here_many} KiB");
-        assert!(there_many < there + MOST, "{way}: {there} KiB, then {there_many} KiB on the host");
+        // More names fill the bounded queues between both sides, and no more than them.
+        let most = if names > NAMES { 3 * MOST } else { MOST };
+        assert!(here_many < here + most, "{way}: {here} KiB, then {here_many} KiB");
+        assert!(there_many < there + most, "{way}: {there} KiB, then {there_many} KiB on the host");
     }
 }
