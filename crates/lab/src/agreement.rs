@@ -5,6 +5,7 @@
 //! that one says faster and the other slower is not.
 
 use crate::export::{Cell, Report, Table};
+use crate::measure::more_crowded;
 use crate::record::{Results, Series, ranking};
 use crate::stats::{Pair, Verdict};
 use crate::summary::ranked;
@@ -73,7 +74,8 @@ pub struct Twice {
 pub struct Agreement {
     /// The pairs, group by group.
     pub pairs: Vec<Twice>,
-    /// Whether they must agree: both measured the same, on a machine that is the same.
+    /// Whether they must agree: both measured the same, on a machine that is the same, in cores that were
+    /// shared or not alike.
     pub expected: bool,
 }
 
@@ -81,7 +83,8 @@ impl Agreement {
     /// Compares what two measurements say. What had other data, or another state of the cache, is no pair of
     /// both.
     pub fn of(first: &Results, second: &Results) -> Agreement {
-        let same_machine = first.host.differences(&second.host).is_empty();
+        let same_machine =
+            first.host.differences(&second.host).is_empty() && more_crowded(first, second).is_none();
         let mut agreement =
             Agreement { pairs: Vec::new(), expected: same_machine && first.bench == second.bench };
         for group in first.groups() {
@@ -280,7 +283,16 @@ mod tests {
         let mut report = Report::new("T");
         agreement.tell(&mut report, true);
         assert_eq!(report.tables[1].rows.len(), 6);
-        // On another machine another order is no contradiction.
+        // In a core that is shared, or on another machine, another order is no contradiction.
+        let crowding = |results: &mut Results, much| results.series[0].crowding = vec![much; 10];
+        let mut alone = first.clone();
+        crowding(&mut alone, 3.0);
+        crowding(&mut second, 4.1);
+        assert!(!Agreement::of(&alone, &second).is_broken());
+        let lines = crate::compare::report(&alone, &second).lines;
+        assert!(lines[0].ends_with("took 1.37 times its time in the second"), "{lines:?}");
+        crowding(&mut second, 3.1);
+        assert!(Agreement::of(&alone, &second).is_broken());
         second.host.processor = "another".to_string();
         assert!(!Agreement::of(&first, &second).is_broken());
     }

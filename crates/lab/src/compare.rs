@@ -5,6 +5,7 @@
 //! whether the machine did.
 
 use crate::export::{Cell, Report, Table};
+use crate::measure::more_crowded;
 use crate::record::{Results, Series};
 use crate::stats::{Interval, mann_whitney, median, ratio};
 
@@ -42,6 +43,12 @@ pub fn report(first: &Results, second: &Results) -> Report {
     }
     for difference in first.host.differences(&second.host) {
         report.lines.push(format!("the machines differ: {difference}"));
+    }
+    if let Some(more) = more_crowded(first, second) {
+        report.lines.push(format!(
+            "the machines differ: cores were shared with something else in one of the two; work that fills a core \
+             took {more:.2} times its time in the second"
+        ));
     }
     for (which, results) in [("first", first), ("second", second)] {
         report.lines.extend(results.doubts.iter().map(|doubt| format!("the {which} is noisy: {doubt}")));

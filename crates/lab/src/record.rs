@@ -9,10 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-use crate::measure::{About, Amount, Cache, Measured, Plan};
+use crate::measure::{About, Amount, Cache, Measured, Plan, crowded};
 use crate::stats::{
-    Interval, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, difference, fewest_rounds_of, interval,
-    median, outliers, rank,
+    Interval, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, Sample, difference, fewest_rounds_of,
+    interval, median, outliers, rank,
 };
 
 /// The name of the form.
@@ -69,6 +69,9 @@ pub struct Series {
     pub memory: Option<u64>,
     /// Cycles of the processor; empty where there is no counter.
     pub cycles: Vec<f64>,
+    /// How crowded the core was in each run; empty for programs.
+    #[serde(default)]
+    pub crowding: Vec<f64>,
 }
 
 impl Series {
@@ -93,6 +96,7 @@ impl Series {
             system: Vec::new(),
             memory: None,
             cycles: Vec::new(),
+            crowding: Vec::new(),
         }
     }
 
@@ -106,7 +110,8 @@ impl Series {
     /// Gives it up: times that were measured before do not count either.
     pub fn skip(&mut self, why: impl Into<String>) {
         self.skipped = Some(why.into());
-        for times in [&mut self.wall, &mut self.user, &mut self.system, &mut self.cycles] {
+        for times in [&mut self.wall, &mut self.user, &mut self.system, &mut self.cycles, &mut self.crowding]
+        {
             times.clear();
         }
         self.rounds.clear();
@@ -136,6 +141,7 @@ impl Series {
         self.user.push(each(measured.user.as_secs_f64()));
         self.system.push(each(measured.system.as_secs_f64()));
         self.cycles.extend(measured.cycles.map(|cycles| each(cycles as f64)));
+        self.crowding.extend(measured.crowding);
         self.rounds.push(round);
         self.memory = self.memory.max(measured.memory);
         self.digest.clone_from(&measured.digest);
@@ -143,6 +149,8 @@ impl Series {
 
     /// What nobody can have measured.
     fn nonsense(&self) -> Option<&'static str> {
+        /// Seconds of any run, which end before this.
+        const LONGEST: f64 = 1e9;
         let count = self.wall.len();
         if [self.rounds.len(), self.user.len(), self.system.len()] != [count; 3] {
             return Some("not as many rounds as times");
@@ -153,11 +161,14 @@ impl Series {
         if ![0, count].contains(&self.cycles.len()) {
             return Some("not as many cycles as times");
         }
+        if ![0, count].contains(&self.crowding.len())
+            || !self.crowding.iter().all(|much| (0.0..=LONGEST).contains(much))
+        {
+            return Some("another crowding of the core than in its runs");
+        }
         if self.repetitions == 0 {
             return Some("no repetitions");
         }
-        /// Seconds of any run, which end before this.
-        const LONGEST: f64 = 1e9;
         let wall = |time: &f64| *time > 0.0 && *time <= LONGEST;
         let processor = |time: &f64| (0.0..=LONGEST).contains(time);
         let cycles = |cycles: &f64| cycles.is_finite() && *cycles >= 0.0;
@@ -369,8 +380,12 @@ pub fn ranking(series: &[&Series]) -> Ranking {
             one.wall.iter().map(|time| time * scale).collect()
         })
         .collect();
-    let samples: Vec<(&[u32], &[f64])> =
-        series.iter().zip(&times).map(|(one, times)| (one.rounds.as_slice(), times.as_slice())).collect();
+    let crowded = crowded(series);
+    let samples: Vec<Sample<'_>> = series
+        .iter()
+        .zip(times.iter().zip(&crowded))
+        .map(|(one, (times, crowded))| Sample { rounds: &one.rounds, times, crowded })
+        .collect();
     let smallest = series.iter().map(|one| one.smallest_effect()).fold(0.0, f64::max);
     rank(&samples, smallest)
 }

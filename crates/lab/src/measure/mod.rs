@@ -5,10 +5,12 @@
 
 mod cache;
 mod counter;
+mod crowding;
 mod error;
 mod launch;
 mod noise;
 mod process;
+mod random;
 mod subject;
 
 use std::time::{Duration, Instant};
@@ -20,6 +22,10 @@ pub use launch::{Starter, serve};
 pub use noise::{Load, judge as judge_noise};
 pub use process::{Parse, Process, Stdin, find_program, passed_over, version};
 pub use subject::{About, InProcess, Measured, Subject, Work};
+
+use crowding::Crowding;
+pub(crate) use crowding::{crowded, more_crowded};
+use random::Random;
 
 use crate::record::{NOT_REACHED, Series};
 
@@ -77,6 +83,8 @@ impl Default for Plan {
 pub struct Progress<'a> {
     /// Whose turn it is.
     pub name: &'a str,
+    /// Its group.
+    pub group: &'a str,
     /// The round, from 1; 0 is the warm-up.
     pub round: u32,
     /// The part that is done, 0 to 1.
@@ -102,24 +110,28 @@ pub trait Watch {
 /// Nobody watches.
 impl Watch for () {}
 
-/// Measures the subjects. A subject that fails, that is too old to know a digest or that computes a wrong
-/// one becomes a series without times that says why; the others go on.
+/// Measures the subjects. Those of a group follow each other in each round, so that what lasts for less than
+/// a round meets all of them alike; the rounds of all groups are spread over the whole time, so that what
+/// lasts longer is seen by each. A subject that fails, that is too old to know a digest or that computes a
+/// wrong one becomes a series without times that says why; the others go on.
 pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut dyn Watch) -> Vec<Series> {
-    let mut run = Run { plan, started: Instant::now(), random: Random(plan.seed) };
+    let crowding = subjects.iter().any(|subject| subject.repeats()).then(Crowding::new);
+    let mut run = Run { plan, started: Instant::now(), random: Random(plan.seed), crowding };
     subjects.iter_mut().for_each(|subject| subject.begin(plan));
     let mut series: Vec<Series> = subjects.iter().map(|subject| Series::new(subject.about())).collect();
-    let warm = run.warm_up(subjects, &mut series, watch);
+    let groups = groups(&series);
+    let warm = run.warm_up(subjects, &mut series, &groups, watch);
     let mut round = 0;
     while !watch.stopped() && run.more(round, warm) {
         round += 1;
-        for index in run.random.order(subjects.len()) {
+        for index in run.random.turns(&groups) {
             if watch.stopped() {
                 break;
             }
             if series[index].skipped.is_some() {
                 continue;
             }
-            watch.progress(&run.progress(round, series[index].name.as_str(), warm));
+            watch.progress(&run.progress(round, &series[index], warm));
             run.once(&mut *subjects[index], &mut series[index], Some(round), watch);
         }
         watch.round(&series);
@@ -134,6 +146,20 @@ struct Run<'a> {
     plan: &'a Plan,
     started: Instant,
     random: Random,
+    /// None where nothing is work in this process.
+    crowding: Option<Crowding>,
+}
+
+/// The places of each group's series, in the order of its first.
+fn groups(series: &[Series]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, one) in series.iter().enumerate() {
+        match groups.iter_mut().find(|group| series[group[0]].group == one.group) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
 }
 
 impl Run<'_> {
@@ -143,19 +169,21 @@ impl Run<'_> {
         &mut self,
         subjects: &mut [Box<dyn Subject + '_>],
         series: &mut [Series],
+        groups: &[Vec<usize>],
         watch: &mut dyn Watch,
     ) -> Duration {
         let mut last = Duration::ZERO;
         for turn in 0..self.plan.warmup.max(1) {
             last = Duration::ZERO;
-            for index in self.random.order(subjects.len()) {
+            for index in self.random.turns(groups) {
                 if watch.stopped() {
                     return last;
                 }
                 if series[index].skipped.is_some() {
                     continue;
                 }
-                watch.progress(&Progress { name: &series[index].name, round: 0, part: 0.0, left: None });
+                let Series { name, group, .. } = &series[index];
+                watch.progress(&Progress { name, group, round: 0, part: 0.0, left: None });
                 let started = Instant::now();
                 self.once(&mut *subjects[index], &mut series[index], None, watch);
                 last += started.elapsed();
@@ -191,13 +219,24 @@ impl Run<'_> {
     }
 
     /// One run; counted if it has a round.
-    fn once(&self, subject: &mut dyn Subject, series: &mut Series, round: Option<u32>, watch: &dyn Watch) {
+    fn once(
+        &mut self,
+        subject: &mut dyn Subject,
+        series: &mut Series,
+        round: Option<u32>,
+        watch: &dyn Watch,
+    ) {
         let prepared = subject.prepare().and_then(|()| match self.plan.cold {
             true => drop_files(&subject.about().files),
             false => Ok(()),
         });
         let cache = cache_state(&subject.about().files);
-        match prepared.and_then(|()| subject.run(series.repetitions)) {
+        // Programs run on another core, and what runs once may need its cold caches.
+        let mut crowding = self.crowding.as_mut().filter(|_| subject.repeats() && round.is_some());
+        let before = crowding.as_mut().and_then(|crowding| crowding.now());
+        let measured = prepared.and_then(|()| subject.run(series.repetitions));
+        let after = crowding.and_then(Crowding::now);
+        match measured {
             // The user's signal also reaches the programs that run.
             Err(_) if watch.stopped() => {}
             Err(error @ (Error::Unavailable(_) | Error::Stopped)) => series.skip(error.to_string()),
@@ -206,7 +245,8 @@ impl Run<'_> {
             Ok(measured) if self.plan.limit.is_some_and(|limit| measured.wall > limit) => {
                 series.fail(format!("one run took {} s, which is too long", measured.wall.as_secs()));
             }
-            Ok(measured) => {
+            Ok(mut measured) => {
+                measured.crowding = before.into_iter().chain(after).reduce(f64::max);
                 let expected = subject.about().expected.as_ref();
                 if let Some(expected) =
                     expected.filter(|&expected| measured.digest.as_ref() != Some(expected))
@@ -247,7 +287,7 @@ impl Run<'_> {
         }
     }
 
-    fn progress<'n>(&self, round: u32, name: &'n str, warm: Duration) -> Progress<'n> {
+    fn progress<'n>(&self, round: u32, series: &'n Series, warm: Duration) -> Progress<'n> {
         let pace = self.pace(round - 1, warm);
         let elapsed = self.started.elapsed();
         let left = match self.plan.amount {
@@ -256,29 +296,7 @@ impl Run<'_> {
         };
         let total = (elapsed + left).as_secs_f64();
         let part = if total > 0.0 { elapsed.as_secs_f64() / total } else { 0.0 };
-        Progress { name, round, part, left: Some(left) }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014), for orders that can be had again.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// The numbers below `count` in random order.
-    fn order(&mut self, count: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..count).collect();
-        for last in (1..count).rev() {
-            order.swap(last, (self.next() % (last as u64 + 1)) as usize);
-        }
-        order
+        Progress { name: &series.name, group: &series.group, round, part, left: Some(left) }
     }
 }
 
@@ -345,6 +363,35 @@ mod tests {
         });
         assert_eq!(orders[0], orders[1]);
         assert_ne!(orders[0], orders[2]);
+    }
+
+    #[test]
+    fn rounds_have_one_group_after_the_other() {
+        let log = RefCell::default();
+        let of = |group: &str, name: &str| {
+            let mut subject = subject(name, 1.0, &log);
+            subject.about.group = group.to_string();
+            Box::new(subject) as Box<dyn Subject>
+        };
+        let mut subjects = vec![of("x", "x1"), of("y", "y1"), of("x", "x2"), of("y", "y2")];
+        let plan = Plan { amount: Amount::Rounds(20), ..Plan::default() };
+        let series = measure(&mut subjects, &plan, &mut ());
+        assert!(series.iter().all(|one| one.wall.len() == 20));
+        let log = log.borrow();
+        let groups: Vec<&str> = log.iter().map(|name| &name[..1]).collect();
+        assert!(groups.chunks(2).all(|pair| pair[0] == pair[1]));
+        let first = |group: &str| groups.chunks(4).filter(|round| round[0] == group).count();
+        assert!(first("x") > 4 && first("y") > 4, "groups take turns, too");
+    }
+
+    /// Only of work in this process is it known, and only of runs that count.
+    #[test]
+    fn crowding_is_that_of_runs_in_this_process() {
+        let work = InProcess::new(About::new("g", "work"), || -> Result<(), Error> { Ok(()) });
+        let plan = Plan { amount: Amount::Rounds(3), least: Duration::from_micros(50), ..Plan::default() };
+        let mut subjects = [work.boxed(), InProcess::new(About::new("g", "once"), || Ok(())).once().boxed()];
+        let series = measure(&mut subjects, &plan, &mut ());
+        assert_eq!([series[0].crowding.len(), series[1].crowding.len()], [3, 0]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::crowded;
 use crate::record::Series;
 use crate::stats::{mad, median};
 
@@ -44,8 +45,22 @@ pub fn judge(series: &[Series], before: &Load, after: &Load, processors: usize) 
             doubts.push(format!("the hypervisor took {:.0}% of the processors' time", share * 100.0));
         }
     }
+    doubts.extend(of_cores(series));
     doubts.extend(of_controls(series));
     doubts
+}
+
+/// Whether cores were shared with something else.
+fn of_cores(series: &[Series]) -> Option<String> {
+    let series: Vec<&Series> = series.iter().collect();
+    let runs = crowded(&series).concat();
+    let shared = runs.iter().filter(|shared| **shared).count() as f64 / runs.len().max(1) as f64;
+    (shared > 0.05).then(|| {
+        format!(
+            "in {:.0}% of the runs in this process something else, perhaps another machine's, used the same core",
+            shared * 100.0
+        )
+    })
 }
 
 /// Controls do the same work in every run: what changes in them is the machine. The worst of each kind is
@@ -111,6 +126,18 @@ mod tests {
         let steady = control(&[1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.0]);
         assert_eq!(judge(&[steady], &quiet, &later, 2), [""; 0]);
         assert_eq!(judge(&[], &Load::default(), &Load::default(), 2), [""; 0]);
+    }
+
+    #[test]
+    fn shared_cores_are_told() {
+        let of = |shared: usize| {
+            let mut series = control(&[1.0; 40]);
+            series.crowding = (0..40).map(|run| if run < shared { 4.1 } else { 3.0 }).collect();
+            judge(&[series], &Load::default(), &Load::default(), 2)
+        };
+        assert_eq!(of(2), [""; 0]);
+        let doubts = of(10);
+        assert!(doubts.len() == 1 && doubts[0].starts_with("in 25% of the runs"), "{doubts:?}");
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Subject for Process {
         // What cannot be read is a wrong digest.
         let digest = self.parse.map(|parse| parse(&ended.stdout).unwrap_or_default());
         let Ended { wall, user, system, memory, cycles, .. } = ended;
-        Ok(Measured { wall, user, system, memory, cycles, digest })
+        Ok(Measured { wall, user, system, memory, cycles, digest, ..Measured::default() })
     }
 }
 

@@ -110,6 +110,9 @@ pub struct Measured {
     pub memory: Option<u64>,
     /// Cycles of the processor outside the kernel, where there is a counter.
     pub cycles: Option<u64>,
+    /// How crowded the core was: how long work that fills it took, as a multiple of work that waits for
+    /// itself. [`super::measure`] adds it.
+    pub crowding: Option<f64>,
     /// What it found, to be compared with what was expected.
     pub digest: Option<String>,
 }
@@ -218,9 +221,9 @@ impl<W: Work> Subject for InProcess<W> {
             wall,
             user: after.user.saturating_sub(before.user),
             system: after.system.saturating_sub(before.system),
-            memory: None,
             cycles,
             digest: self.work.digest(),
+            ..Measured::default()
         })
     }
 }

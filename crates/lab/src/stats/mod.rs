@@ -8,8 +8,8 @@ mod ranking;
 
 pub use rank::{mann_whitney, signed_rank};
 pub use ranking::{
-    Pair, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, beside_first, fewest_rounds, fewest_rounds_of,
-    rank,
+    Pair, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, Sample, beside_first, fewest_rounds,
+    fewest_rounds_of, rank,
 };
 
 use serde::{Deserialize, Serialize};

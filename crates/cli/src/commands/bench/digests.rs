@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
             session.skip(&about, format!("{program} has no {digest}"));
         }
     }
-    session.measure(subjects);
+    session.measure_together(subjects);
     let mut report = session.report("Digests on this machine", Quantity::Rate);
     digests_first(&mut report, &session);
     let ended = match arguments.style {

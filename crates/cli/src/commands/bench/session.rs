@@ -140,6 +140,16 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Measures these in rounds of all groups, so that each group sees what the machine does over the whole
+    /// time: what uses the same core, as another virtual machine, comes and goes within seconds to minutes.
+    pub(crate) fn measure_together(&mut self, subjects: Vec<Box<dyn Subject + '_>>) {
+        let plan = Plan { starter: Some(starter(self.stop())), ..self.plan.clone() };
+        self.measure_group(subjects, &plan, (0, 1));
+        if stderr().is_terminal() {
+            let _ = stderr().write_all(ERASE.as_bytes());
+        }
+    }
+
     fn measure_group(
         &mut self,
         mut subjects: Vec<Box<dyn Subject + '_>>,
@@ -275,7 +285,11 @@ impl Watch for Watcher<'_> {
         };
         let percent = (place as f64 + progress.part) / count as f64 * 100.0;
         let name = names::plain(progress.name);
-        let line = format!("{:>3}%  {left}  group {} of {count}: {name}", percent as u32, place + 1);
+        let group = match count {
+            1 => names::plain(progress.group).to_string(),
+            _ => format!("group {} of {count}", place + 1),
+        };
+        let line = format!("{:>3}%  {left}  {group}: {name}", percent as u32);
         let line: String = line.chars().take(width().saturating_sub(1)).collect();
         let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
     }

@@ -52,7 +52,7 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
         add_inside(algorithm, Message::default(), &mut session, &mut subjects);
     }
     session.note("`verisum bench digests` compares programs, and says who computes each digest how fast");
-    session.measure(subjects);
+    session.measure_together(subjects);
     let mut report = session.report("How fast digests are on this machine", Quantity::Rate);
     // One row for each digest says what most people want to know; files of results have all.
     report.tables.retain(|table| !table.title.contains(INSIDE));
