@@ -283,6 +283,73 @@ fn rot_that_nobody_has_seen_is_bad_elsewhere_once_its_own_name_is_well() {
 }
 
 #[test]
+fn what_was_bad_is_bad_whenever_it_turns_up_again() {
+    type Return = (&'static [&'static str], fn(&Tree), &'static str);
+    // Where the bad file is while a run finds a good one under its name, and under which name it comes back.
+    let returns: [Return; 5] = [
+        (&[], |tree| fs::rename(aside(tree), tree.path("g")).unwrap(), "g"),
+        // A good record does not go for it.
+        (&[], |tree| fs::rename(aside(tree), tree.path("f2")).unwrap(), "f2"),
+        (&[], |tree| fs::rename(aside(tree), tree.path("f1")).unwrap(), "f1"),
+        // Another inode, and another time.
+        (&[], |tree| fs::copy(aside(tree), tree.path("g")).map(drop).unwrap(), "g"),
+        (&["--exclude", "/skip"], |_| (), "skip/f1"),
+    ];
+    fn aside(tree: &Tree) -> PathBuf {
+        tree.folder.path().join("bad")
+    }
+    for (options, come_back, name) in returns {
+        let tree = Tree::new();
+        // The records of f1 and f2 are older than what comes back.
+        let old = SystemTime::now() - Duration::from_secs(99);
+        File::options().write(true).open(tree.path("f2")).unwrap().set_modified(old).unwrap();
+        fs::create_dir(tree.path("skip")).unwrap();
+        tree.scrub(&[]).clean();
+        let (good, before) = (fs::read(tree.path("f1")).unwrap(), recorded(&tree, "f2"));
+        rot(&tree.path("f1"), "CONTENT 1");
+        expect_all(&tree, &tree.scrub(&[]), 1, &[("suspicious", "f1")]);
+        let hidden = if options.is_empty() { aside(&tree) } else { tree.path("skip/f1") };
+        fs::rename(tree.path("f1"), hidden).unwrap();
+        fs::write(tree.path("f1"), &good).unwrap();
+        expect_all(&tree, &tree.scrub(&[&["-v"], options].concat()), 0, &[("touched", "f1")]);
+        expect_all(&tree, &tree.scrub(&[&["-v"], options].concat()), 0, &[]);
+        check(&tree.catalog());
+        come_back(&tree);
+        for _ in 0..2 {
+            expect_all(&tree, &tree.scrub(&["-v"]), 1, &[("suspicious", name)]);
+        }
+        assert_eq!(recorded(&tree, "f2"), before, "{name}");
+        check(&tree.catalog());
+        tree.accept(&tree.path(name));
+        assert_eq!(tree.scrub(&["-q"]).clean(), "", "{name}");
+    }
+}
+
+#[test]
+fn what_was_accepted_or_written_to_is_not_remembered() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let good = fs::read(tree.path("f1")).unwrap();
+    rot(&tree.path("f1"), "CONTENT 1");
+    tree.scrub(&[]);
+    // Restored in place: the inode is that of a good file.
+    fs::copy(tree.path("f1"), tree.folder.path().join("bad")).unwrap();
+    fs::write(tree.path("f1"), &good).unwrap();
+    expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("touched", "f1")]);
+    fs::write(tree.path("f1"), "something new").unwrap();
+    expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("modified", "f1")]);
+    fs::rename(tree.path("f1"), tree.path("g")).unwrap();
+    expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("moved", "g")]);
+    assert!(export(&tree.catalog()).contains("\"type\":\"condemned\""));
+    let accepted = tree.accept(&tree.root());
+    assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
+    assert!(!export(&tree.catalog()).contains("\"type\":\"condemned\""));
+    fs::copy(tree.folder.path().join("bad"), tree.path("copy")).unwrap();
+    expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("new", "copy")]);
+    check(&tree.catalog());
+}
+
+#[test]
 fn a_bad_content_that_says_nothing_condemns_nobody() {
     let zeros = [0; 100];
     for (content, has_other) in [(b"the text of some licence".as_slice(), true), (zeros.as_slice(), false)] {

@@ -111,6 +111,47 @@ fn what_is_mounted_over_a_part_that_is_scrubbed_alone_is_not_compared_with_it() 
 }
 
 #[test]
+fn what_was_recorded_of_a_file_system_is_not_missing_while_that_is_not_mounted() {
+    let tree = Tree::new();
+    fs::create_dir_all(tree.path("far/mount")).unwrap();
+    let mount = "mount -t tmpfs none \"$0/far/mount\"\nmkdir \"$0/far/mount/in\"\n\
+        echo content > \"$0/far/mount/in/file\"";
+    let both = ["scrub", "-v", "--cross-file-systems"];
+    let Some(ended) = with_mount(&tree, mount, &both, &tree.root()) else { return };
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let recorded = || {
+        let text = export(&tree.catalog());
+        text.lines().find(|line| line.contains("in/file")).unwrap().to_string()
+    };
+    let before = recorded();
+    let (at, inner) = (tree.path("far/mount"), tree.path("far/mount/in"));
+    for options in [&[][..], &["--cross-file-systems"]] {
+        refused(&scrub(&tree.catalog(), &at, options), 3, "is it mounted?");
+        fs::create_dir(&inner).unwrap();
+        refused(&scrub(&tree.catalog(), &inner, options), 3, "is it mounted?");
+        fs::remove_dir(&inner).unwrap();
+        // What is beside it is scrubbed all the same.
+        expect(&scrub(&tree.catalog(), &tree.path("below"), options), 0, &[]);
+    }
+    refused(&tree.accept(&at), 3, "is it mounted?");
+    assert_eq!(recorded(), before);
+    let mount = "mount -t tmpfs none \"$0/far/mount\"";
+    let ended = with_mount(&tree, mount, &["scrub", "-v", "--cross-file-systems"], &at).unwrap();
+    expect(&ended, 0, &[("missing", &inner.join("file"))]);
+    // The whole tree does not make it gone for good either.
+    let accepted = tree.accept(&tree.root());
+    refused(&accepted, 3, "is it mounted?");
+    assert!(recorded().contains("missing"));
+    // Somebody says that it is no mount point any more.
+    fs::create_dir(&inner).unwrap();
+    fs::write(inner.join("file"), "content\n").unwrap();
+    let ended = scrub(&tree.catalog(), &at, &["-v", "--replaced-root"]);
+    expect(&ended, 0, &[("touched", &inner.join("file"))]);
+    expect(&tree.scrub(&["-v"]), 0, &[]);
+    check(&tree.catalog());
+}
+
+#[test]
 fn what_is_mounted_where_nothing_is_recorded_is_a_tree_of_its_own() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();

@@ -37,6 +37,8 @@ struct World {
     /// Gives each content and each time of modification once.
     count: u64,
     names: BTreeMap<&'static str, usize>,
+    /// Files that were moved out of the tree and may come back, by what they are called there.
+    outside: BTreeMap<u64, usize>,
     inodes: Vec<Inode>,
     /// Names that were called bad, and not accepted since.
     suspects: BTreeSet<&'static str>,
@@ -59,6 +61,7 @@ impl World {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             count: 0,
             names: BTreeMap::new(),
+            outside: BTreeMap::new(),
             inodes: Vec::new(),
             suspects: BTreeSet::new(),
             suspect_contents: BTreeSet::new(),
@@ -107,11 +110,17 @@ impl World {
     fn step(&mut self) {
         let name = NAMES[self.random(NAMES.len())];
         let other = NAMES[self.random(NAMES.len())];
-        let kind = self.random(11);
+        let kind = self.random(13);
         let Some(&inode) = self.names.get(name) else {
-            self.log.push(format!("new {name}"));
-            let (content, _) = self.content();
-            return self.put(name, &content);
+            return match kind {
+                0..=3 if !self.outside.is_empty() => self.bring_back(name),
+                4..=6 if self.suspects.contains(name) => self.restore(name),
+                _ => {
+                    self.log.push(format!("new {name}"));
+                    let (content, _) = self.content();
+                    self.put(name, &content);
+                }
+            };
         };
         let is_clean = !self.inodes[inode].is_bad && !self.inodes[inode].is_suspect;
         let (path, other_path) = (self.path(name), self.path(other));
@@ -161,18 +170,46 @@ impl World {
                 self.set_time(&path);
                 self.inodes[inode].is_recorded = false;
             }
-            10 if self.inodes[inode].is_bad => {
-                // From a copy of what is recorded.
-                let root = self.catalog.roots().unwrap().remove(0);
-                let Some(record) = self.catalog.record(root.directory, name.as_ref()).unwrap() else {
-                    return;
-                };
-                self.log.push(format!("restore {name}"));
-                let content = self.contents[record.digest.as_bytes()].clone();
-                self.put(name, &content);
+            10 if self.inodes[inode].is_bad => self.restore(name),
+            // Nobody could know of rot that no run has seen.
+            11 if is_clean || self.suspects.contains(name) => {
+                self.count += 1;
+                self.log.push(format!("out {name} {}", self.count));
+                fs::rename(path, self.aside(self.count)).unwrap();
+                self.names.remove(name);
+                self.outside.insert(self.count, inode);
             }
+            12 if !self.outside.is_empty() => self.bring_back(name),
             _ => {}
         }
+    }
+
+    /// From a copy of what is recorded.
+    fn restore(&mut self, name: &'static str) {
+        let root = self.catalog.roots().unwrap().remove(0);
+        let Some(record) = self.catalog.record(root.directory, name.as_ref()).unwrap() else { return };
+        self.log.push(format!("restore {name}"));
+        let content = self.contents[record.digest.as_bytes()].clone();
+        self.put(name, &content);
+    }
+
+    /// Where a file is that is outside the tree.
+    fn aside(&self, number: u64) -> PathBuf {
+        self.folder.path().join(format!("outside {number}"))
+    }
+
+    /// A file that was moved out of the tree comes back, in the place of what has the name now.
+    fn bring_back(&mut self, name: &'static str) {
+        let numbers: Vec<u64> = self.outside.keys().copied().collect();
+        let number = numbers[self.random(numbers.len())];
+        self.log.push(format!("in {number} {name}"));
+        let path = self.path(name);
+        let _ = fs::remove_file(&path);
+        fs::rename(self.aside(number), path).unwrap();
+        let inode = self.outside.remove(&number).unwrap();
+        // What was recorded of it may be gone.
+        self.inodes[inode].is_recorded = false;
+        self.names.insert(name, inode);
     }
 
     fn now() -> i64 {

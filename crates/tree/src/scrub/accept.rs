@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use verisum_digest::Digest;
 
+use super::guard::{UNMOUNTED, is_there, unmounted};
 use super::top::{Top, is_gone};
 use super::writer::seen;
 use super::{Error, digest_failed};
@@ -59,18 +60,28 @@ pub struct Accept<'a> {
 pub type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, String>>;
 
 /// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
-/// record, and records of missing files are removed. With `dry` nothing is written. Returns how many were
-/// found. Whoever calls holds the catalogue's lock.
+/// record, and records of missing files are removed. What was bad there before and is no longer is forgotten.
+/// With `dry` nothing is written. Returns how many there were of all these. Whoever calls holds the catalogue's lock.
 pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, Error> {
     let root = root_of(catalog, what.path)?;
     let top = Top::open(&root.path, !what.enters)?;
-    if !super::guard::is_there(catalog, &root)? {
+    if !is_there(catalog, &root)? {
         let why = "accept: it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root \
                    takes it for the same tree)";
         return Err(Error::Root { path: root.path, why });
     }
-    let mut read =
-        |files: &[(PathBuf, Digest)]| files.iter().map(|(path, digest)| read(&top, path, digest)).collect();
+    if let Some(unmounted) = unmounted(catalog, &root, what.path)? {
+        return Err(Error::Root { path: unmounted.path, why: UNMOUNTED });
+    }
+    let read_one = |(path, digest): &(PathBuf, Digest)| {
+        let found = read(&top, path, digest)?;
+        // What is on a file system that is not mounted is not gone.
+        match found.is_none() && unmounted(catalog, &root, path).map_err(|e| e.to_string())?.is_some() {
+            true => Err(format!("open: {UNMOUNTED}")),
+            false => Ok(found),
+        }
+    };
+    let mut read = |files: &[(PathBuf, Digest)]| files.iter().map(read_one).collect();
     accept_with(catalog, what, (1, &mut read), report)
 }
 
@@ -114,6 +125,7 @@ pub fn accept_with(
             }
         }
     }
+    found += catalog.absolve_below(&root, path, what.dry)?;
     if is_any_damaged && !what.dry {
         // The length that the sums had of it may not be the one that went with its record.
         catalog.recount(root.id)?;
@@ -192,7 +204,8 @@ impl Accepting<'_> {
                     state: State::Sound,
                     ..old
                 };
-                self.catalog.apply(root, directory, &name, &Change::Add(record))
+                self.catalog.apply(root, directory, &name, &Change::Add(record))?;
+                self.catalog.absolve(root, &record)
             });
             match written {
                 Ok(()) => self.catalog.commit()?,

@@ -46,7 +46,8 @@ impl Writer<'_> {
             let since = found.map_or(i64::MAX, |(since, _)| since);
             return self.is_telling(heir, (record.algorithm, &condemned.seen.digest), since);
         }
-        let is_same = self.are_one_file(known, heir)?;
+        // It may be back under its own name, where another was well meanwhile.
+        let is_same = known != heir && self.are_one_file(known, heir)?;
         if found.is_some() && is_same {
             // Once it is well under one name it is under all.
             let state = self.catalog.record(known.0, OsStr::from_bytes(&known.1))?.map(|now| now.state);

@@ -76,7 +76,7 @@ impl Writer<'_> {
         if has_heirs {
             self.condemn(looks_elsewhere, &names)?;
         }
-        self.catalog.drop_former(root)?;
+        self.catalog.settle_former(root)?;
         self.report_new(&names)?;
         self.report_modified(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;

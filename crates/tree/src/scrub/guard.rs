@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -14,6 +14,10 @@ use crate::{Entry, Kind};
 
 /// How many recorded files are looked for where a root's numbers are not the recorded ones.
 const PROBES: usize = 64;
+
+/// Why a directory is refused that was another file system.
+pub(super) const UNMOUNTED: &str = "another file system was recorded here: is it mounted? (a scrub of this \
+    directory with --replaced-root takes what is there for the same files)";
 
 /// Finds out what part of which root a directory is, and whether it is what was recorded.
 pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error> {
@@ -42,6 +46,12 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
         }
         catalog.set_identity(&root, top, made)?;
         (root.identity, root.born) = (top, made);
+    }
+    if let Some(unmounted) = unmounted(catalog, &root, path)? {
+        if !options.replaced_root {
+            return Err(Error::Root { path: unmounted.path, why: UNMOUNTED });
+        }
+        catalog.set_device(unmounted.directory, unmounted.device)?;
     }
     let inside = inside(catalog, root, path, stat.device)?;
     Ok(Scope { top: Some(Top::open(path, options.one_file_system)?), ..inside })
@@ -77,16 +87,49 @@ fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<boo
     Ok(false)
 }
 
-/// The part of a root that a directory in it is.
-pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, device: u64) -> Result<Scope, Error> {
+/// A directory that another file system was mounted at when it was recorded, and none is now.
+pub(super) struct Unmounted {
+    pub(super) path: PathBuf,
+    directory: i64,
+    /// The device that it is on now.
+    device: u64,
+}
+
+/// The first of these on the way from a root to a path in it, and that itself.
+pub(super) fn unmounted(catalog: &Catalog, root: &Root, path: &Path) -> Result<Option<Unmounted>, Error> {
+    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let (mut reached, mut parent) = (root.path.clone(), root.directory);
+    let Some(mut parent_device) = device(&reached) else { return Ok(None) };
+    for name in below.components() {
+        let Some(known) = catalog.directory_in(parent, name.as_os_str())? else { break };
+        reached.push(name);
+        let Some(device) = device(&reached) else { break };
+        if device == parent_device && catalog.device(known)? != catalog.device(parent)? {
+            return Ok(Some(Unmounted { path: reached, directory: known, device }));
+        }
+        (parent, parent_device) = (known, device);
+    }
+    Ok(None)
+}
+
+/// The device of a directory that is no link.
+fn device(path: &Path) -> Option<u64> {
+    let stat = Entry::named(path).and_then(|entry| entry.stat()).ok()?;
+    (stat.kind == Kind::Directory).then_some(stat.device)
+}
+
+/// The part of a root that a directory in it is. `last` is that directory's device.
+pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> Result<Scope, Error> {
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
     let mut directory = root.directory;
     for (depth, name) in below.components().enumerate() {
-        let folder: std::path::PathBuf = below.components().take(depth + 1).collect();
+        let folder: PathBuf = below.components().take(depth + 1).collect();
         directory = match catalog.directory(&root, &folder)? {
             Some(known) => known,
             None => {
                 let id = catalog.last_directory()? + 1;
+                let here = if root.is_afar() { None } else { device(&root.path.join(&folder)) };
+                let device = here.unwrap_or(last);
                 catalog.add_directory(id, directory, name.as_os_str(), device)?;
                 id
             }

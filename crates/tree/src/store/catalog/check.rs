@@ -23,7 +23,7 @@ const ADVICE: &str = "(verisum catalog check says more; restore a backup of it)"
 pub struct Problem(pub String);
 
 /// What SQLite does not know of: a query that finds nothing in a sound catalogue, and what a row means.
-const INVARIANTS: [(&str, &str); 8] = [
+const INVARIANTS: [(&str, &str); 9] = [
     (
         "directories without a parent",
         "SELECT 'directory ' || id FROM directory AS child WHERE parent >= id
@@ -66,6 +66,13 @@ const INVARIANTS: [(&str, &str); 8] = [
         "SELECT 'directory ' || directory || ', ' || quote(name) FROM finding
          WHERE NOT EXISTS (SELECT 1 FROM file
              WHERE file.directory = finding.directory AND file.name = finding.name AND state <> 0)",
+    ),
+    (
+        "files that were bad, of an unknown directory, root or algorithm",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM former WHERE state <> 0
+         AND (NOT EXISTS (SELECT 1 FROM directory AS known WHERE known.id = former.directory)
+         OR NOT EXISTS (SELECT 1 FROM root AS known WHERE known.id = former.root)
+         OR NOT EXISTS (SELECT 1 FROM algorithm AS known WHERE known.id = former.algorithm))",
     ),
 ];
 

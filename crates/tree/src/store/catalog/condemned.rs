@@ -1,16 +1,13 @@
-//! Bad data that turns up under other names. A run remembers what was found to be bad and is no longer where
-//! it was found; at its end every record that it made is compared with that, with what is bad where it is,
-//! with the records that it took away, and with those whose content it found in another file than before.
-
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+//! Bad data that turns up under other names. At the end of a run every record that it made is compared with
+//! what was found to be bad and is no longer there, in this run or an earlier one, with what is bad where it
+//! is, with the records that the run took away, and with those whose content it found in another file than
+//! before.
 
 use rusqlite::{Row, params};
-use verisum_digest::Output;
 
 use super::fresh::{Place, TELLING};
 use super::guard::IS_INTACT;
-use super::record::{CORRUPT, MISSING, output, record, unsigned};
+use super::record::{CORRUPT, MISSING, RECORDED, output, record, unsigned};
 use super::{Catalog, Finding, Record, Result, Seen, State};
 
 /// A file that a run recorded, and what says that it is bad.
@@ -47,8 +44,7 @@ pub enum Likeness {
 /// of [`record`], but for its intactness, then those of the finding: since, seen, length, time of
 /// modification, inode, digest.
 fn claims(with_sound: bool) -> String {
-    let columns =
-        "directory, name, size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified";
+    let columns = format!("directory, name, {RECORDED}");
     let of_file = "file.directory, file.name, file.size, file.mtime, file.ctime, file.inode, file.algorithm,
         file.digest, file.first_seen, file.changed, file.verified, file.state";
     let without = "NULL, NULL, size, mtime, inode, digest";
@@ -81,93 +77,11 @@ fn claims(with_sound: bool) -> String {
 }
 
 impl Catalog {
-    /// Remembers until the end of a run in `root` what was found of a file that is bad: it is about to be
-    /// forgotten, unless the file is still as `now` says.
-    pub fn keep_former(&self, root: i64, directory: i64, name: &OsStr, now: Option<&Seen>) -> Result<()> {
-        let sql = format!(
-            "INSERT INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
-                algorithm, digest, first_seen, changed, verified,
-                seen_size, seen_mtime, seen_inode, seen_digest)
-             SELECT ?1, directory, name, state, since, seen, file.size, file.mtime, file.ctime, file.inode,
-                algorithm, file.digest, first_seen, changed, verified, coalesce(finding.size, file.size),
-                coalesce(finding.mtime, file.mtime), coalesce(finding.inode, file.inode), finding.digest
-             FROM file JOIN finding USING(directory, name)
-             WHERE directory = ?2 AND name = ?3 AND state IN {CORRUPT} AND {IS_INTACT}
-             AND NOT (?4 IS NOT NULL AND finding.size IS ?4 AND finding.mtime IS ?5 AND finding.inode IS ?6
-                AND finding.digest IS ?7)"
-        );
-        let values = params![
-            root,
-            directory,
-            name.as_bytes(),
-            now.map(|seen| seen.size as i64),
-            now.map(|seen| seen.mtime),
-            now.map(|seen| seen.inode as i64),
-            now.map(|seen| seen.digest.as_bytes().to_vec()),
-        ];
-        let kept = self.connection.prepare_cached(&sql).and_then(|mut statement| statement.execute(values));
-        kept.map(drop).map_err(self.failed("write"))
-    }
-
-    /// Remembers until the end of a run in `root` which file a record was of that nothing was found against:
-    /// its content is now in another one, and nobody has looked at the former since.
-    pub fn keep_left(&self, root: i64, directory: i64, name: &OsStr, old: &Record) -> Result<()> {
-        let sql = "INSERT INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
-                algorithm, digest, first_seen, changed, verified, seen_size, seen_mtime, seen_inode)
-             VALUES (?1, ?2, ?3, 0, 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?4, ?5, ?7)";
-        let values = params![
-            root,
-            directory,
-            name.as_bytes(),
-            old.size as i64,
-            old.mtime,
-            old.ctime,
-            old.inode as i64,
-            old.algorithm,
-            old.digest.as_bytes(),
-            old.first_seen,
-            old.changed,
-            old.verified,
-        ];
-        let kept = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-        kept.map(drop).map_err(self.failed("write"))
-    }
-
-    /// Whether a good file had a content before some time, in milliseconds since 1970, and has it still: then
-    /// it says nothing of the others that have it. Only contents that were found to be bad can be asked for.
-    pub fn was_good_before(
-        &self,
-        root: i64,
-        (algorithm, digest): (i64, &Output),
-        since: i64,
-    ) -> Result<bool> {
-        let sql = format!(
-            "CREATE TEMP TABLE IF NOT EXISTS good_content AS
-             SELECT algorithm, digest, min(changed) AS changed FROM file
-             WHERE root = ?1 AND state = 0
-             AND digest IN (SELECT digest FROM finding UNION SELECT seen_digest FROM former)
-             AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
-                WHERE own.directory = file.directory AND own.name = file.name)
-             GROUP BY algorithm, digest"
-        );
-        let found = self.connection.execute(&sql, [root]).and_then(|_| {
-            let sql = "SELECT EXISTS (SELECT 1 FROM temp.good_content
-                       WHERE algorithm = ?1 AND digest = ?2 AND changed < ?3)";
-            self.connection.query_row(sql, params![algorithm, digest.as_bytes(), since], |row| row.get(0))
-        });
-        found.map_err(self.failed("read"))
-    }
-
-    /// Forgets what was remembered.
-    pub fn drop_former(&self, root: i64) -> Result<()> {
-        let dropped = self.connection.execute("DELETE FROM former WHERE root = ?1", [root]);
-        dropped.map(drop).map_err(self.failed("write"))
-    }
-
     /// Looks for files that a run recorded, or whose records it replaced, and that by inode, length and time
     /// of modification are others than those that have records to the contrary, or have the content that was
     /// found to be bad where it is no longer. With `with_sound` also records that nothing was found against
-    /// count, for a walk that was not everywhere. What is found is read by [`Catalog::condemned`].
+    /// count, for a walk that was not everywhere. What was bad under a name may come back under it once that
+    /// was well again. What is found is read by [`Catalog::condemned`].
     pub fn find_condemned(&self, root: i64, with_sound: bool) -> Result<()> {
         let claims = claims(with_sound);
         let heir = "heir.number, heir.directory AS heir_directory, heir.name AS heir_name,
@@ -175,7 +89,7 @@ impl Catalog {
             heir.inode AS heir_inode, heir.digest AS heir_digest, heir.algorithm AS heir_algorithm";
         let is_heir = "heir.root = ?1 AND (heir.number IS NULL OR heir.number IN (SELECT rowid FROM fresh))
             AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
-            AND NOT (heir.directory = claim.directory AND heir.name = claim.name)";
+            AND NOT (claim.source > 0 AND heir.directory = claim.directory AND heir.name = claim.name)";
         let sql = format!(
             "CREATE TEMP TABLE condemned AS
              WITH claim AS ({claims})
@@ -189,9 +103,8 @@ impl Catalog {
              AND (source <= 1 OR heir.algorithm = claim.algorithm)
              UNION ALL
              SELECT {heir}, claim.*, 2
-             FROM (SELECT 0 AS source, directory, name, size, mtime, ctime, inode, algorithm, digest,
-                    first_seen, changed, verified, state, since, seen, seen_size, seen_mtime, seen_inode,
-                    seen_digest FROM former
+             FROM (SELECT 0 AS source, directory, name, {RECORDED}, state, since, seen, seen_size,
+                    seen_mtime, seen_inode, seen_digest FROM former
                 WHERE root = ?1 AND seen_size >= {TELLING} AND seen_digest IS NOT NULL
                 GROUP BY algorithm, seen_digest) AS claim
              CROSS JOIN temp.fresh_inode AS heir ON heir.digest = claim.seen_digest

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use rusqlite::{OptionalExtension, ToSql, params};
+use rusqlite::{OptionalExtension, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
-use super::record::{DAMAGED, MISSING, columns, finding, known, record};
+use super::record::{DAMAGED, MISSING, columns, finding, known, record, recorded};
 use super::{Catalog, Change, Finding, Known, Place, Record, Result, State, Trouble};
 use crate::{Stat, Verdict};
 
@@ -194,21 +194,8 @@ impl Catalog {
                    first_seen, changed, verified, state, guard)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
                    verisum_guard(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13))";
-        self.connection.prepare_cached(sql)?.execute(params![
-            directory,
-            name.as_bytes(),
-            root,
-            new.size as i64,
-            new.mtime,
-            new.ctime,
-            new.inode as i64,
-            new.algorithm,
-            new.digest.as_bytes(),
-            new.first_seen,
-            new.changed,
-            new.verified,
-            new.state.code(),
-        ])?;
+        let values = recorded(directory, name, root, new).into_iter().chain([new.state.code().into()]);
+        self.connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
         self.add_to_sums(root, 1, new.size as i64)
     }
 

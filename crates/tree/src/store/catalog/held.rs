@@ -1,12 +1,11 @@
 //! What a run replaced, until it is final or put back, and what is held until somebody accepts it.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
-use super::record::{HELD, MISSING, columns, record, unsigned};
+use super::record::{HELD, MISSING, RECORDED, columns, record, recorded, unsigned};
 use super::{Catalog, Place, Record, Result};
 
 impl Catalog {
@@ -24,25 +23,12 @@ impl Catalog {
         old: &Record,
     ) -> rusqlite::Result<()> {
         // The first of a run is the good one.
-        let sql =
-            "INSERT OR IGNORE INTO replaced(directory, name, root, size, mtime, ctime, inode, algorithm,
-                   digest, first_seen, changed, verified)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        self.connection.prepare_cached(sql)?.execute(params![
-            directory,
-            name.as_bytes(),
-            root,
-            old.size as i64,
-            old.mtime,
-            old.ctime,
-            old.inode as i64,
-            old.algorithm,
-            old.digest.as_bytes(),
-            old.first_seen,
-            old.changed,
-            old.verified,
-        ])?;
-        Ok(())
+        let sql = format!(
+            "INSERT OR IGNORE INTO replaced(directory, name, root, {RECORDED})
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+        );
+        let values = params_from_iter(recorded(directory, name, root, old));
+        self.connection.prepare_cached(&sql)?.execute(values).map(drop)
     }
 
     /// How many records of a root were replaced since the last run that ended.
@@ -53,9 +39,8 @@ impl Catalog {
 
     /// The record that was replaced, which is then no longer to be put back.
     pub(super) fn take_replaced(&self, (directory, name): &Place) -> Result<Option<Record>> {
-        let columns = "size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, 0, 1";
         let taken = (|| {
-            let sql = format!("SELECT {columns} FROM replaced WHERE directory = ?1 AND name = ?2");
+            let sql = format!("SELECT {RECORDED}, 0, 1 FROM replaced WHERE directory = ?1 AND name = ?2");
             let found = self
                 .connection
                 .prepare_cached(&sql)?

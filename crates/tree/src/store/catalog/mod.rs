@@ -12,6 +12,7 @@ mod condemned;
 mod directory;
 mod error;
 mod files;
+mod former;
 mod fresh;
 mod guard;
 mod held;
@@ -555,7 +556,8 @@ mod tests {
         connection
             .execute_batch(
                 "INSERT INTO algorithm VALUES (1, 'sha256');
-                 INSERT INTO root VALUES (1, x'2f737276', 1, 1, 2, 1, 7);
+                 INSERT INTO root(id, path, directory, device, inode, files, bytes)
+                    VALUES (1, x'2f737276', 1, 1, 2, 1, 7);
                  INSERT INTO directory VALUES (1, -1, x'', 1);
                  INSERT INTO file(directory, name, root, state, verified, size, mtime, ctime, inode,
                     algorithm, digest, first_seen, changed)
@@ -563,6 +565,14 @@ mod tests {
                  INSERT INTO run(root, started, cycle) VALUES (1, 2, 3)",
             )
             .unwrap();
+        if version >= 5 {
+            // A run that was killed has found twice that the same file was bad, and then well.
+            let sql =
+                "INSERT INTO former VALUES (1, 1, x'62', 6, ?1, 5, 7, 8, 9, 10, 1, zeroblob(32), 11, 12, 3,
+                       7, 8, 10, x'ff')";
+            connection.execute(sql, [4]).unwrap();
+            connection.execute(sql, [5]).unwrap();
+        }
         if version >= 4 {
             let sql = format!("UPDATE file SET guard = {}", guard::guard_with("file.state"));
             connection.execute_batch(&sql).unwrap();
@@ -591,7 +601,10 @@ mod tests {
             assert_eq!(reading.root(Path::new("/srv")).unwrap().unwrap().born, None);
             assert_eq!(written.replaced(1).unwrap(), 0);
             assert_eq!(written.unread_as(1, &record(1)).unwrap(), None);
-            written.drop_former(1).unwrap();
+            written.settle_former(1).unwrap();
+            let formers = written.formers(1).unwrap();
+            let found: Vec<_> = formers.iter().map(|(_, former)| (former.found, former.inode)).collect();
+            assert_eq!(found, if version >= 5 { vec![((5, 5), 10)] } else { vec![] });
         }
     }
 
@@ -670,6 +683,45 @@ mod tests {
         assert!(matches!(Lock::take(&path), Err(Error::InUse { .. })));
         drop(lock);
         Lock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn what_was_bad_is_exported_and_imported() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let name = OsStr::from_bytes(b"\xff");
+        let bad = State::Trouble(Trouble::Verdict(crate::Verdict::Rot));
+        let read = Seen { size: 9, mtime: 8, ctime: 7, inode: u64::MAX, digest: Output::zeroed(32) };
+        let finding = Finding { since: 1, seen: 2, read: Some(read), detail: None };
+        catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+        catalog.apply(root.id, root.directory, name, &Change::Suspect(bad, finding)).unwrap();
+        catalog.keep_former(root.id, root.directory, name, None).unwrap();
+        // As long as it is there it is not remembered twice.
+        catalog.settle_former(root.id).unwrap();
+        assert_eq!(catalog.formers(root.id).unwrap(), []);
+        catalog.keep_former(root.id, root.directory, name, None).unwrap();
+        catalog.apply(root.id, root.directory, name, &Change::Confirm(record(3))).unwrap();
+        catalog.settle_former(root.id).unwrap();
+        let formers = catalog.formers(root.id).unwrap();
+        assert_eq!((formers.len(), formers[0].1.found, formers[0].1.record.state), (1, (1, 2), bad));
+        assert_eq!(catalog.check().unwrap(), []);
+
+        let mut lines = Vec::new();
+        catalog.export(&mut lines).unwrap();
+        let other = Catalog::open(&folder.path().join("other.db")).unwrap();
+        for _ in 0..2 {
+            other.import(&mut &lines[..], Path::new("x.jsonl"), 1).unwrap();
+        }
+        let mut again = Vec::new();
+        other.export(&mut again).unwrap();
+        assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(lines.clone()).unwrap());
+        let good = String::from_utf8(lines).unwrap().replace("\"state\":\"rot\"", "\"state\":\"ok\"");
+        assert!(other.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).is_err());
+
+        assert_eq!(catalog.absolve_below(&root, Path::new("/srv/a"), false).unwrap(), 0);
+        assert_eq!(catalog.absolve_below(&root, Path::new("/srv"), true).unwrap(), 1);
+        assert_eq!(catalog.absolve_below(&root, Path::new("/srv"), false).unwrap(), 1);
+        assert_eq!(catalog.formers(root.id).unwrap(), []);
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! The records of files, and what was found of those that are not as recorded.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use rusqlite::Row;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
@@ -212,6 +216,33 @@ pub(super) fn columns() -> String {
     )
 }
 
+/// The columns of a record that [`recorded`] has values for, after directory, name and root.
+pub(super) const RECORDED: &str =
+    "size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified";
+
+/// A record as values of the columns directory, name, root and [`RECORDED`].
+pub(super) fn recorded<'a>(
+    directory: i64,
+    name: &'a OsStr,
+    root: i64,
+    record: &'a Record,
+) -> [ToSqlOutput<'a>; 12] {
+    [
+        directory.into(),
+        ToSqlOutput::Borrowed(ValueRef::Blob(name.as_bytes())),
+        root.into(),
+        (record.size as i64).into(),
+        record.mtime.into(),
+        record.ctime.into(),
+        (record.inode as i64).into(),
+        record.algorithm.into(),
+        ToSqlOutput::Borrowed(ValueRef::Blob(record.digest.as_bytes())),
+        record.first_seen.into(),
+        record.changed.into(),
+        record.verified.into(),
+    ]
+}
+
 pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
     Ok(Known { size: unsigned(row, 1)?, mtime: row.get(2)?, ctime: row.get(3)?, state: state(row, 4)? })
 }
@@ -245,7 +276,7 @@ pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<Record> {
 }
 
 pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<Finding> {
-    let has_content = row.get_ref(6)? != rusqlite::types::ValueRef::Null;
+    let has_content = row.get_ref(6)? != ValueRef::Null;
     let read = has_content.then(|| {
         Ok::<_, rusqlite::Error>(Seen {
             size: unsigned(row, 2)?,

@@ -234,6 +234,15 @@ impl Catalog {
         found.map_err(self.failed("read"))
     }
 
+    /// Says which device a directory is on now, with all that is recorded on the same one in it.
+    pub fn set_device(&self, directory: i64, device: u64) -> Result<()> {
+        let sql = format!(
+            "{INSIDE} UPDATE directory SET device = ?2 WHERE id IN (SELECT id FROM inside)
+             AND device = (SELECT device FROM directory WHERE id = ?1)"
+        );
+        self.connection.execute(&sql, [directory, device as i64]).map(drop).map_err(self.failed("write"))
+    }
+
     /// The parent of a directory, negative for that of a root's top.
     pub fn parent(&self, directory: i64) -> Result<Option<i64>> {
         let sql = "SELECT parent FROM directory WHERE id = ?1";

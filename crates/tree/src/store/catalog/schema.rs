@@ -11,7 +11,7 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+pub(super) const STEPS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -93,6 +93,14 @@ const VERSION_5: &str = "
     ALTER TABLE root ADD COLUMN born INTEGER;
 ";
 
+/// What was found to be bad and is no longer there stays remembered after the run: one row for each name and
+/// inode.
+const VERSION_6: &str = "
+    DELETE FROM former WHERE state <> 0 AND rowid NOT IN (
+        SELECT max(rowid) FROM former WHERE state <> 0 GROUP BY directory, name, seen_inode);
+    CREATE UNIQUE INDEX former_by_file ON former(directory, name, seen_inode) WHERE state <> 0;
+";
+
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
 const STAND_INS: [(i64, &str); 3] = [
@@ -103,7 +111,14 @@ const STAND_INS: [(i64, &str); 3] = [
          CREATE TEMP VIEW file AS SELECT *, verisum_guard(directory, name, root, size, mtime, ctime,
             inode, algorithm, digest, first_seen, changed, verified, state) AS guard FROM main.file;",
     ),
-    (5, "CREATE TEMP VIEW root AS SELECT *, NULL AS born FROM main.root;"),
+    (
+        5,
+        "CREATE TEMP VIEW root AS SELECT *, NULL AS born FROM main.root;
+         CREATE TEMP VIEW former AS SELECT 0 AS root, 0 AS directory, x'' AS name, 0 AS state, 0 AS since,
+            0 AS seen, 0 AS size, 0 AS mtime, 0 AS ctime, 0 AS inode, 0 AS algorithm, x'' AS digest,
+            0 AS first_seen, 0 AS changed, 0 AS verified, 0 AS seen_size, 0 AS seen_mtime, 0 AS seen_inode,
+            NULL AS seen_digest, 0 AS rowid WHERE 0;",
+    ),
 ];
 
 /// The version of an open database; 0 for one without tables.

@@ -1,6 +1,6 @@
 //! A catalogue as lines of JSON, for other programs and other machines.
 //!
-//! One line a root, then one line a file. A name that is not UTF-8 is given with U+FFFD in `path`, and
+//! One line a root, then one line a file, then one for each that was bad and is no longer there. A name that is not UTF-8 is given with U+FFFD in `path`, and
 //! whole in `path_bytes_hex`.
 
 use std::collections::{HashMap, HashSet};
@@ -12,16 +12,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use verisum_digest::Digest;
+use verisum_digest::{Digest, Output};
 
+use super::former::Former;
 use super::record::{columns, digest_of, listed};
-use super::{Catalog, Change, Error, Finding, Identity, Record, Result, Root, State};
+use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
 const LONGEST_LINE: u64 = 40 << 20;
 
 /// The longest name in a path: no system call takes more.
 const LONGEST_NAME: usize = 4095;
+
+/// What is wrong with a line that says of no root that it is in it.
+const NO_ROOT: &str = "a file comes before any root";
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -33,6 +37,7 @@ enum Line {
         inode: u64,
     },
     File(FileLine),
+    Condemned(CondemnedLine),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,6 +55,21 @@ struct FileLine {
     last_changed_ms: i64,
     last_verified_ms: i64,
     state: String,
+}
+
+/// A file that was bad and is no longer there: its name, what was recorded of it, and what it was.
+#[derive(Serialize, Deserialize)]
+struct CondemnedLine {
+    #[serde(flatten)]
+    record: FileLine,
+    found_size: u64,
+    found_mtime_ns: i64,
+    found_inode: u64,
+    /// By the algorithm of the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found_digest: Option<String>,
+    since_ms: i64,
+    last_found_ms: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,6 +128,30 @@ impl Catalog {
             let Identity { device, inode } = root.identity;
             self.write_line(to, &Line::Root { path: Name::new(&root.path), device, inode })?;
             self.export_files(&root, &algorithms, to)?;
+            self.export_condemned(&root, &algorithms, to)?;
+        }
+        Ok(())
+    }
+
+    fn export_condemned(
+        &self,
+        root: &Root,
+        algorithms: &HashMap<i64, String>,
+        to: &mut dyn Write,
+    ) -> Result<()> {
+        for (_, former) in self.formers(root.id)? {
+            let folder = self.path_in_root(former.place.0)?;
+            let path = folder.join(OsStr::from_bytes(&former.place.1));
+            let line = Line::Condemned(CondemnedLine {
+                record: self.file_line(&path, &former.record, algorithms)?,
+                found_size: former.size,
+                found_mtime_ns: former.mtime,
+                found_inode: former.inode,
+                found_digest: former.digest.map(|digest| digest.to_string()),
+                since_ms: former.found.0,
+                last_found_ms: former.found.1,
+            });
+            self.write_line(to, &line)?;
         }
         Ok(())
     }
@@ -127,24 +171,28 @@ impl Catalog {
             if folder.0 != directory {
                 folder = (directory, self.path_in_root(directory)?);
             }
-            let algorithm = algorithms.get(&record.algorithm);
-            let algorithm = algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone();
-            let line = Line::File(FileLine {
-                path: Name::new(&folder.1.join(OsStr::from_bytes(&name))),
-                size: record.size,
-                mtime_ns: record.mtime,
-                ctime_ns: record.ctime,
-                inode: record.inode,
-                algorithm,
-                digest: record.digest.to_string(),
-                first_seen_ms: record.first_seen,
-                last_changed_ms: record.changed,
-                last_verified_ms: record.verified,
-                state: record.state.name().to_string(),
-            });
+            let path = folder.1.join(OsStr::from_bytes(&name));
+            let line = Line::File(self.file_line(&path, &record, algorithms)?);
             self.write_line(to, &line)?;
         }
         self.require_all(root, passed.count)
+    }
+
+    fn file_line(&self, path: &Path, record: &Record, algorithms: &HashMap<i64, String>) -> Result<FileLine> {
+        let algorithm = algorithms.get(&record.algorithm);
+        Ok(FileLine {
+            path: Name::new(path),
+            size: record.size,
+            mtime_ns: record.mtime,
+            ctime_ns: record.ctime,
+            inode: record.inode,
+            algorithm: algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone(),
+            digest: record.digest.to_string(),
+            first_seen_ms: record.first_seen,
+            last_changed_ms: record.changed,
+            last_verified_ms: record.verified,
+            state: record.state.name().to_string(),
+        })
     }
 
     fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
@@ -193,9 +241,7 @@ impl Catalog {
                     target = Some(Target { root, folder: None });
                 }
                 Line::File(line) => {
-                    let Some(target) = &mut target else {
-                        return Err(wrong("a file comes before any root".to_string()));
-                    };
+                    let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
                     match self
                         .import_file(target, line, now, &mut importing)
                         .map_err(|e| e.at(name, number))?
@@ -203,6 +249,10 @@ impl Catalog {
                         true => imported.added += 1,
                         false => imported.known += 1,
                     }
+                }
+                Line::Condemned(line) => {
+                    let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
+                    self.import_condemned(target, line, &mut importing).map_err(|e| e.at(name, number))?;
                 }
             }
         }
@@ -216,18 +266,62 @@ impl Catalog {
         now: i64,
         importing: &mut Importing,
     ) -> Result<bool, Refused> {
-        let state = State::find(&line.state).ok_or("an unknown state")?;
-        let digest = unhexadecimal(&line.digest).and_then(|bytes| digest_of(&bytes)).ok_or("a bad digest")?;
-        match importing.digest_len(&line.algorithm)? {
-            Some(length) if length != digest.as_bytes().len() => {
-                let (found, name) = (digest.as_bytes().len(), &line.algorithm);
-                return Err(format!("a digest of {found} bytes: {name} has {length}").into());
+        let ((directory, name), record) = self.read_line(target, line, importing)?;
+        let name = OsStr::from_bytes(&name);
+        if let Some(known) = self.record(directory, name)? {
+            let is_same =
+                (known.algorithm, known.digest, known.size) == (record.algorithm, record.digest, record.size);
+            // One that was there before the import is no line that could be wrong.
+            if !is_same && importing.has(directory, name) {
+                return Err("an earlier line says otherwise of the same file".into());
             }
-            _ => {}
+            return Ok(false);
         }
-        if i64::try_from(line.size).is_err() {
-            return Err("a size that no file has".into());
+        importing.add(directory, name);
+        let (state, record) = (record.state, Record { state: State::Sound, ..record });
+        self.apply(target.root.id, directory, name, &Change::Add(record))?;
+        if state != State::Sound {
+            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
+            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
         }
+        Ok(true)
+    }
+
+    fn import_condemned(
+        &self,
+        target: &mut Target,
+        line: CondemnedLine,
+        importing: &mut Importing,
+    ) -> Result<(), Refused> {
+        let CondemnedLine { record, found_size, found_mtime_ns, found_inode, found_digest, .. } = line;
+        let algorithm = record.algorithm.clone();
+        let (place, record) = self.read_line(target, record, importing)?;
+        if !record.state.is_corrupt() {
+            return Err("a state that is not bad".into());
+        }
+        let digest = found_digest.map(|text| importing.digest(&algorithm, &text)).transpose()?;
+        let former = Former {
+            place,
+            record,
+            found: (line.since_ms, line.last_found_ms),
+            size: length(found_size)?,
+            mtime: found_mtime_ns,
+            inode: found_inode,
+            digest,
+        };
+        Ok(self.add_former(target.root.id, &former)?)
+    }
+
+    /// The place and the record that a line is of. The directories are recorded.
+    fn read_line(
+        &self,
+        target: &mut Target,
+        line: FileLine,
+        importing: &mut Importing,
+    ) -> Result<(Place, Record), Refused> {
+        let state = State::find(&line.state).ok_or("an unknown state")?;
+        let digest = importing.digest(&line.algorithm, &line.digest)?;
+        let size = length(line.size)?;
         let path = line.path.bytes()?;
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err("a path without a name".into());
@@ -240,18 +334,8 @@ impl Catalog {
             _ => self.make_directories(&target.root, folder)?,
         };
         target.folder = Some((folder.to_path_buf(), directory));
-        if let Some(known) = self.record(directory, name)? {
-            let is_same = known.algorithm == self.algorithm(&line.algorithm)?
-                && (known.digest, known.size) == (digest, line.size);
-            // One that was there before the import is no line that could be wrong.
-            if !is_same && importing.has(directory, name) {
-                return Err("an earlier line says otherwise of the same file".into());
-            }
-            return Ok(false);
-        }
-        importing.add(directory, name);
         let record = Record {
-            size: line.size,
+            size,
             mtime: line.mtime_ns,
             ctime: line.ctime_ns,
             inode: line.inode,
@@ -260,14 +344,9 @@ impl Catalog {
             first_seen: line.first_seen_ms,
             changed: line.last_changed_ms,
             verified: line.last_verified_ms,
-            state: State::Sound,
+            state,
         };
-        self.apply(target.root.id, directory, name, &Change::Add(record))?;
-        if state != State::Sound {
-            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
-            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
-        }
-        Ok(true)
+        Ok(((directory, name.as_bytes().to_vec()), record))
     }
 
     /// The number of a directory below a root's top; it and those above it are recorded if need be.
@@ -339,6 +418,18 @@ impl Importing {
         Ok(length)
     }
 
+    /// A digest of an algorithm from its hexadecimal digits.
+    fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
+        let digest = unhexadecimal(text).and_then(|bytes| digest_of(&bytes)).ok_or("a bad digest")?;
+        match self.digest_len(name)? {
+            Some(length) if length != digest.as_bytes().len() => {
+                let found = digest.as_bytes().len();
+                Err(format!("a digest of {found} bytes: {name} has {length}").into())
+            }
+            _ => Ok(digest),
+        }
+    }
+
     fn has(&self, directory: i64, name: &OsStr) -> bool {
         self.files.contains(&self.state.hash_one((directory, name)))
     }
@@ -384,6 +475,14 @@ impl From<String> for Refused {
 impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         Refused::Catalog(error)
+    }
+}
+
+/// A length, unless no file has it.
+fn length(size: u64) -> Result<u64, Refused> {
+    match i64::try_from(size) {
+        Ok(_) => Ok(size),
+        Err(_) => Err("a size that no file has".into()),
     }
 }
 

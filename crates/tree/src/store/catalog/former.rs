@@ -1,0 +1,190 @@
+//! What was found to be bad and is no longer there: it may turn up again, in this run or years later, in a part
+//! of the tree that no run was in meanwhile. There is a row for each name and inode that was bad, until
+//! somebody accepts it, or it is known to be bad under another name.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Row, params, params_from_iter};
+use verisum_digest::Output;
+
+use super::guard::IS_INTACT;
+use super::record::{CORRUPT, RECORDED, output, record, recorded, unsigned};
+use super::{Catalog, Place, Record, Result, Root, Seen};
+
+/// A file that was found to be bad and is no longer there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Former {
+    /// The name that it had.
+    pub place: Place,
+    /// What was recorded of it, and what it was called.
+    pub record: Record,
+    /// When it was first found to be bad, and when last, in milliseconds since 1970.
+    pub found: (i64, i64),
+    /// Its length in bytes, its time of modification and its inode when it was last read.
+    pub size: u64,
+    pub mtime: i64,
+    pub inode: u64,
+    /// What it had for a content, if that was read.
+    pub digest: Option<Output>,
+}
+
+impl Catalog {
+    /// Remembers what was found of a file that is bad: it is about to be forgotten, unless the file is still as
+    /// `now` says.
+    pub fn keep_former(&self, root: i64, directory: i64, name: &OsStr, now: Option<&Seen>) -> Result<()> {
+        let sql = format!(
+            "INSERT OR REPLACE INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
+                algorithm, digest, first_seen, changed, verified,
+                seen_size, seen_mtime, seen_inode, seen_digest)
+             SELECT ?1, directory, name, state, since, seen, file.size, file.mtime, file.ctime, file.inode,
+                algorithm, file.digest, first_seen, changed, verified, coalesce(finding.size, file.size),
+                coalesce(finding.mtime, file.mtime), coalesce(finding.inode, file.inode), finding.digest
+             FROM file JOIN finding USING(directory, name)
+             WHERE directory = ?2 AND name = ?3 AND state IN {CORRUPT} AND {IS_INTACT}
+             AND NOT (?4 IS NOT NULL AND finding.size IS ?4 AND finding.mtime IS ?5 AND finding.inode IS ?6
+                AND finding.digest IS ?7)"
+        );
+        let values = params![
+            root,
+            directory,
+            name.as_bytes(),
+            now.map(|seen| seen.size as i64),
+            now.map(|seen| seen.mtime),
+            now.map(|seen| seen.inode as i64),
+            now.map(|seen| seen.digest.as_bytes().to_vec()),
+        ];
+        let kept = self.connection.prepare_cached(&sql).and_then(|mut statement| statement.execute(values));
+        kept.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Remembers until the end of a run in `root` which file a record was of that nothing was found against:
+    /// its content is now in another one, and nobody has looked at the former since.
+    pub fn keep_left(&self, root: i64, directory: i64, name: &OsStr, old: &Record) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO former(directory, name, root, {RECORDED}, state, since, seen, seen_size, seen_mtime,
+                seen_inode)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0, 0, ?4, ?5, ?7)"
+        );
+        let kept = self.connection.prepare_cached(&sql).and_then(|mut statement| {
+            statement.execute(params_from_iter(recorded(directory, name, root, old)))
+        });
+        kept.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Whether a good file had a content before some time, in milliseconds since 1970, and has it still: then
+    /// it says nothing of the others that have it. Only contents that were found to be bad can be asked for.
+    pub fn was_good_before(
+        &self,
+        root: i64,
+        (algorithm, digest): (i64, &Output),
+        since: i64,
+    ) -> Result<bool> {
+        let sql = format!(
+            "CREATE TEMP TABLE IF NOT EXISTS good_content AS
+             SELECT algorithm, digest, min(changed) AS changed FROM file
+             WHERE root = ?1 AND state = 0
+             AND digest IN (SELECT digest FROM finding UNION SELECT seen_digest FROM former)
+             AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+                WHERE own.directory = file.directory AND own.name = file.name)
+             GROUP BY algorithm, digest"
+        );
+        let found = self.connection.execute(&sql, [root]).and_then(|_| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM temp.good_content
+                       WHERE algorithm = ?1 AND digest = ?2 AND changed < ?3)";
+            self.connection.query_row(sql, params![algorithm, digest.as_bytes(), since], |row| row.get(0))
+        });
+        found.map_err(self.failed("read"))
+    }
+
+    /// Forgets at the end of a run what is of no more use: what was not found to be bad, and what is known to be
+    /// bad under the name that it has now.
+    pub fn settle_former(&self, root: i64) -> Result<()> {
+        let sql = format!(
+            "DELETE FROM former WHERE root = ?1 AND (state = 0
+             OR (seen_inode, coalesce(seen_digest, x'')) IN (
+                SELECT coalesce(finding.inode, file.inode), coalesce(finding.digest, x'')
+                FROM file JOIN finding USING(directory, name)
+                WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}))"
+        );
+        self.connection.execute(&sql, [root]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Forgets that a file was bad which somebody has accepted: the very file, and its content.
+    pub fn absolve(&self, root: i64, accepted: &Record) -> Result<()> {
+        let sql = "DELETE FROM former WHERE root = ?1
+                   AND (algorithm = ?2 AND seen_digest = ?3 OR seen_inode = ?4 AND ?4 <> 0)";
+        let values = params![root, accepted.algorithm, accepted.digest.as_bytes(), accepted.inode as i64];
+        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Forgets what was bad under a path, or only counts it.
+    pub fn absolve_below(&self, root: &Root, path: &Path, is_only_counted: bool) -> Result<u64> {
+        let mut found = 0;
+        for (number, former) in self.formers(root.id)? {
+            let place = root.path.join(self.path_in_root(former.place.0)?);
+            if !place.join(OsStr::from_bytes(&former.place.1)).starts_with(path) {
+                continue;
+            }
+            found += 1;
+            if !is_only_counted {
+                let sql = "DELETE FROM former WHERE rowid = ?1";
+                self.connection.execute(sql, [number]).map_err(self.failed("write"))?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// All that is remembered to be bad in a root, each with its row's number.
+    pub(super) fn formers(&self, root: i64) -> Result<Vec<(i64, Former)>> {
+        let sql = format!(
+            "SELECT rowid, directory, name, since, seen, seen_size, seen_mtime, seen_inode, seen_digest,
+                {RECORDED}, state, 1
+             FROM former WHERE root = ?1 AND state <> 0 ORDER BY directory, name, seen_inode"
+        );
+        let rows = self
+            .connection
+            .prepare(&sql)
+            .and_then(|mut statement| statement.query_map([root], former)?.collect());
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Remembers one that another catalogue remembers.
+    pub(super) fn add_former(&self, root: i64, former: &Former) -> Result<()> {
+        let sql = format!(
+            "INSERT OR IGNORE INTO former(directory, name, root, {RECORDED}, state, since, seen, seen_size,
+                seen_mtime, seen_inode, seen_digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+        );
+        let values = [
+            former.record.state.code().into(),
+            former.found.0.into(),
+            former.found.1.into(),
+            (former.size as i64).into(),
+            former.mtime.into(),
+            (former.inode as i64).into(),
+            former.digest.map(|digest| digest.as_bytes().to_vec()).into(),
+        ]
+        .map(ToSqlOutput::Owned);
+        let name = OsStr::from_bytes(&former.place.1);
+        let values = recorded(former.place.0, name, root, &former.record).into_iter().chain(values);
+        let added = self.connection.execute(&sql, params_from_iter(values));
+        added.map(drop).map_err(self.failed("write"))
+    }
+}
+
+fn former(row: &Row<'_>) -> rusqlite::Result<(i64, Former)> {
+    let has_content = row.get_ref(8)? != ValueRef::Null;
+    let former = Former {
+        place: (row.get(1)?, row.get(2)?),
+        found: (row.get(3)?, row.get(4)?),
+        size: unsigned(row, 5)?,
+        mtime: row.get(6)?,
+        inode: unsigned(row, 7)?,
+        digest: has_content.then(|| output(row, 8)).transpose()?,
+        record: record(row, 9)?,
+    };
+    Ok((row.get(0)?, former))
+}
