@@ -62,7 +62,7 @@ def beside_then(results):
         if one["wall"] and one["labels"].get("size") == "large"
     }
     base = now.get(("coreutils", "md5"))
-    lines = ["| program, digest | then, 30 runs | of md5 | now, one run | of md5 |", "|-|-:|-:|-:|-:|"]
+    lines = ["| program and digest | in 2011: 30 runs | times coreutils md5 | now: one run | times coreutils md5 |", "|-|-:|-:|-:|-:|"]
     for (program, digest), seconds in THEN.items():
         here = now.get((program, digest))
         shown = "SKIPPED | -" if here is None or not base else f"{here * 1e3:.0f} ms | {here / base:.2f}"

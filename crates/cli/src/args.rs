@@ -25,6 +25,10 @@ pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
     ("3", "something could not be checked, read or written, and nothing worse was found"),
 ];
 
+/// The code after a signal, of what catches it.
+pub(crate) const SIGNALLED: (&str, &str) =
+    ("130", "ended by SIGINT, SIGTERM or SIGHUP; what was measured until then is kept");
+
 /// The environment variables, for help and manual.
 pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
     [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
@@ -101,8 +105,8 @@ pub(crate) enum Command {
             that are controls show what the machine itself can do. Every program's digest is compared with \
             verisum's own before its time counts. The first SIGINT, SIGTERM or SIGHUP ends early, keeps what \
             was measured, and gives exit code 130.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+        after_help = measuring_codes(),
+        after_long_help = measuring_environment()
     )]
     Bench(Box<BenchArgs>),
     /// Measure what matters here, and name the digest to use
@@ -112,8 +116,8 @@ pub(crate) enum Command {
             that come into question are computed on files of such sizes in memory. Of those that take hardly \
             longer than the fastest, the one that is otherwise best is recommended. Nothing is written, except \
             files that are asked for. The first SIGINT, SIGTERM or SIGHUP ends early, with exit code 130.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+        after_help = measuring_codes(),
+        after_long_help = measuring_environment()
     )]
     Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image made for the purpose
@@ -203,6 +207,16 @@ pub(crate) struct DigestsArgs {
 /// The end of a command's short help.
 pub(crate) fn exit_codes() -> String {
     table("Exit codes", &EXIT_CODES)
+}
+
+/// The end of a short help of what keeps what it measured when a signal ends it.
+pub(crate) fn measuring_codes() -> String {
+    format!("{}\n  {}  {}", exit_codes(), SIGNALLED.0, SIGNALLED.1)
+}
+
+/// The end of its long help.
+pub(crate) fn measuring_environment() -> String {
+    format!("{}\n\n{}", measuring_codes(), table("Environment", &ENVIRONMENT))
 }
 
 /// The end of a command's long help.

@@ -25,7 +25,8 @@ pub struct Change {
 
 /// Compares one series with its namesake; `None` where one has no times.
 pub fn change(first: &Series, second: &Series, rows: usize) -> Option<Change> {
-    if first.wall.is_empty() || second.wall.is_empty() {
+    let has_none = |series: &Series| series.wall.is_empty() || series.is_below_clock();
+    if has_none(first) || has_none(second) {
         return None;
     }
     let ratio = ratio(&second.wall, &first.wall);
@@ -55,19 +56,18 @@ pub fn report(first: &Results, second: &Results) -> Report {
     }
     let pairs: Vec<(&Series, &Series)> =
         first.series.iter().filter_map(|one| Some((one, namesake(one, second)?))).collect();
-    let mut table = Table::new(
-        "The second beside the first",
-        &[
-            ("group", ""),
-            ("what", ""),
-            ("first", "ms"),
-            ("second", "ms"),
-            ("ratio", ""),
-            ("from", ""),
-            ("to", ""),
-            ("verdict", ""),
-        ],
-    );
+    let columns = [
+        ("group", ""),
+        ("what", ""),
+        ("first", "ms"),
+        ("second", "ms"),
+        ("ratio", ""),
+        ("from", ""),
+        ("to", ""),
+        ("verdict", ""),
+    ];
+    let mut table = Table::new("The second beside the first", &columns);
+    let mut controls = Table::new("Controls: no digests, but what the machine gave in both", &columns);
     for (one, other) in &pairs {
         let change = change(one, other, pairs.len());
         if let Some(change) = change.as_ref().filter(|change| one.control && change.resolved)
@@ -80,7 +80,7 @@ pub fn report(first: &Results, second: &Results) -> Report {
                 (change.ratio.median - 1.0) * 100.0
             ));
         }
-        let ms = |series: &Series| match series.wall.is_empty() {
+        let ms = |series: &Series| match series.wall.is_empty() || series.is_below_clock() {
             true => Cell::Missing,
             false => Cell::Number(median(&series.wall) * 1e3, 4),
         };
@@ -94,9 +94,10 @@ pub fn report(first: &Results, second: &Results) -> Report {
         cells.extend(ratios);
         let quiet = first.doubts.is_empty() && second.doubts.is_empty();
         cells.push(Cell::text(verdict(one, other, change.as_ref(), quiet)));
+        let table = if one.control { &mut controls } else { &mut table };
         table.row(cells);
     }
-    report.tables.push(table);
+    report.tables.extend([table, controls].into_iter().filter(|table| !table.rows.is_empty()));
     for (which, here, there) in [("first", first, second), ("second", second, first)] {
         for series in here.series.iter().filter(|one| namesake(one, there).is_none()) {
             report.lines.push(format!("only in the {which}: {} ({})", series.name, series.group));
@@ -107,6 +108,9 @@ pub fn report(first: &Results, second: &Results) -> Report {
 
 fn verdict(first: &Series, second: &Series, change: Option<&Change>, quiet: bool) -> String {
     let Some(change) = change else {
+        if first.is_below_clock() || second.is_below_clock() {
+            return "below the clock's resolution".to_string();
+        }
         return first.verdict().or(second.verdict()).unwrap_or("SKIPPED: not measured".to_string());
     };
     if let Some(why) = not_comparable(first, second) {
@@ -178,6 +182,10 @@ mod tests {
             "{lines}"
         );
         assert!(!lines.contains("control"), "{lines}");
+        assert_eq!(
+            (report.tables[0].rows.len(), report.tables[1].rows[0][1].clone()),
+            (3, Cell::text("null"))
+        );
         after.doubts.push("the load was 9".to_string());
         let noisy = super::report(&before, &after).to_text();
         assert!(!noisy.contains("less time") && noisy.contains("a machine that was not quiet"), "{noisy}");

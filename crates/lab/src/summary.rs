@@ -1,9 +1,14 @@
 //! Results of any bench as a report: a table and a chart for each group, and the machine.
 
+mod lines;
+
 use crate::export::{Bar, Cell, Chart, Line, Report, Table, decimals};
 use crate::host::Host;
-use crate::record::{NOT_RANKED, NOT_REACHED, Results, Series, ranking};
-use crate::stats::{Interval, fewest_rounds};
+use crate::measure::Cache;
+use crate::record::{NOT_RANKED, Results, Series, ranking};
+use crate::stats::Interval;
+use lines::is_unreached;
+pub use lines::{lines, unmeasured};
 
 /// What a group's chart and first column show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,81 +47,29 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
 
 /// Whether it had its turn before the user wanted no more.
 fn is_reached(series: &[&Series]) -> bool {
-    series.iter().any(|one| !one.wall.is_empty())
-        || series.iter().all(|one| one.skipped.as_deref() != Some(NOT_REACHED))
+    series.iter().any(|one| !one.wall.is_empty()) || series.iter().all(|one| !is_unreached(one))
 }
 
-/// Which programs were started, from where; none if none were.
+/// Which programs were started, from where; none if none were. A row whose name stands for several programs is
+/// told with its group.
 fn programs(results: &Results) -> Option<Table> {
-    let mut table = Table::new("Programs", &[("what", ""), ("program", "")]);
-    let mut seen = Vec::new();
+    let mut found: Vec<(&str, &str, &str)> = Vec::new();
     for series in &results.series {
-        if let Some(program) = &series.program
-            && series.skipped.as_deref() != Some(NOT_REACHED)
-            && !seen.contains(&(&series.name, program))
+        if let Some(program) = series.program.as_deref().filter(|_| !is_unreached(series))
+            && !found.iter().any(|(name, _, other)| *name == series.name && *other == program)
         {
-            seen.push((&series.name, program));
-            table.row([Cell::text(&series.name), Cell::text(program)]);
+            found.push((&series.name, &series.group, program));
         }
+    }
+    let mut table = Table::new("Programs", &[("what", ""), ("program", "")]);
+    for (name, group, program) in &found {
+        let named = match found.iter().filter(|(other, ..)| other == name).count() {
+            1 => name.to_string(),
+            _ => format!("{name} ({group})"),
+        };
+        table.row([Cell::text(named), Cell::text(*program)]);
     }
     (!table.rows.is_empty()).then_some(table)
-}
-
-/// What must be read before the figures: what was not quiet, what is wrong, what was left out.
-pub fn lines(results: &Results) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !results.complete {
-        let measured = results.series.iter().any(|series| !series.wall.is_empty());
-        lines.push(match measured {
-            true => "stopped early: these are the runs until then".to_string(),
-            false => "stopped early: nothing was measured until then".to_string(),
-        });
-    }
-    lines.extend(results.doubts.iter().map(|doubt| format!("noisy: {doubt}")));
-    for series in results.series.iter().filter(|series| series.wrong) {
-        let why = series.skipped.as_deref().unwrap_or_default();
-        lines.push(format!("WRONG: {} ({}): {why}", series.name, series.group));
-    }
-    for series in results.series.iter().filter(|series| series.failed) {
-        let why = series.skipped.as_deref().unwrap_or_default();
-        lines.push(format!("FAILED: {} ({}): {why}", series.name, series.group));
-    }
-    lines.extend(too_few(results));
-    lines.extend(results.notes.iter().cloned());
-    lines
-}
-
-/// Which groups had too few rounds for what is compared in them, and how many they need.
-fn too_few(results: &Results) -> Vec<String> {
-    let mut found: Vec<((usize, usize), Vec<&str>)> = Vec::new();
-    let mut compared = 0;
-    for group in results.groups() {
-        let ranked = ranked(&results.of_group(group));
-        let rounds = ranked.iter().map(|one| one.rounds.len()).max().unwrap_or(0);
-        let fewest = fewest_rounds(ranked.len());
-        if ranked.len() < 2 {
-            continue;
-        }
-        compared += 1;
-        if rounds < fewest {
-            match found.iter_mut().find(|(key, _)| *key == (rounds, fewest)) {
-                Some((_, groups)) => groups.push(group),
-                None => found.push(((rounds, fewest), vec![group])),
-            }
-        }
-    }
-    let line = |((rounds, fewest), groups): &((usize, usize), Vec<&str>)| {
-        let rounds = if *rounds == 1 { "1 round resolves" } else { &format!("{rounds} rounds resolve") };
-        let of = match groups.as_slice() {
-            all if all.len() == compared => String::new(),
-            [first, second, .., last] if groups.len() > 3 => {
-                format!(" ({first}; {second}; … {last}: {} tables)", groups.len())
-            }
-            few => format!(" ({})", few.join("; ")),
-        };
-        format!("{rounds} few differences or none: {fewest} are needed{of}")
-    };
-    found.iter().map(line).collect()
 }
 
 /// Those of a group that are compared: with times, no controls, and nothing that does another thing.
@@ -151,6 +104,9 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     let rates = series.iter().any(|one| one.bytes >= FEW_BYTES);
     let memory = series.iter().any(|one| one.memory.is_some());
     let cycles = series.iter().any(|one| !one.cycles.is_empty());
+    // Of work in memory there is no file to be in the cache.
+    let cached = |one: &Series| !one.wall.is_empty() && one.cache != Cache::None;
+    let cache = series.iter().any(|one| cached(one));
     let mut columns = vec![("what", "")];
     if rates {
         columns.extend([("rate", "GB/s"), ("rate from", "GB/s"), ("rate to", "GB/s")]);
@@ -172,7 +128,10 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     if memory {
         columns.push(("memory", "MiB"));
     }
-    columns.extend([("cache", ""), ("runs", ""), ("outliers", ""), ("beside the fastest", "")]);
+    if cache {
+        columns.push(("cache", ""));
+    }
+    columns.extend([("runs", ""), ("outliers", ""), ("beside the fastest", "")]);
     let mut table = Table::new(group, &columns);
     for &one in series {
         let three = |interval: Option<Interval>, scale: f64| match interval {
@@ -212,11 +171,11 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
             (None, Some(place)) => ranking.pair(place, 0).map_or("-".to_string(), |pair| pair.words()),
         };
         let counted = one.wall.len() as u64;
-        let (cache, outliers) = match counted {
-            0 => (Cell::Missing, Cell::Missing),
-            _ => (Cell::text(one.cache.name()), Cell::Count(one.outliers() as u64)),
-        };
-        cells.extend([cache, Cell::Count(counted), outliers, Cell::text(beside)]);
+        if cache {
+            cells.push(if cached(one) { Cell::text(one.cache.name()) } else { Cell::Missing });
+        }
+        let outliers = if counted == 0 { Cell::Missing } else { Cell::Count(one.outliers() as u64) };
+        cells.extend([Cell::Count(counted), outliers, Cell::text(beside)]);
         table.row(cells);
     }
     table
@@ -337,7 +296,7 @@ pub fn host(host: &Host) -> Table {
 mod tests {
     use super::*;
     use crate::export::Shape;
-    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::measure::{About, Measured, Plan};
     use std::time::Duration;
 
     #[test]
@@ -469,6 +428,21 @@ mod tests {
             results.series.push(series);
         }
         assert_eq!(lines(&results), ["1 round resolves few differences or none: 6 are needed (g)"]);
+    }
+
+    #[test]
+    fn a_name_of_several_programs_is_told_with_its_group() {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for (group, name, program) in
+            [("make", "crc32c", "mkfs"), ("check", "crc32c", "btrfs"), ("check", "x", "y")]
+        {
+            let mut series = Series::new(&About::new(group, name));
+            series.program = Some(program.to_string());
+            results.series.push(series);
+        }
+        let rows = programs(&results).unwrap().rows;
+        let names: Vec<&Cell> = rows.iter().map(|row| &row[0]).collect();
+        assert_eq!(names, [&Cell::text("crc32c (make)"), &Cell::text("crc32c (check)"), &Cell::text("x")]);
     }
 
     #[test]

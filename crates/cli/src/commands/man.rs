@@ -8,7 +8,7 @@ use clap::{Arg, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use crate::args::{Command, ENVIRONMENT, EXIT_CODES, Verisum};
+use crate::args::{Command, ENVIRONMENT, EXIT_CODES, SIGNALLED, Verisum};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -45,8 +45,10 @@ fn page(man: &Man, command: &clap::Command) -> io::Result<String> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
-    if command.get_after_help().is_some() {
-        table("EXIT STATUS", &EXIT_CODES).to_writer(&mut page)?;
+    if let Some(help) = command.get_after_help() {
+        let signalled = help.to_string().contains(SIGNALLED.1).then_some(SIGNALLED);
+        let codes: Vec<_> = EXIT_CODES.into_iter().chain(signalled).collect();
+        table("EXIT STATUS", &codes).to_writer(&mut page)?;
         table("ENVIRONMENT", &ENVIRONMENT).to_writer(&mut page)?;
     }
     String::from_utf8(page).map_err(io::Error::other)

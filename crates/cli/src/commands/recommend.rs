@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use verisum_lab::export::{Bar, Cell, Chart, Report, Table};
 use verisum_lab::measure::{About, Amount, Cache, Measured};
-use verisum_lab::recommend::{self, Decision, Device, Input, Purpose, Read, Row, Sample, Survey};
-use verisum_lab::record::Series;
+use verisum_lab::recommend::{self, Decision, Device, Input, Purpose, Read, Sample, Survey};
+use verisum_lab::record::{NOT_REACHED, Series};
 use verisum_lab::stats::Interval;
 use verisum_lab::summary;
 
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         let error = std::io::Error::other("none of its files can be read");
         return Err(Failure::File { name: arguments.on, operation: "read", error });
     }
-    add_device(&mut session, &device);
+    add_device(&mut session, &device, &survey);
     if let Some(error) = survey.error.take() {
         let message = format!("{} ({} in all cannot be looked at)", tree_message(&error), load.unreadable);
         render::say(PROGRAM, &message);
@@ -153,6 +153,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         device: cost.map(|[median, ..]| median),
         device_range: cost.map(|[_, low, high]| [low, high]),
         from_memory: device.from_memory(),
+        opening: recommend::opening(&session.results.series, &load),
         rotating: verisum_tree::is_rotating(survey.device),
         hashes,
         threads,
@@ -182,8 +183,8 @@ fn nothing(on: &Path, survey: Survey, stopped: bool) -> Result<Exit, Failure> {
     }
 }
 
-/// What was read, as rows of the results.
-fn add_device(session: &mut Session<'_>, device: &Device) {
+/// What was read, as rows of the results, and why there is none of what was not.
+fn add_device(session: &mut Session<'_>, device: &Device, survey: &Survey) {
     let cache = match device.from_memory() {
         Some(true) => Cache::Warm,
         Some(false) => Cache::Cold,
@@ -191,9 +192,21 @@ fn add_device(session: &mut Session<'_>, device: &Device) {
     };
     let small = device.small_file.iter().map(|time| time * device.small.files as f64).collect();
     let large = device.large_byte.iter().map(|time| time * device.large.bytes as f64).collect();
-    let rows: [(_, _, Vec<f64>); 2] =
-        [("small files", device.small, small), ("large files", device.large, large)];
-    for (name, Read { files, bytes, .. }, times) in rows {
+    let load = &survey.load;
+    let rows: [(_, _, Vec<f64>, _, _); 2] = [
+        ("small files", device.small, small, load.small_files, &survey.small),
+        ("large files", device.large, large, load.large_files, &survey.large),
+    ];
+    for (name, Read { files, bytes, failed, .. }, times, there, chosen) in rows {
+        if times.is_empty() && there > 0 {
+            let why = match () {
+                () if session.stopped() => NOT_REACHED,
+                () if chosen.is_empty() => "all of them are mostly holes, of which nothing is read",
+                () if failed > 0 => "none of those that were chosen can be read",
+                () => "the budget had no time left for it",
+            };
+            session.skip(&About::new("device", name).control(), why);
+        }
         if !times.is_empty() {
             let about = About::new("device", name).bytes(bytes).control().label("files", files.to_string());
             let mut series = Series::new(&about);
@@ -225,8 +238,9 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> R
     if session.stopped() {
         report.lines.push("stopped early: this is from what was measured until then".to_string());
     }
+    report.lines.extend(summary::unmeasured(&session.results));
     if let Some(decision) = &decision {
-        let table = table(decision);
+        let table = table(input, decision);
         report.charts.push(chart(&table.title, decision));
         report.tables.push(table);
     }
@@ -259,40 +273,56 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> R
     report
 }
 
-/// What all files take with each candidate, and what reading them alone takes.
+/// What all files take with each candidate; the device, and opening without a digest, are its limits.
 fn chart(title: &str, decision: &Decision) -> Chart {
-    let bar = |row: &Row| {
-        let value = Interval { low: row.hash, median: row.hash, high: row.hash };
-        Bar { name: format!("hashing, {}", row.name), value, control: false }
+    let bar = |name: String, seconds: f64| {
+        let value = Interval { low: seconds, median: seconds, high: seconds };
+        Bar { name, value, control: false }
     };
-    let chart = Chart::bars(title, "s", decision.rows.iter().map(bar).collect());
-    match decision.choice.device {
-        Some(device) => chart.marker("reading", device),
-        None => chart,
+    let hashing = decision.rows.iter().map(|row| bar(format!("hashing, {}", row.name), row.hash));
+    let mut chart = Chart::bars(title, "s", hashing.collect());
+    if let Some(device) = decision.choice.device {
+        chart = chart.marker("device", device);
     }
+    if let Some(opening) = decision.choice.opening {
+        chart = chart.marker("opening and reading from memory", opening);
+    }
+    chart
 }
 
-fn table(decision: &Decision) -> Table {
-    let columns = [
-        ("digest", ""),
-        ("hashing", "s"),
-        ("reading", "s"),
-        ("both", "s"),
-        ("hashing", "%"),
-        ("bound by", ""),
-    ];
+fn table(input: &Input, decision: &Decision) -> Table {
+    let opened = decision.rows.iter().any(|row| row.opening.is_some());
+    let mut columns = vec![("digest", "")];
+    columns.push(match input.from_memory {
+        Some(true) => ("reading, from memory", "s"),
+        _ => ("device", "s"),
+    });
+    columns.extend(opened.then_some(("opening", "s")));
+    columns.extend([("hashing", "s"), ("in all", "s"), ("hashing of all", "%"), ("bound by", "")]);
     let mut table = Table::new("All files, in the order of preference", &columns);
     for row in &decision.rows {
         let seconds = |value: f64| Cell::Number(value, if value < 10.0 { 3 } else { 0 });
-        let bound = if row.disk_bound { "reading" } else { "hashing" };
-        table.row([
-            Cell::text(row.name),
+        let mut cells = vec![Cell::text(row.name), row.device.map_or(Cell::Missing, seconds)];
+        cells.extend(opened.then(|| row.opening.map_or(Cell::Missing, seconds)));
+        cells.extend([
             seconds(row.hash),
-            row.device.map_or(Cell::Missing, seconds),
             seconds(row.total),
             Cell::Number(row.busy * 100.0, 0),
-            Cell::text(bound),
+            Cell::text(row.bound_by()),
         ]);
+        table.row(cells);
     }
-    table
+    if opened {
+        table = table.note(
+            "opening: to open, read from memory and close all files without a digest; hashing: what the digest \
+             adds to that",
+        );
+    } else if input.purpose.opens_files() {
+        table =
+            table.note("hashing: with opening and reading from memory, since these alone were not measured");
+    }
+    let work = if opened { "opening with hashing" } else { "hashing" };
+    table.note(format!(
+        "in all: one file is read while another is hashed, so the longer of the device and of {work}"
+    ))
 }

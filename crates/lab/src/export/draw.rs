@@ -14,12 +14,13 @@ use crate::stats::Interval;
 pub(super) const STYLE: &str = "
 figure{margin:0 0 1.2rem}
 figcaption{color:var(--quiet);font-size:.85rem;margin-top:.4rem}
-.plot{position:relative;--name:15rem;--end:5.5rem;padding:.2rem 0 1.6rem;font-size:.9rem}
+.plot{position:relative;--name:17rem;--end:5.5rem;padding:.2rem 0 1.6rem;font-size:.9rem}
 .grid{position:absolute;inset:0 var(--end) 0 var(--name);pointer-events:none}
 .grid i{position:absolute;top:0;bottom:1.5rem;width:0;border-left:1px solid var(--rule)}
 .grid i.limit{border-left:2px dashed;z-index:1}
 .grid b{position:absolute;bottom:0;transform:translateX(-50%);font-weight:400;font-size:.8rem;color:var(--quiet);
 font-variant-numeric:tabular-nums}
+.grid em{position:absolute;bottom:0;left:100%;margin-left:.9rem;font-style:normal;font-size:.8rem;color:var(--quiet);white-space:nowrap}
 .row{position:relative;display:flex;align-items:center;min-height:1.75rem}
 .row>span{flex:0 0 var(--name);padding-right:.8rem;text-align:right;line-height:1.2;overflow-wrap:anywhere}
 .row>div{position:relative;flex:1;margin-right:var(--end);height:1.05rem}
@@ -33,8 +34,11 @@ font-variant-numeric:tabular-nums}
 background:var(--page);border-radius:.2rem;
 font-variant-numeric:tabular-nums;z-index:2}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem;color:var(--quiet);margin:.2rem 0 0}
+.key{width:2.2rem;height:.25rem;margin-right:.4rem;vertical-align:middle}
+.key path{stroke-width:4}
 .legend i{display:inline-block;width:1.2rem;margin-right:.4rem;vertical-align:middle;border-top:3px solid}
 .legend i.dash{border-top:2px dashed}
+.legend i.pale{height:.7rem;border:0;background:var(--control)}
 .lines{position:relative;height:19rem;margin:.6rem 1rem 2.8rem 4rem}
 .lines svg{position:absolute;inset:0;width:100%;height:100%;overflow:visible}
 .lines path{fill:none;stroke-width:2.5;vector-effect:non-scaling-stroke;stroke-linejoin:round}
@@ -60,6 +64,7 @@ pub(super) fn chart(chart: &Chart, titled: bool) -> String {
     let scale = if chart.logarithmic { ", equal steps are equal factors" } else { "" };
     let title = if titled { format!("{}: ", escaped(&chart.title)) } else { String::new() };
     let intervals = match chart.ranges {
+        true if is_exact(chart) => "; one run each, which has no interval",
         _ if is_exact(chart) => "",
         true => "; with the range of the runs, which are too few for an interval",
         false => "; with 95% intervals",
@@ -99,26 +104,32 @@ fn bars(chart: &Chart, bars: &[Bar]) -> String {
             limit(index, 0)
         );
     }
-    html.push_str("</div>\n");
+    let _ = writeln!(html, "<em>{}</em></div>", escaped(&chart.unit));
     for bar in bars {
         let (low, middle, high) =
             (scale.place(bar.value.low), scale.place(bar.value.median), scale.place(bar.value.high));
+        // Of one run there is nothing that could lie elsewhere.
+        let whisker = match bar.value.low < bar.value.high {
+            true => {
+                format!("<div class=\"whisker\" style=\"left:{low:.2}%;width:{:.2}%\"></div>", high - low)
+            }
+            false => String::new(),
+        };
         let class = if bar.control { "row control" } else { "row" };
         let _ = writeln!(
             html,
             "<div class=\"{class}\" title=\"{} to {} {}\"><span>{}</span><div><div class=\"fill\" \
-             style=\"width:{middle:.2}%\"></div><div class=\"whisker\" style=\"left:{low:.2}%;width:{:.2}%\"></div>\
-             <div class=\"value\">{}</div></div></div>",
+             style=\"width:{middle:.2}%\"></div>{}<div class=\"value\">{}</div></div></div>",
             digits(bar.value.low),
             digits(bar.value.high),
             escaped(&chart.unit),
             escaped(&bar.name),
-            high - low,
+            whisker,
             digits(bar.value.median),
         );
     }
     html.push_str("</div>\n");
-    html.push_str(&legend(&[], &chart.markers));
+    html.push_str(&legend(&[], &chart.markers, bars.iter().any(|bar| bar.control)));
     html
 }
 
@@ -157,10 +168,10 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
         let band: Vec<String> = upper.chain(lower).collect();
         let middle: Vec<String> = line.points.iter().map(|(place, value)| at(*place, value.median)).collect();
         if middle.len() > 1 {
-            let color = color(index);
+            let (color, dashes) = (color(index), STROKES[index / COLORS % STROKES.len()]);
             let _ = write!(
                 html,
-                "<path class=\"band\" style=\"fill:{color}\" d=\"M{}Z\"/><path style=\"stroke:{color}\" d=\"M{}\"/>",
+                "<path class=\"band\" style=\"fill:{color}\" d=\"M{}Z\"/><path style=\"stroke:{color}{dashes}\" d=\"M{}\"/>",
                 band.join("L"),
                 middle.join("L"),
             );
@@ -185,7 +196,7 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
     }
     html.push_str("</div>\n");
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    html.push_str(&legend(&names, &chart.markers));
+    html.push_str(&legend(&names, &chart.markers, false));
     html
 }
 
@@ -202,13 +213,22 @@ fn apart(scale: &Scale, ticks: &[f64], least: f64) -> Vec<(f64, bool)> {
     ticks.iter().map(&mut name).collect()
 }
 
-fn legend(lines: &[&str], markers: &[Marker]) -> String {
-    if lines.is_empty() && markers.is_empty() {
+fn legend(lines: &[&str], markers: &[Marker], controls: bool) -> String {
+    if lines.is_empty() && markers.is_empty() && !controls {
         return String::new();
     }
     let mut html = String::from("<div class=\"legend\">");
     for (index, name) in lines.iter().enumerate() {
-        let _ = write!(html, "<span><i style=\"color:{}\"></i>{}</span>", color(index), escaped(name));
+        let (color, dashes) = (color(index), STROKES[index / COLORS % STROKES.len()]);
+        let _ = write!(
+            html,
+            "<span><svg class=\"key\" viewBox=\"0 0 36 4\" aria-hidden=\"true\"><path d=\"M0 2H36\" \
+             style=\"stroke:{color}{dashes}\"/></svg>{}</span>",
+            escaped(name)
+        );
+    }
+    if controls {
+        html.push_str("<span><i class=\"pale\"></i>control, which does less on purpose</span>");
     }
     for (index, marker) in markers.iter().enumerate() {
         let _ = write!(
@@ -223,8 +243,15 @@ fn legend(lines: &[&str], markers: &[Marker]) -> String {
     html
 }
 
+/// How many colours the page has.
+const COLORS: usize = 8;
+
+/// More lines than colours are told apart by their strokes.
+const STROKES: [&str; 4] =
+    ["", ";stroke-dasharray:8 4", ";stroke-dasharray:2 4", ";stroke-dasharray:10 3 2 3"];
+
 fn color(index: usize) -> String {
-    format!("var(--c{})", index % 8)
+    format!("var(--c{})", index % COLORS)
 }
 
 /// Limits have other colours than the bars or so many lines.
@@ -250,8 +277,11 @@ impl Scale {
             (low, high) = (0.1, 1.0);
         }
         if logarithmic && amounts {
-            // A bar of the least still has a length.
-            low = 10f64.powf((low * 0.7).log10().floor());
+            // A bar of the least still has a length: from the 1, 2 or 5 below it.
+            let below = low * 0.7;
+            let power = 10f64.powf(below.log10().floor());
+            let step = [5.0, 2.0].into_iter().find(|step| step * power <= below).unwrap_or(1.0);
+            low = step * power;
         } else if amounts {
             low = low.min(0.0);
         }
@@ -321,9 +351,9 @@ mod tests {
     #[test]
     fn scales_have_room_for_all() {
         let scale = Scale::new([0.5, 30.0].into_iter(), true, true);
-        assert_eq!((scale.place(0.1), scale.place(30.0)), (0.0, 100.0));
+        assert_eq!((scale.place(0.2), scale.place(30.0)), (0.0, 100.0));
         assert!(scale.place(0.5) > 10.0, "a bar that is seen");
-        assert_eq!(scale.ticks(), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(scale.ticks(), [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
         let scale = Scale::new([3.0, 48.0].into_iter(), false, true);
         assert_eq!(scale.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(scale.place(24.0), 50.0);
@@ -349,7 +379,17 @@ mod tests {
         let bar = |name: &str, median| Bar { name: name.to_string(), value: value(median), control: false };
         let bars = vec![bar("a<b>", 1.0), bar("c", 20.0)];
         let html = chart(&Chart::bars("T", "GB/s", bars).logarithmic().marker("read & copy", 30.0), true);
-        assert_eq!(html.matches("class=\"fill\"").count(), 2);
+        assert_eq!(
+            (html.matches("class=\"fill\"").count(), html.matches("class=\"whisker\"").count()),
+            (2, 2)
+        );
+        assert!(html.contains("<em>GB/s</em>") && !html.contains("does less"));
+        // One run has a bar and no interval, and says so.
+        let exact = Interval { low: 2.0, median: 2.0, high: 2.0 };
+        let once = Bar { name: "null".to_string(), value: exact, control: true };
+        let once = chart(&Chart::bars("T", "ms", vec![once]).of_rounds(1), false);
+        assert!(once.contains("one run each") && !once.contains("class=\"whisker\""), "{once}");
+        assert!(once.contains("does less on purpose"), "{once}");
         assert!(
             html.contains("a&lt;b&gt;")
                 && html.contains("read &amp; copy (30.0)")
@@ -360,5 +400,9 @@ mod tests {
         let html = chart(&Chart::lines("T", "GB/s", "threads", vec![line("x"), line("y")]), false);
         assert_eq!((html.matches("class=\"band\"").count(), html.matches("<em ").count()), (2, 4));
         assert!(!html.contains("NaN") && html.contains("threads"));
+        let many = (0..9).map(|n| line(&n.to_string())).collect();
+        let html = chart(&Chart::lines("T", "GB/s", "threads", many), false);
+        // The ninth has the first one's colour: in the drawing and in the legend it is dashed.
+        assert_eq!(html.matches("var(--c0);stroke-dasharray").count(), 2, "{html}");
     }
 }

@@ -66,6 +66,16 @@ pub(super) fn page(report: &Report) -> String {
     }
     // A table stands below the chart of the same rows.
     let mut charts: Vec<_> = report.charts.iter().collect();
+    // Those without a table of their own come first: below long tables nobody finds them.
+    charts.retain(|chart| {
+        let lone = report.tables.iter().all(|table| table.title != chart.title);
+        if lone {
+            let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&chart.title));
+            html.push_str(&draw::chart(chart, false));
+            html.push_str("</section>\n");
+        }
+        !lone
+    });
     for table in report.tables.iter().map(|table| verdict_first(table.exported())) {
         let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&table.title));
         charts.retain(|chart| {
@@ -76,12 +86,6 @@ pub(super) fn page(report: &Report) -> String {
             !here
         });
         write_table(&mut html, &table);
-        html.push_str("</section>\n");
-    }
-    // Those without a table of their own.
-    for chart in charts {
-        let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&chart.title));
-        html.push_str(&draw::chart(chart, false));
         html.push_str("</section>\n");
     }
     html.push_str("</body></html>\n");
@@ -140,6 +144,9 @@ fn write_table(html: &mut String, table: &Table) {
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
+    for note in &table.notes {
+        let _ = writeln!(html, "<p class=\"said\">{}</p>", escaped(note));
+    }
 }
 
 pub(super) fn escaped(text: &str) -> String {

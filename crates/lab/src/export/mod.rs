@@ -78,13 +78,15 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows, each of as many cells.
     pub rows: Vec<Vec<Cell>>,
+    /// What its columns mean where a word or two does not say it; stands below it.
+    pub notes: Vec<String>,
 }
 
 impl Table {
     /// A table without rows; columns as (name, unit).
     pub fn new(title: impl Into<String>, columns: &[(&'static str, &'static str)]) -> Table {
         let columns = columns.iter().map(|&(name, unit)| Column { name, unit }).collect();
-        Table { title: title.into(), columns, rows: Vec::new() }
+        Table { title: title.into(), columns, ..Table::default() }
     }
 
     /// Adds a row.
@@ -95,6 +97,12 @@ impl Table {
         let cells = cells.into();
         assert_eq!(cells.len(), self.columns.len(), "a cell for each column of {}", self.title);
         self.rows.push(cells);
+    }
+
+    /// With a sentence below it.
+    pub fn note(mut self, note: impl Into<String>) -> Table {
+        self.notes.push(note.into());
+        self
     }
 
     /// Without the columns that only a terminal is shown.
@@ -109,6 +117,7 @@ impl Table {
                 .iter()
                 .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
                 .collect(),
+            notes: self.notes.clone(),
         }
     }
 
@@ -123,7 +132,8 @@ impl Table {
     }
 
     fn right(&self, column: usize) -> bool {
-        self.rows.iter().any(|row| row[column].is_number() && row[column] != Cell::Missing)
+        let number = |row: &Vec<Cell>| row[column].is_number() && row[column] != Cell::Missing;
+        !self.columns[column].unit.is_empty() || self.rows.iter().any(number)
     }
 }
 
@@ -181,6 +191,9 @@ impl Report {
                 }
                 let _ = writeln!(text, "{}", shown.trim_end());
             }
+            for note in &table.notes {
+                let _ = writeln!(text, "{note}");
+            }
         }
         text
     }
@@ -209,7 +222,11 @@ impl Report {
                     .filter(|column| !column.unit.is_empty())
                     .map(|column| (column.name.to_string(), json!(column.unit)))
                     .collect();
-                json!({ "title": table.title, "units": units, "rows": rows })
+                let mut value = json!({ "title": table.title, "units": units, "rows": rows });
+                if !table.notes.is_empty() {
+                    value["notes"] = json!(table.notes);
+                }
+                value
             })
             .collect();
         let mut value = json!({ "title": self.title, "lines": self.lines, "tables": tables });
@@ -277,6 +294,9 @@ impl Report {
                 let cells: Vec<String> = row.iter().map(|cell| field(cell.shown())).collect();
                 let _ = writeln!(markdown, "| {} |", cells.join(" | "));
             }
+            for note in &table.notes {
+                let _ = write!(markdown, "\n{}\n", field(note.clone()));
+            }
         }
         markdown
     }
@@ -336,6 +356,16 @@ mod tests {
         assert_eq!(json["tables"][0]["rows"][0]["time"], 1.25);
         assert_eq!(json["tables"][0]["rows"][1]["time"], Value::Null);
         assert_eq!(json["tables"][0]["units"]["time"], "ns");
+    }
+
+    #[test]
+    fn notes_stand_below_their_table() {
+        let mut report = report();
+        report.tables[0].notes.push("time: of <one>".to_string());
+        assert!(report.to_text().ends_with("-\ntime: of <one>\n"));
+        assert!(report.to_markdown().ends_with("| d | - |\n\ntime: of <one>\n"));
+        assert!(report.to_html().contains("</table></div>\n<p class=\"said\">time: of &lt;one&gt;</p>"));
+        assert_eq!(report.to_json()["tables"][0]["notes"], json!(["time: of <one>"]));
     }
 
     #[test]

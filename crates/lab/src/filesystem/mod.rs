@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::Path;
 
 pub use kernel::{driver, in_kernel};
-pub use model::{SECTOR, model};
+pub use model::{ONE_BY_ONE, SECTOR, SIDE_BY_SIDE, model};
 pub use phases::{Group, phases};
 pub use place::{Place, available};
 pub use rootless::{CHECK, MKFS, Tools, rootless, rootless_needs};

@@ -64,6 +64,11 @@ impl Purpose {
         }
     }
 
+    /// Whether whole files are hashed, each of which is opened, and not pieces of them.
+    pub const fn opens_files(self) -> bool {
+        !matches!(self, Purpose::Image | Purpose::Filesystem)
+    }
+
     /// Those that come into question, best first if all took the same time.
     pub fn candidates(self) -> &'static [Candidate] {
         match self {

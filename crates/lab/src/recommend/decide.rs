@@ -47,7 +47,10 @@ pub struct Input {
     pub from_memory: Option<bool>,
     /// Whether the device has heads that must move.
     pub rotating: bool,
-    /// What hashing costs, of each candidate that was measured.
+    /// What opening files, reading them from memory and closing them costs without any digest; `None` where
+    /// none are opened, or it was not measured.
+    pub opening: Option<Cost>,
+    /// What the same costs with hashing, of each candidate that was measured.
     pub hashes: Vec<(&'static str, Cost)>,
     /// On how many threads.
     pub threads: usize,
@@ -60,16 +63,39 @@ pub struct Row {
     pub name: &'static str,
     /// What speaks for and against it.
     pub why: &'static str,
-    /// Hashing all files when they are in memory.
+    /// Opening all files, reading them from memory and closing them.
+    pub opening: Option<f64>,
+    /// What hashing adds to that.
     pub hash: f64,
-    /// Reading them.
+    /// Reading them from the device.
     pub device: Option<f64>,
-    /// Both, side by side: the greater.
+    /// All of it: the device gives one file while another is hashed, so the greater of the two.
     pub total: f64,
     /// Which part of that time hashing needs.
     pub busy: f64,
-    /// Whether reading takes longer than hashing.
+    /// Whether the device takes longer than opening and hashing.
     pub disk_bound: bool,
+}
+
+impl Row {
+    /// What the processors do.
+    fn work(&self) -> f64 {
+        self.opening.unwrap_or(0.0) + self.hash
+    }
+
+    /// Whether hashing is less than what one measurement differs from the next by.
+    fn is_hidden(&self) -> bool {
+        self.opening.is_some_and(|opening| self.hash <= opening * (TOLERANCE - 1.0))
+    }
+
+    /// What takes the time.
+    pub fn bound_by(&self) -> &'static str {
+        match self.opening {
+            _ if self.disk_bound => "device",
+            Some(opening) if opening > self.hash => "opening",
+            _ => "hashing",
+        }
+    }
 }
 
 /// What the rule says.
@@ -91,18 +117,22 @@ pub fn decide(input: &Input) -> Option<Decision> {
         return None;
     }
     // The preference is the order of the table, in whatever order they were measured.
+    let opening = input.opening.map(|cost| cost.of(&input.load, input.purpose));
     let rows: Vec<Row> = input
         .purpose
         .candidates()
         .iter()
         .filter_map(|candidate| {
             let (_, cost) = input.hashes.iter().find(|(name, _)| *name == candidate.id)?;
-            let hash = cost.of(&input.load, input.purpose);
+            // No digest takes less time than none.
+            let hash = (cost.of(&input.load, input.purpose) - opening.unwrap_or(0.0)).max(0.0);
+            let work = opening.unwrap_or(0.0) + hash;
             let device = input.device.map(|cost| cost.of_stored(&input.load));
-            let total = hash.max(device.unwrap_or(0.0));
+            let total = work.max(device.unwrap_or(0.0));
             let busy = if total > 0.0 { hash / total } else { 0.0 };
-            let disk_bound = device.is_some_and(|device| device >= hash);
-            Some(Row { name: candidate.id, why: candidate.why, hash, device, total, busy, disk_bound })
+            let disk_bound = device.is_some_and(|device| device >= work);
+            let (name, why) = (candidate.id, candidate.why);
+            Some(Row { name, why, opening, hash, device, total, busy, disk_bound })
         })
         .collect();
     let fastest = rows.iter().map(|row| row.total).fold(f64::INFINITY, f64::min);
@@ -116,7 +146,7 @@ pub fn decide(input: &Input) -> Option<Decision> {
     let least = input.device_range.map_or(0.0, |[low, _]| low.of_stored(&input.load));
     let disk_decides = input.from_memory == Some(false)
         && rows.len() > 1
-        && rows.iter().all(|row| row.disk_bound && row.hash < least && as_fast(&row));
+        && rows.iter().all(|row| row.disk_bound && row.work() < least && as_fast(&row));
     Some(Decision { choice, runner_up, disk_decides, rows })
 }
 
@@ -134,15 +164,14 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
             format!("reading takes longer than hashing{from}; {} costs nothing extra", choice.name)
         }
         Some(_) if choice.disk_bound => format!("disk-bound; {} costs nothing extra here", choice.name),
+        Some(device) if choice.bound_by() == "opening" => {
+            format!("bound by opening files more than by hashing: reading alone takes {}", time(device))
+        }
         Some(device) => format!("hash-bound: reading alone takes {}", time(device)),
     };
     lines.push(format!("{all}: {}, {bound}", time(choice.total)));
     let holes = load.large_bytes.saturating_sub(load.large_stored).min(load.bytes);
     let hashed = if input.purpose == Purpose::Image { load.bytes - holes } else { load.bytes };
-    let rate = |seconds: f64| match seconds > 0.0 {
-        true => format!("{}/s", decimal(hashed as f64 / seconds)),
-        false => "no time".to_string(),
-    };
     if let Some(device) = choice.device.filter(|device| *device > 0.0) {
         let kind = match (input.from_memory, input.rotating) {
             (Some(true), _) => "from memory: these files could not be put out of the cache",
@@ -158,13 +187,7 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
         let read = format!("{}/s{between}", rate(device));
         lines.push(format!("device: {read} {kind}"));
     }
-    let threads = if input.threads == 1 { "1 thread" } else { &format!("{} threads", input.threads) };
-    lines.push(format!(
-        "{}: {} on {threads}; hashing needs {:.0}% of the time",
-        choice.name,
-        rate(choice.hash),
-        choice.busy * 100.0
-    ));
+    lines.push(shares(choice, hashed, input.threads));
     if decision.disk_decides {
         lines.push(format!(
             "the disk makes the choice irrelevant: all {} candidates take the same time",
@@ -182,6 +205,30 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
         lines.push(format!("runner-up: {}, {}, {takes}: {}", second.name, time(second.total), second.why));
     }
     lines
+}
+
+/// What of the whole time is the device's, opening, and hashing so many bytes.
+fn shares(choice: &Row, hashed: u64, threads: usize) -> String {
+    let percent = |part: f64| if choice.total > 0.0 { part / choice.total * 100.0 } else { 0.0 };
+    let share = |part: f64| format!("{} ({:.0}%)", time(part), percent(part));
+    let threads = if threads == 1 { "1 thread" } else { &format!("{threads} threads") };
+    let mut parts = Vec::new();
+    parts.extend(choice.device.map(|device| format!("device {}", share(device))));
+    parts.extend(
+        choice
+            .opening
+            .map(|opening| format!("opening the files and reading them from memory {}", share(opening))),
+    );
+    parts.push(match choice.is_hidden() {
+        true => format!("{} too little beside that to be told", choice.name),
+        false if choice.hash > 0.0 => {
+            let rate = decimal(hashed as f64 / choice.hash);
+            format!("{} {}, {rate}/s on {threads}", choice.name, share(choice.hash))
+        }
+        false => format!("{} no time", choice.name),
+    });
+    let meanwhile = if choice.device.is_some() { "; the device works while the rest is done" } else { "" };
+    format!("of these {}: {}{meanwhile}", time(choice.total), parts.join("; "))
 }
 
 /// Seconds in the unit that suits them.
@@ -252,6 +299,7 @@ mod tests {
             device_range: Some([rate(device * 1.05), rate(device * 0.95)]),
             from_memory: Some(false),
             rotating: false,
+            opening: None,
             hashes: hashes.iter().map(|&(name, bytes)| (name, rate(bytes))).collect(),
             threads: 2,
         }
@@ -267,7 +315,11 @@ mod tests {
         let lines = sentences(&input, &decision);
         assert_eq!(lines[1], "88,000 files, 1.5 TB: 47 min, disk-bound; sha256 costs nothing extra here");
         assert_eq!(lines[2], "device: 532 MB/s (505 MB to 559 MB) cold, from a disk that does not rotate");
-        assert_eq!(lines[3], "sha256: 3.9 GB/s on 2 threads; hashing needs 14% of the time");
+        assert_eq!(
+            lines[3],
+            "of these 47 min: device 47 min (100%); sha256 6 min (14%), 3.9 GB/s on 2 threads; \
+             the device works while the rest is done"
+        );
         assert_eq!(lines[4], "the disk makes the choice irrelevant: all 3 candidates take the same time");
         assert!(lines[5].starts_with("runner-up: blake3, 47 min, as long: "), "{}", lines[5]);
     }
@@ -334,6 +386,48 @@ mod tests {
         let lines = sentences(&input, &decision);
         assert!(lines[1].starts_with("at least 1,000,000 files, 2.0 GB: 100 s, disk-bound"), "{}", lines[1]);
         assert!(lines[2].ends_with("from a disk that is said to rotate"), "{}", lines[2]);
+    }
+
+    /// Opening small files is no part of a digest's speed.
+    #[test]
+    fn opening_is_told_from_hashing() {
+        let cost = |small_file: f64, large_byte: f64| Cost { small_file, large_byte };
+        let mut input = input(Purpose::Bitrot, 1e9, &[]);
+        input.load = Load {
+            files: 1_010_000,
+            bytes: 102_000_000_000,
+            small_files: 1_000_000,
+            small_bytes: 2_000_000_000,
+            large_files: 10_000,
+            large_bytes: 100_000_000_000,
+            large_stored: 100_000_000_000,
+            complete: true,
+            ..Load::default()
+        };
+        // Files and bytes both count: 20 s and 10 s to open and read, 4 s and 50 s more to hash.
+        input.opening = Some(cost(20e-6, 1e-10));
+        input.hashes = vec![("sha256", cost(24e-6, 6e-10)), ("blake3", cost(19e-6, 1.01e-10))];
+        input.device = Some(cost(1e-6, 1e-11));
+        let decision = decide(&input).unwrap();
+        let row = |name: &str| decision.rows.iter().find(|row| row.name == name).unwrap();
+        let near = |value: f64, wanted: f64| assert!((value - wanted).abs() < 1e-6, "{value} {wanted}");
+        near(row("sha256").opening.unwrap(), 30.0);
+        near(row("sha256").hash, 54.0);
+        near(row("sha256").total, 84.0);
+        near(row("sha256").device.unwrap(), 2.0);
+        assert_eq!((row("sha256").bound_by(), row("blake3").bound_by()), ("hashing", "opening"));
+        // What seems to take less time than nothing takes none.
+        assert_eq!((row("blake3").hash, row("blake3").total), (0.0, 30.0));
+        let lines = sentences(&input, &decision);
+        assert!(lines[1].contains("30 s, bound by opening files more than by hashing"), "{}", lines[1]);
+        assert_eq!(
+            lines[3],
+            "of these 30 s: device 2.0 s (7%); opening the files and reading them from memory 30 s (100%); \
+             blake3 too little beside that to be told; the device works while the rest is done"
+        );
+        input.hashes.truncate(1);
+        let line = &sentences(&input, &decide(&input).unwrap())[3];
+        assert!(line.contains("from memory 30 s (36%); sha256 54 s (64%), 1.9 GB/s on 2 threads"), "{line}");
     }
 
     #[test]

@@ -78,7 +78,13 @@ fn files(count: u64, length: u64) -> Result<Vec<(File, Entry)>, Error> {
     (0..count).map(make).collect()
 }
 
-/// A row for each candidate and kind of files, and the null digest as a control.
+/// The row of files that are opened, read and closed, and of which no digest is computed.
+const NO_DIGEST: &str = "open and read, no digest";
+
+/// The row of pieces of memory of which none is computed: they are not even looked at.
+const NULL: &str = "null digest";
+
+/// A row for each candidate and kind of files, and one without a digest as a control.
 pub fn subjects<'a>(
     purpose: Purpose,
     sample: &'a Sample,
@@ -96,16 +102,19 @@ pub fn subjects<'a>(
             if files.is_empty() {
                 continue;
             }
-            let mut about = About::new(group, name).bytes(jobs as u64 * length);
-            about.control = name == "null";
+            let (control, in_files) = (name == "null", pieces_of(purpose).is_none());
+            let shown = match (control, in_files) {
+                (true, true) => NO_DIGEST,
+                (true, false) => NULL,
+                (false, _) => name,
+            };
+            let mut about = About::new(group, shown);
+            about = if control && !in_files { about } else { about.bytes(jobs as u64 * length) };
+            about.control = control;
             about = about.label("files", jobs.to_string()).label("threads", threads.to_string());
-            let (piece, batch) = match purpose {
-                Purpose::Image => (BLOCK, true),
-                Purpose::Filesystem => (SECTOR, false),
-                _ => {
-                    subjects.push(InProcess::new(about, engine(files, jobs, &digest, threads)).boxed());
-                    continue;
-                }
+            let Some((piece, batch)) = pieces_of(purpose) else {
+                subjects.push(InProcess::new(about, engine(files, jobs, &digest, threads)).boxed());
+                continue;
             };
             let digest = digest.clone();
             let bytes = (jobs as u64 * length) as usize;
@@ -115,6 +124,15 @@ pub fn subjects<'a>(
         }
     }
     subjects
+}
+
+/// How long the pieces are that are hashed, and whether side by side; none where whole files are.
+const fn pieces_of(purpose: Purpose) -> Option<(usize, bool)> {
+    match purpose {
+        Purpose::Image => Some((BLOCK, true)),
+        Purpose::Filesystem => Some((SECTOR, false)),
+        Purpose::Bitrot | Purpose::Tamper | Purpose::Backup | Purpose::Dedup => None,
+    }
 }
 
 /// Hashes files as `verisum sum` does.
@@ -188,6 +206,12 @@ pub fn cost(name: &str, series: &[Series], load: &Load) -> Option<Cost> {
     })
 }
 
+/// What opening, reading and closing files in memory costs, from its rows; `None` where no file is opened, and
+/// where it has no times.
+pub fn opening(series: &[Series], load: &Load) -> Option<Cost> {
+    cost(NO_DIGEST, series, load)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +243,9 @@ mod tests {
                 assert!(cost.small_file > 0.0 && cost.large_byte > 0.0);
             }
             assert_eq!(cost("md5", &series, &load), None);
+            assert_eq!(opening(&series, &load).is_some(), purpose == Purpose::Bitrot);
+            // What looks at no byte has no rate.
+            assert!(series.iter().all(|one| one.name != NULL || one.rate().is_none()));
         }
     }
 }

@@ -12,5 +12,5 @@ mod survey;
 pub use candidates::{Candidate, Purpose};
 pub use decide::{Cost, Decision, Input, Row, decide, sentences};
 pub use device::{Device, Read, read_cold, read_often};
-pub use hashes::{Sample, cost, subjects};
+pub use hashes::{Sample, cost, opening, subjects};
 pub use survey::{Load, SMALL, Survey, survey};

@@ -146,7 +146,8 @@ fn measure(
     let given = arguments.options.runs.is_some() || arguments.options.time.is_some();
     for (index, file) in files.iter().enumerate() {
         if session.stopped() {
-            break;
+            session.skip_unreached([(file.name.as_str(), "every way")]);
+            continue;
         }
         session.plan.amount = match amount {
             Amount::Time(time) => Amount::Time(time / files.len() as u32),

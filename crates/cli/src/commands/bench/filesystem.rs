@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_lab::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
 use verisum_lab::measure::{About, Amount, Error};
+use verisum_lab::record::NOT_REACHED;
 use verisum_lab::summary::Quantity;
 
 use super::{BenchOptions, Session};
@@ -100,7 +101,8 @@ fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exi
     if let Err(error) = in_kernel(&mut session, &data, &on) {
         for group in Group::ALL {
             for checksum in &CHECKSUMS {
-                session.skip(&About::new(group.name(), checksum.name), error.to_string());
+                let why = if session.stopped() { NOT_REACHED.to_string() } else { error.to_string() };
+                session.skip(&About::new(group.name(), checksum.name), why);
             }
         }
     }
@@ -118,6 +120,11 @@ fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exi
         session.note(
             "model: digests of verisum on sectors in memory, one thread; no kernel and no device take part",
         );
+    }
+    if session.stopped() {
+        const LATER: [&str; 4] =
+            [filesystem::MKFS, filesystem::CHECK, filesystem::ONE_BY_ONE, filesystem::SIDE_BY_SIDE];
+        session.skip_unreached(LATER.map(|group| (group, "every checksum")));
     }
     others(&mut session);
     let title = format!("Checksums of file systems, {} each", sizes::human(data.length));

@@ -14,6 +14,7 @@ mod usual;
 use clap::{Args, Subcommand};
 use verisum_lab::measure::{Amount, Plan};
 
+use crate::args::{exit_codes, measuring_codes, measuring_environment, with_environment};
 use crate::commands::report::ReportOptions;
 use crate::commands::scrub::values;
 use crate::exit::Exit;
@@ -37,6 +38,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// Compare programs that compute digests, and implementations in this process
+    #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Digests(digests::DigestsArgs),
     /// Measure what the checksums of btrfs cost, and which the kernel computes how
     #[command(
@@ -44,18 +46,24 @@ enum BenchCommand {
             of them, and without.\n\n\
             Only root can mount; the file systems then lie in memory, in mounts that nobody else sees and that \
             the kernel takes back however this ends. Everybody can measure the tools (mkfs.btrfs --rootdir, btrfs \
-            check --check-data-csum) and a model of the work, so labelled: sectors of 4 KiB hashed in memory."
+            check --check-data-csum) and a model of the work, so labelled: sectors of 4 KiB hashed in memory.",
+        after_help = measuring_codes(),
+        after_long_help = measuring_environment()
     )]
     Filesystem(Box<filesystem::FilesystemArgs>),
     /// Compare ways to the digest of a small and of a large file
+    #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Files(Box<files::FilesArgs>),
     /// Compare programs on disk images, and measure the block hash library alone
+    #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Image(image::ImageArgs),
     /// Compare two files of results: what changed, and whether both rank alike
     #[command(
         long_about = "Compare two files of results: what changed, and whether both rank alike. If one run resolves \
             a pair and the other the opposite, though machine, programs and experiment are the same, the exit code \
-            is 1."
+            is 1.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
     )]
     Compare(compare::CompareArgs),
 }

@@ -141,7 +141,8 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     task.connection(&place.host, &mut session).map_err(failed)?;
     for batch in &batches {
         if session.stopped() {
-            break;
+            session.skip_unreached([(batch.group.as_str(), "every way")]);
+            continue;
         }
         task.batch(batch, batches.len(), &mut session);
     }

@@ -1,6 +1,6 @@
 //! One measurement from its beginning to its report: progress, signals, saving, exit code.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use verisum_lab::export::Report;
 use verisum_lab::host::{Folders, Host};
 use verisum_lab::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
-use verisum_lab::record::{self, Results, Series};
+use verisum_lab::record::{self, NOT_REACHED, Results, Series};
 use verisum_lab::summary::{self, Quantity};
 
 use super::BenchOptions;
@@ -79,6 +79,15 @@ impl<'a> Session<'a> {
     /// Adds a row for what cannot be measured here.
     pub(crate) fn skip(&mut self, about: &About, why: impl Into<String>) {
         self.results.series.push(Series::skipped(about, why));
+    }
+
+    /// Adds rows for what the user's wish to stop came before: groups, and what of them.
+    pub(crate) fn skip_unreached<'s>(&mut self, rows: impl IntoIterator<Item = (&'s str, &'s str)>) {
+        for (group, name) in rows {
+            if !self.results.series.iter().any(|one| one.group == group) {
+                self.skip(&About::new(group, name), NOT_REACHED);
+            }
+        }
     }
 
     /// Adds a sentence that readers of the results need.
@@ -208,6 +217,7 @@ impl<'a> Session<'a> {
     /// Prints the report, writes the files, and gives the exit code.
     pub(crate) fn finish(self, report: &Report, output: &mut Output) -> Result<Exit, Failure> {
         self.options.report.show(report, output)?;
+        self.warn(!self.options.report.json());
         Ok(self.exit())
     }
 
@@ -223,7 +233,21 @@ impl<'a> Session<'a> {
         }
         output.text(lines)?;
         self.options.report.export(report)?;
+        self.warn(self.results.doubts.iter().all(|doubt| lines.contains(doubt)));
+        if let Some(what) = summary::unmeasured(&self.results).filter(|what| !lines.contains(what)) {
+            render::say(PROGRAM, &what);
+        }
         Ok(self.exit())
+    }
+
+    /// Says why not to trust the times, unless somebody just read it there.
+    fn warn(&self, is_told: bool) {
+        if is_told && stdout().is_terminal() {
+            return;
+        }
+        for doubt in &self.results.doubts {
+            render::say(PROGRAM, &format!("noisy: {doubt}"));
+        }
     }
 
     fn exit(&self) -> Exit {

@@ -13,8 +13,8 @@ use super::leftovers::Folder;
 use super::{BenchOptions, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::kernel;
 use crate::render::Output;
+use crate::{kernel, sizes};
 
 /// What is measured of it, so that all is said within a minute.
 const TIME: Duration = Duration::from_secs(45);
@@ -51,6 +51,13 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
     for algorithm in USUAL_INSIDE.iter().filter_map(|id| Algorithm::find(id)) {
         add_inside(algorithm, Message::default(), &mut session, &mut subjects);
     }
+    let message = Message::default();
+    session.note(format!(
+        "hashed: {} messages of {} in memory, and a file of {}, all on one thread",
+        message.count,
+        sizes::human(message.length as u64),
+        sizes::human(LENGTH)
+    ));
     session.note("`verisum bench digests` compares programs, and says who computes each digest how fast");
     session.measure_together(subjects);
     let mut report = session.report("How fast digests are on this machine", Quantity::Rate);

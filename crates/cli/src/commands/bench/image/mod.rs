@@ -1,29 +1,25 @@
 //! `verisum bench image`: disk images by their formats and sources, and the library alone.
 
+mod commands;
 mod library;
 mod served;
+mod style;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_digest::{Digest, Policy};
-use verisum_lab::digests::PROGRAMS;
-use verisum_lab::files::digest_in;
-use verisum_lab::images::{CONTENTS, Content, Memory, Reading, blkhash_bench, programs, values};
-use verisum_lab::measure::{About, Amount, InProcess, Process, Stdin, Subject, find_program};
-use verisum_lab::record::{Results, Series, ranking};
-use verisum_lab::stats::{Verdict, fewest_rounds};
-use verisum_lab::summary::{Quantity, processor_time};
+use verisum_lab::images::{CONTENTS, Content, Memory, blkhash_bench};
+use verisum_lab::measure::{About, Amount, InProcess, Subject};
+use verisum_lab::record::NOT_REACHED;
+use verisum_lab::stats::fewest_rounds;
+use verisum_lab::summary::Quantity;
 
-use super::leftovers::Folder;
-use super::{BenchOptions, Session, files};
+use super::{BenchOptions, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::Output;
-use crate::{digests, input, kernel, sizes};
+use crate::{digests, kernel};
+use commands::Commands;
 
 /// What `verisum bench image` takes.
 #[derive(Args, Debug)]
@@ -77,14 +73,8 @@ enum Style {
     BlkhashBench,
 }
 
-/// The published size.
-const PUBLISHED: u64 = 6 << 30;
-
-/// The size where the disk has room.
-const USUAL: u64 = 256 << 20;
-
-/// Less shows nothing but starting up.
-const SMALLEST: u64 = 1 << 20;
+/// How commands come to an image; each is a group of its own.
+const SOURCES: [&str; 5] = ["raw file", "qcow2", "redirected", "pipe", "NBD"];
 
 /// The name of our command in tables.
 const OURS: &str = "verisum";
@@ -114,15 +104,23 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
             .and_then(|commands| commands.measure(&mut session));
         let removed = folder.remove();
         measured.and(removed)?;
+        if session.stopped() {
+            for content in &contents {
+                let groups = SOURCES.map(|source| format!("{}, {source}", content.name));
+                session.skip_unreached(groups.iter().map(|group| (group.as_str(), "every command")));
+            }
+        }
     }
-    if alone && !session.stopped() {
+    if alone && session.stopped() {
+        session.skip_unreached([("library", "every row")]);
+    } else if alone {
         session.plan.amount = share(whole);
         arguments.library.measure(&digest, &mut session)?;
     }
     let report = session.report("Disk images", Quantity::Rate);
     let lines = match arguments.style {
         None => return session.finish(&report, output),
-        Some(Style::Blkhash) => published(&session.results, &contents),
+        Some(Style::Blkhash) => style::published(&session.results, &contents),
         Some(Style::BlkhashBench) => {
             let runs: Vec<_> = session.results.series.iter().filter_map(blkhash_bench).collect();
             format!("{:#}\n", serde_json::Value::Array(runs))
@@ -152,310 +150,6 @@ fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
     }
     Ok(found)
 }
-
-/// The commands, and what they need.
-struct Commands<'a> {
-    contents: &'a [Content],
-    digest: &'a Digest,
-    folder: &'a Folder,
-    size: u64,
-    ours: PathBuf,
-    path: Option<std::ffi::OsString>,
-}
-
-/// A digest of the content, and the block hash of it.
-struct Expected {
-    digest: Digest,
-    whole: String,
-    block: String,
-}
-
-impl<'a> Commands<'a> {
-    fn new(
-        arguments: &ImageArgs,
-        contents: &'a [Content],
-        digest: &'a Digest,
-        folder: &'a Folder,
-        session: &mut Session<'_>,
-    ) -> Result<Commands<'a>, Failure> {
-        let size = match (&arguments.size, arguments.full) {
-            (Some(text), _) => {
-                let size = sizes::parse(text).filter(|size| *size >= SMALLEST && size % 512 == 0);
-                size.ok_or_else(|| Failure::Value {
-                    option: "--size",
-                    value: text.clone(),
-                    must: "must be whole sectors, and at least 1M".to_string(),
-                })?
-            }
-            (None, true) => PUBLISHED,
-            // An image and its qcow2, and as much for others.
-            (None, false) => (folder.free()? / 4).clamp(SMALLEST, USUAL) >> 20 << 20,
-        };
-        session.note(format!("images of {}", sizes::human(size)));
-        let most = contents.iter().map(|content| content.allocated(size)).max().unwrap_or(0);
-        folder.needs(most.saturating_mul(2))?;
-        let ours = std::env::current_exe()
-            .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
-        let path = std::env::var_os("PATH");
-        for program in PROGRAMS {
-            session.record_version(program.name, program.version);
-        }
-        for program in ["qemu-img", "nbdkit", "nbdcopy"] {
-            session.record_version(program, (program, &["--version"]));
-        }
-        Ok(Commands { contents, digest, folder, size, ours, path })
-    }
-
-    /// One image after the other, so that the disk need not hold all.
-    fn measure(&self, session: &mut Session<'_>) -> Result<(), Failure> {
-        let amount = session.plan.amount;
-        let qemu_img = find_program("qemu-img", self.path.as_deref());
-        for content in self.contents {
-            if session.stopped() {
-                return Ok(());
-            }
-            session.preparing(&format!("making the image {}", content.name));
-            let raw = self.folder.path().join("image.raw");
-            let failed = |error| Failure::File { name: raw.clone(), operation: "write", error };
-            content.make(&raw, self.size, &session.stop()).map_err(failed)?;
-            let qcow2 = self.folder.path().join("image.qcow2");
-            let converted = match &qemu_img {
-                Some(program) => self.convert(program, content, &raw, &qcow2, &session.stop()),
-                None => Err("qemu-img is not installed".to_string()),
-            };
-            if session.stopped() {
-                return Ok(());
-            }
-            session.preparing(&format!("hashing the image {}", content.name));
-            let expected = self.expected(&raw)?;
-            if let Amount::Time(time) = amount {
-                // File, qcow2, redirection, pipe and NBD.
-                session.plan.amount = Amount::Time(time / (5 * self.contents.len() as u32));
-            }
-            let of = |source: &str| format!("{}, {source}", content.name);
-            session_measure(session, self.files(&of("raw file"), &raw, &expected));
-            match &converted {
-                Ok(()) => session_measure(session, self.qcow2(&of("qcow2"), &qcow2, &expected)),
-                Err(why) => session.skip(&About::new(of("qcow2"), OURS), why.clone()),
-            }
-            let redirected = Stdin::File(raw.clone());
-            session_measure(session, self.standard_input(&of("redirected"), &raw, &redirected, &expected));
-            let piped = Stdin::Pipe(raw.clone());
-            session_measure(session, self.standard_input(&of("pipe"), &raw, &piped, &expected));
-            self.nbd(&of("NBD"), &raw, &expected, session);
-            for file in [&raw, &qcow2] {
-                // The folder's removal says it if that does not work.
-                let _ = std::fs::remove_file(file);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the qcow2. It is killed when the user wants no more.
-    fn convert(
-        &self,
-        program: &Path,
-        content: &Content,
-        raw: &Path,
-        qcow2: &Path,
-        stop: &AtomicBool,
-    ) -> Result<(), String> {
-        let mut command = Command::new(program);
-        command.args(["convert", "-f", "raw", "-O", "qcow2"]);
-        if content.zeros {
-            // Zeros stay allocated.
-            command.args(["-S", "0"]);
-        }
-        command.arg(raw).arg(qcow2).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-        let failed = |error: std::io::Error| format!("qemu-img: {error}");
-        let mut child = command.spawn().map_err(failed)?;
-        loop {
-            match child.try_wait().map_err(failed)? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(format!("qemu-img: {status}")),
-                None if stop.load(std::sync::atomic::Ordering::Relaxed) => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err("stopped".to_string());
-                }
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
-    }
-
-    /// The right values of the digest, and of BLAKE3 where it is another.
-    fn expected(&self, raw: &Path) -> Result<Vec<Expected>, Failure> {
-        let mut digests = vec![self.digest.clone()];
-        if self.digest.name() != "blake3" {
-            digests.push(digests::find("blake3", &Policy::default())?);
-        }
-        let value = |digest: Digest| {
-            let (whole, block) = values(raw, &digest).map_err(|error| files::failure(error, raw))?;
-            Ok(Expected { digest, whole, block })
-        };
-        digests.into_iter().map(value).collect()
-    }
-
-    fn about(&self, group: &str, name: &str, file: &Path, digest: &Digest) -> About {
-        About::new(group, name).bytes(self.size).file(file).label("digest", digest.name())
-    }
-
-    /// Our command.
-    fn verisum(&self, about: About, options: &[&str], name: &std::ffi::OsStr) -> Process {
-        let options = options.iter().map(Into::into);
-        let arguments =
-            ["image".into(), "sum".into()].into_iter().chain(options).chain([name.to_os_string()]);
-        Process::new(about, &self.ours, arguments)
-    }
-
-    /// Ours with each digest, those of others, and the limits.
-    fn files<'s>(&self, group: &str, raw: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
-        let mut found = self.ours(group, raw, expected);
-        for expected in expected {
-            for way in programs(expected.digest.name()) {
-                let about = self.about(group, way.name(), raw, &expected.digest).expect(&expected.whole);
-                found.push(match way.find(self.path.as_deref()) {
-                    Some(program) => Ok(way.subject(about, &program, raw).boxed()),
-                    None => missing(about, format!("{} is not installed", way.executable)),
-                });
-            }
-        }
-        found.push(self.blksum(group, raw, &expected[0]));
-        let null = self.about(group, "verisum, null digest", raw, self.digest).control();
-        found.push(Ok(self.verisum(null, &["--cache", "-a", "null"], raw.as_os_str()).boxed()));
-        let threads = input::usable_cores();
-        let mut counts = vec![1, threads];
-        counts.dedup();
-        for threads in counts {
-            let plural = if threads == 1 { "" } else { "s" };
-            let read = About::new(group, format!("read the file, {threads} thread{plural}")).bytes(self.size);
-            let reading = Reading { path: raw.to_path_buf(), threads };
-            found.push(Ok(InProcess::new(read.file(raw).control(), reading).once().boxed()));
-            let memory = About::new(group, format!("read memory, {threads} thread{plural}"));
-            let bytes = MEMORY.min(self.size as usize);
-            let memory = memory.bytes(bytes as u64).control();
-            found.push(read_memory(memory, bytes, threads));
-        }
-        found
-    }
-
-    fn qcow2<'s>(&self, group: &str, qcow2: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
-        let mut found = self.ours(group, qcow2, expected);
-        found.push(self.blksum(group, qcow2, &expected[0]));
-        found
-    }
-
-    /// Our command with direct reads and through the page cache.
-    fn ours<'s>(&self, group: &str, file: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
-        let mut found: Vec<Found<'s>> = Vec::new();
-        for (index, expected) in expected.iter().enumerate() {
-            let name = |more: &str| match index {
-                0 => format!("{OURS}{more}"),
-                _ => format!("{OURS}, {}{more}", expected.digest.name()),
-            };
-            for (more, cached) in [("", false), (" --cache", true)] {
-                let about = self.about(group, &name(more), file, &expected.digest).expect(&expected.block);
-                let mut options = vec!["-a", expected.digest.name()];
-                options.extend(cached.then_some("--cache"));
-                found.push(Ok(self.verisum(about, &options, file.as_os_str()).parse(digest_in).boxed()));
-            }
-        }
-        found
-    }
-
-    /// The program of the blkhash project, where it is installed and is not our own of that name.
-    fn blksum<'s>(&self, group: &str, file: &Path, expected: &Expected) -> Found<'s> {
-        let about = self.about(group, "blksum of blkhash", file, &expected.digest).expect(&expected.block);
-        let ours = |found: &Path| {
-            let folder =
-                |path: &Path| path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
-            folder(found) == folder(&self.ours)
-        };
-        match find_program("blksum", self.path.as_deref()) {
-            Some(found) if ours(&found) => missing(about, "the blksum that is installed is verisum's"),
-            Some(found) => {
-                let arguments = ["-d".into(), expected.digest.name().into(), file.as_os_str().to_os_string()];
-                Ok(Process::new(about, found, arguments).parse(digest_in).boxed())
-            }
-            None => missing(about, "blksum is not installed"),
-        }
-    }
-
-    /// Programs that read their standard input.
-    fn standard_input<'s>(
-        &self,
-        group: &str,
-        raw: &Path,
-        stdin: &Stdin,
-        expected: &[Expected],
-    ) -> Vec<Found<'s>> {
-        let expected = &expected[0];
-        let name = expected.digest.name();
-        let about = self.about(group, OURS, raw, &expected.digest).expect(&expected.block);
-        let ours = self.verisum(about, &["-a", name], "-".as_ref());
-        let mut found: Vec<Found<'s>> = vec![Ok(ours.stdin(stdin.clone()).parse(digest_in).boxed())];
-        for way in
-            programs(name).into_iter().filter(|way| ["coreutils", "openssl", "b3sum"].contains(&way.program))
-        {
-            let about = self.about(group, way.name(), raw, &expected.digest).expect(&expected.whole);
-            found.push(match way.find(self.path.as_deref()) {
-                Some(program) => {
-                    let process = Process::new(about, program, way.arguments).stdin(stdin.clone());
-                    Ok(process.parse(digest_in).boxed())
-                }
-                None => missing(about, format!("{} is not installed", way.executable)),
-            });
-        }
-        let cat = self.about(group, "cat", raw, self.digest).control();
-        found.push(match find_program("cat", self.path.as_deref()) {
-            Some(program) => Ok(Process::new(cat, program, [""; 0]).stdin(stdin.clone()).boxed()),
-            None => missing(cat, "cat is not installed"),
-        });
-        found
-    }
-
-    /// Our command on an export, beside a copy of it into a program.
-    fn nbd(&self, group: &str, raw: &Path, expected: &[Expected], session: &mut Session<'_>) {
-        let expected = &expected[0];
-        let about = |name: &str| self.about(group, name, raw, &expected.digest);
-        let server = served::serve(self.folder.path(), raw, self.path.as_deref(), &session.leftovers);
-        let (server, name, address) = match server {
-            Ok(served) => served,
-            Err(why) => return session.skip(&about(OURS), why),
-        };
-        let ours = about(OURS).label("server", name).expect(&expected.block);
-        let ours = self.verisum(ours, &["-a", expected.digest.name()], address.as_ref());
-        let mut found: Vec<Found<'_>> = vec![Ok(ours.parse(digest_in).boxed())];
-        let copy = about("nbdcopy | openssl").label("server", name).expect(&expected.whole);
-        let programs = ["nbdcopy", "openssl", "sh"].map(|name| find_program(name, self.path.as_deref()));
-        found.push(match programs {
-            [Some(nbdcopy), Some(openssl), Some(sh)] => {
-                // Nothing of it is put together: names are arguments of the shell.
-                let script = COPY_AND_HASH;
-                let arguments: Vec<std::ffi::OsString> = vec![
-                    "-c".into(),
-                    script.into(),
-                    "sh".into(),
-                    nbdcopy.into(),
-                    openssl.into(),
-                    address.into(),
-                    expected.digest.name().into(),
-                ];
-                Ok(Process::new(copy, sh, arguments).parse(digest_in).boxed())
-            }
-            _ => missing(copy, "nbdcopy or openssl is not installed"),
-        });
-        session_measure(session, found);
-        drop(server);
-    }
-}
-
-/// A pipe that fails if any of its two programs does. Not every `sh` has `pipefail`: so the first one's exit
-/// code, and the second one's if it is none, come by descriptor 3, and the digest by 4.
-const COPY_AND_HASH: &str = r#"{ codes=$(
-{ { "$1" -- "$3" - 4>&-; echo "$?" >&3; } | { "$2" dgst -"$4" >&4 || echo "$?" >&3; }; } 3>&1
-); } 4>&1
-test "$codes" = 0 || { echo "one of them failed" >&2; exit 1; }"#;
 
 /// What memory bandwidth is measured on, in bytes: more than caches hold.
 const MEMORY: usize = 128 << 20;
@@ -487,8 +181,9 @@ fn session_measure(session: &mut Session<'_>, found: Vec<Found<'_>>) {
         let compared = subjects.iter().filter(|subject| !subject.about().control).count();
         session.plan.amount = Amount::Rounds(enough_rounds(compared));
     }
-    if !session.stopped() {
-        session.measure(subjects);
+    match session.stopped() {
+        false => session.measure(subjects),
+        true => subjects.iter().for_each(|subject| session.skip(subject.about(), NOT_REACHED)),
     }
 }
 
@@ -500,52 +195,6 @@ fn enough_rounds(subjects: usize) -> u32 {
     LEAST_ROUNDS.max(fewest_rounds(subjects) as u32 + 2)
 }
 
-/// Lines as they were published: how many times faster than the first program that was found.
-fn published(results: &Results, contents: &[Content]) -> String {
-    let mut text = String::new();
-    for (source, before) in [("raw file", ""), ("redirected", "redirected, "), ("pipe", "pipe, ")] {
-        for content in contents {
-            let group = format!("{}, {source}", content.name);
-            text.push_str(&line(results, &group, &format!("{before}{}", content.name)));
-        }
-    }
-    text
-}
-
-fn line(results: &Results, group: &str, name: &str) -> String {
-    let of = |name: &str| -> Option<&Series> {
-        let same = |one: &&Series| one.group == group && one.name == name && !one.wall.is_empty();
-        results.series.iter().find(same)
-    };
-    // sha256sum, or what there is instead of it for another digest.
-    let peer = results.series.iter().find(|one| {
-        one.group == group && !one.control && !one.name.starts_with(OURS) && !one.wall.is_empty()
-    });
-    let (Some(ours), Some(peer)) = (of(OURS), peer) else {
-        return format!("{name}: SKIPPED\n");
-    };
-    let Some(pair) = ranking(&[peer, ours]).pair(0, 1) else { return format!("{name}: SKIPPED\n") };
-    let cpu = |series: &Series| processor_time(series).map_or(0.0, |(user, system)| user + system);
-    let less = cpu(peer) / cpu(ours).max(1e-6);
-    let verdict = if pair.verdict == Verdict::NotResolved { ", not resolved" } else { "" };
-    let ratio = pair.ratio;
-    let range = match ours.wall.len().min(peer.wall.len()) {
-        1 => "1 run".to_string(),
-        _ if ratio.median < 1.0 => format!("{:.1} to {:.1}", 1.0 / ratio.high, 1.0 / ratio.low),
-        _ => format!("{:.1} to {:.1}", ratio.low, ratio.high),
-    };
-    // Slower is no fraction of faster.
-    let faster = match ratio.median < 1.0 {
-        true => format!("{:.1} x slower than {}", 1.0 / ratio.median, peer.name),
-        false => format!("{:.1} x faster than {}", ratio.median, peer.name),
-    };
-    let time = match less < 1.0 {
-        true => format!("{:.1} x more processor time", 1.0 / less),
-        false => format!("{less:.1} x less processor time"),
-    };
-    format!("{name}: {faster} ({range}{verdict}), {time}\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -553,28 +202,5 @@ mod tests {
     #[test]
     fn tables_have_the_rounds_that_they_need() {
         assert_eq!([1, 2, 4, 12].map(enough_rounds), [10, 10, 10, 14]);
-    }
-
-    /// Whichever of the two fails, the pipe does.
-    #[test]
-    fn a_pipe_fails_with_either_of_its_programs() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = |name: &str, script: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-            path
-        };
-        let (good, bad) = (program("good", "echo \"$2\""), program("bad", "echo \"$2\"; exit 3"));
-        let (hash, no_hash) = (program("hash", "cat; echo \"$1 $2\""), program("no-hash", "cat; exit 1"));
-        for (copy, hash, right) in [(&good, &hash, true), (&bad, &hash, false), (&good, &no_hash, false)] {
-            let mut command = Command::new("/bin/sh");
-            command.args(["-c", COPY_AND_HASH, "sh"]).arg(copy).arg(hash).args(["it's", "md5"]);
-            let output = command.output().unwrap();
-            assert_eq!(output.status.success(), right, "{output:?}");
-            if right {
-                assert_eq!(String::from_utf8_lossy(&output.stdout), "it's\ndgst -md5\n");
-            }
-        }
     }
 }

@@ -1,0 +1,105 @@
+//! Which digests and programs are measured.
+
+use verisum_digest::{ALGORITHMS, Algorithm};
+use verisum_lab::digests::{self, CKSUM, PROGRAMS, SUM, Way};
+
+use super::style::{HISTORICAL, HISTORICAL_PROGRAMS, SECOND};
+use super::{DigestsArgs, OURS, USUAL_INSIDE, USUAL_PROGRAMS};
+use crate::failure::Failure;
+use crate::kernel;
+
+/// What was chosen of digests and programs.
+pub(super) struct Chosen {
+    pub(super) inside: Vec<&'static Algorithm>,
+    pub(super) ways: Vec<Way>,
+    /// Digests that our own program computes for comparison.
+    pub(super) ours: Vec<&'static str>,
+    pub(super) programs: Vec<&'static str>,
+    /// Digests that programs which were asked for by name do not have.
+    pub(super) lacking: Vec<(&'static str, &'static str)>,
+    /// Whether programs also check lists.
+    pub(super) lists: bool,
+}
+
+impl Chosen {
+    pub(super) fn of(arguments: &DigestsArgs) -> Result<Chosen, Failure> {
+        let known: Vec<&'static str> = ALGORITHMS.iter().map(|row| row.id).chain([CKSUM, SUM]).collect();
+        let mut named = Vec::new();
+        for name in &arguments.algorithm {
+            match name.as_str() {
+                "all" => named.extend(known.iter().copied().filter(|id| *id != "null")),
+                CKSUM => named.push(CKSUM),
+                SUM => named.push(SUM),
+                // Errors with hints as elsewhere.
+                name => match Algorithm::find(name) {
+                    Some(row) => named.push(row.id),
+                    None => {
+                        crate::digests::find(name, &kernel::policy()?)?;
+                    }
+                },
+            }
+        }
+        let mut seen = Vec::new();
+        named.retain(|id| {
+            !seen.contains(id) && {
+                seen.push(*id);
+                true
+            }
+        });
+        let programs: Vec<&'static str> = PROGRAMS.iter().map(|program| program.name).chain([OURS]).collect();
+        let mut chosen = Vec::new();
+        for name in &arguments.program {
+            let found = programs.iter().find(|program| *program == name);
+            chosen.push(*found.ok_or_else(|| Failure::Value {
+                option: "--program",
+                value: name.clone(),
+                must: format!("must be one of {}", programs.join(", ")),
+            })?);
+        }
+        if chosen.is_empty() {
+            chosen = match arguments.style {
+                Some(_) => HISTORICAL_PROGRAMS.to_vec(),
+                None => programs,
+            };
+        }
+        let or = |usual: &[&'static str]| if named.is_empty() { usual.to_vec() } else { named.clone() };
+        let historical = arguments.style.is_some();
+        let of_programs = or(if historical { &HISTORICAL } else { &USUAL_PROGRAMS });
+        let second =
+            |way: &Way| historical && named.is_empty() && SECOND.contains(&(way.program, way.digest));
+        let mut ways = digests::ways();
+        ways.retain(|way| {
+            chosen.contains(&way.program) && (of_programs.contains(&way.digest) || second(way))
+        });
+        let ours = match chosen.contains(&OURS) {
+            true => of_programs.iter().copied().filter(|id| Algorithm::find(id).is_some()).collect(),
+            false => Vec::new(),
+        };
+        let has = |program: &str, digest: &str| {
+            (program == OURS && Algorithm::find(digest).is_some())
+                || ways.iter().any(|way| (way.program, way.digest) == (program, digest))
+        };
+        let asked = chosen.iter().filter(|program| arguments.program.iter().any(|name| name == *program));
+        let lacking = asked
+            .flat_map(|&program| of_programs.iter().map(move |&digest| (program, digest)))
+            .filter(|(program, digest)| !historical && !has(program, digest))
+            .collect();
+        let inside = or(&USUAL_INSIDE).iter().filter_map(|id| Algorithm::find(id)).collect();
+        let lists = historical && named.is_empty() && arguments.program.is_empty();
+        Ok(Chosen { inside, ways, ours, programs: chosen, lacking, lists })
+    }
+
+    /// The digests that programs are compared by, in the order of the table.
+    pub(super) fn digests(&self) -> Vec<&'static str> {
+        let mut found: Vec<&'static str> = self.ways.iter().map(|way| way.digest).collect();
+        found.extend(&self.ours);
+        let mut seen = Vec::new();
+        found.retain(|id| {
+            !seen.contains(id) && {
+                seen.push(*id);
+                true
+            }
+        });
+        found
+    }
+}

@@ -1,0 +1,109 @@
+//! The files that are hashed, and reading one as a control.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use verisum_lab::measure::{Error, Work};
+
+use super::DigestsArgs;
+use crate::commands::bench::Session;
+use crate::commands::bench::leftovers::Folder;
+use crate::failure::Failure;
+use crate::sizes;
+
+/// A small file's length: what a program takes for it is its start.
+const SMALL_LENGTH: u64 = 1024;
+
+/// What programs hash. Dropping it removes what was made.
+pub(super) struct Files {
+    pub(super) folder: Folder,
+    pub(super) large: PathBuf,
+    pub(super) small: PathBuf,
+}
+
+impl Files {
+    pub(super) fn of(arguments: &DigestsArgs, session: &Session<'_>) -> Result<Files, Failure> {
+        let folder = session.leftovers.folder(arguments.on.as_deref())?;
+        let small = folder.path().join("small");
+        fill(&small, SMALL_LENGTH, session)?;
+        let large = match &arguments.file {
+            Some(file) => {
+                // Absolute: no program takes it for an option.
+                let failed = |error| Failure::File { name: file.clone(), operation: "open", error };
+                let file = std::fs::canonicalize(file).map_err(failed)?;
+                match std::fs::metadata(&file).map_err(failed)?.is_file() {
+                    true => file,
+                    false => return Err(failed(std::io::Error::other("not a regular file"))),
+                }
+            }
+            None => {
+                let length = sizes::parse(&arguments.size).ok_or_else(|| Failure::Value {
+                    option: "--size",
+                    value: arguments.size.clone(),
+                    must: "must be a size, as 64M".to_string(),
+                })?;
+                let large = folder.path().join("large");
+                folder.needs(length)?;
+                session.preparing("making the file");
+                fill(&large, length, session)?;
+                large
+            }
+        };
+        Ok(Files { folder, large, small })
+    }
+
+    pub(super) fn remove(self) -> Result<(), Failure> {
+        self.folder.remove()
+    }
+}
+
+/// Writes a file of bytes without a pattern; less of it when the user wants no more.
+pub(in crate::commands::bench) fn fill(
+    path: &Path,
+    length: u64,
+    session: &Session<'_>,
+) -> Result<(), Failure> {
+    let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
+    let mut file = std::fs::File::create(path).map_err(failed)?;
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut buffer = vec![0; 256 * 1024];
+    let mut left = length;
+    while left > 0 && !session.stopped() {
+        for word in buffer.chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        let count = left.min(buffer.len() as u64) as usize;
+        file.write_all(&buffer[..count]).map_err(failed)?;
+        left -= count as u64;
+    }
+    file.sync_all().map_err(failed)
+}
+
+/// Reads a file and does nothing with it.
+pub(in crate::commands::bench) struct ReadFile {
+    path: PathBuf,
+    buffer: Vec<u8>,
+}
+
+impl ReadFile {
+    pub(in crate::commands::bench) fn new(path: &Path) -> ReadFile {
+        ReadFile { path: path.to_path_buf(), buffer: vec![0; 256 * 1024] }
+    }
+}
+
+impl Work for ReadFile {
+    fn work(&mut self) -> Result<(), Error> {
+        use std::io::Read;
+        let mut file =
+            std::fs::File::open(&self.path).map_err(|error| Error::io(&self.path, "open", error))?;
+        loop {
+            let read = file.read(&mut self.buffer).map_err(|error| Error::io(&self.path, "read", error))?;
+            if read == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! `verisum bench digests`: programs and implementations of digests.
+
+mod chosen;
+mod data;
+mod programs;
+mod style;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use verisum_digest::Algorithm;
+use verisum_lab::digests::{self, FILE, Message, SMALL};
+use verisum_lab::export::Report;
+use verisum_lab::measure::{About, Amount, Subject};
+use verisum_lab::summary::Quantity;
+
+use super::{BenchOptions, Session};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::Output;
+use crate::{kernel, sizes};
+use chosen::Chosen;
+use data::Files;
+use programs::{lists, programs};
+
+pub(super) use data::{ReadFile, fill};
+
+/// What `verisum bench digests` takes.
+#[derive(Args, Debug)]
+pub(crate) struct DigestsArgs {
+    /// The file that programs hash; without it one is made, and removed in the end
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+
+    /// A digest; may be given several times. `all` is every digest that verisum or a program computes
+    #[arg(short, long = "alg", value_name = "DIGEST")]
+    algorithm: Vec<String>,
+
+    /// A program, as coreutils, openssl or verisum; may be given several times
+    #[arg(long, value_name = "PROGRAM")]
+    program: Vec<String>,
+
+    /// Only programs, or only implementations in this process
+    #[arg(long, value_enum, conflicts_with = "style")]
+    only: Option<Only>,
+
+    /// The size of the file that is made for programs: a larger one leaves fewer rounds
+    #[arg(long, value_name = "SIZE", default_value = "16M")]
+    size: String,
+
+    /// The length of the 16 messages that are hashed in this process
+    #[arg(long, value_name = "SIZE", default_value = "64k")]
+    message: String,
+
+    /// Where files are made; they are removed in the end
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    on: Option<PathBuf>,
+
+    /// Print the lines of a published experiment instead of tables
+    #[arg(long, value_enum)]
+    style: Option<Style>,
+
+    #[command(flatten)]
+    options: BenchOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Only {
+    Programs,
+    Process,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Style {
+    /// An administrator's script of 2011: whole seconds over all runs, and checks of lists
+    TestDigests,
+}
+
+/// What programs are compared by without being asked for more.
+const USUAL_PROGRAMS: [&str; 7] = ["md5", "sha1", "sha256", "sha512", "blake2b512", "blake3", "xxh3-64"];
+
+/// What implementations are compared by without being asked for more.
+pub(super) const USUAL_INSIDE: [&str; 12] = [
+    "md5",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha3-256",
+    "blake2b512",
+    "blake2s256",
+    "blake3",
+    "xxh3-64",
+    "xxh64",
+    "crc32c",
+    "crc32",
+];
+
+/// The name of our own program in tables.
+const OURS: &str = "verisum";
+
+/// Measures.
+pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, Failure> {
+    kernel::policy()?;
+    let chosen = Chosen::of(arguments)?;
+    let (rounds, seconds) = (Amount::Rounds(30), Amount::Time(Duration::from_secs(60)));
+    let otherwise = if arguments.style.is_some() { rounds } else { seconds };
+    let with_programs = arguments.only != Some(Only::Process);
+    let place = arguments.file.as_ref().or(arguments.on.as_ref()).cloned();
+    let places = if with_programs { vec![place.unwrap_or_else(std::env::temp_dir)] } else { Vec::new() };
+    let mut session = Session::begin("digests", &arguments.options, otherwise, &places)?;
+    let files = match with_programs {
+        true => Some(Files::of(arguments, &session)?),
+        false => None,
+    };
+    let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
+    if arguments.style.is_none() && arguments.only != Some(Only::Programs) {
+        inside(&chosen, arguments, &mut session, &mut subjects)?;
+    }
+    if let Some(files) = &files {
+        let sizes: &[(&Path, &str)] = match arguments.style {
+            Some(_) => &[(&files.large, FILE)],
+            None => &[(&files.large, FILE), (&files.small, SMALL)],
+        };
+        for &(file, group) in sizes {
+            programs(&chosen, file, group, &mut session, &mut subjects)?;
+        }
+        if chosen.lists {
+            lists(files, &mut session, &mut subjects)?;
+        }
+    }
+    if with_programs {
+        for (program, digest) in &chosen.lacking {
+            let about = About::new(format!("{digest} {FILE}"), *program).label("digest", *digest);
+            session.skip(&about, format!("{program} has no {digest}"));
+        }
+    }
+    session.measure_together(subjects);
+    let mut report = session.report("Digests on this machine", Quantity::Rate);
+    digests_first(&mut report, &session);
+    let ended = match arguments.style {
+        None => session.finish(&report, output),
+        Some(Style::TestDigests) => {
+            let lines = style::test_digests(&session);
+            session.finish_with(&lines, &report, output)
+        }
+    };
+    let removed = files.map_or(Ok(()), Files::remove);
+    let exit = ended?;
+    removed.map(|()| exit)
+}
+
+/// Adds the overviews where a reader looks first.
+pub(super) fn digests_first(report: &mut Report, session: &Session<'_>) {
+    if let Some(table) = digests::start_up(&session.results) {
+        report.tables.insert(0, table);
+    }
+    if let Some((table, chart)) = digests::overview(&session.results) {
+        report.tables.insert(0, table);
+        report.charts.insert(0, chart);
+    }
+}
+
+/// Implementations in this process.
+fn inside(
+    chosen: &Chosen,
+    arguments: &DigestsArgs,
+    session: &mut Session<'_>,
+    subjects: &mut Vec<Box<dyn Subject>>,
+) -> Result<(), Failure> {
+    let length = sizes::parse(&arguments.message).filter(|length| (1..=64 << 20).contains(length));
+    let length = length.ok_or_else(|| Failure::Value {
+        option: "--message",
+        value: arguments.message.clone(),
+        must: "must be 1 byte to 64M".to_string(),
+    })?;
+    let message = Message { length: length as usize, ..Message::default() };
+    for algorithm in &chosen.inside {
+        add_inside(algorithm, message, session, subjects);
+    }
+    session.note(format!(
+        "in process: {} messages of {}, in memory, one thread",
+        message.count,
+        sizes::human(length)
+    ));
+    Ok(())
+}
+
+/// The implementations of one digest.
+pub(super) fn add_inside(
+    algorithm: &'static Algorithm,
+    message: Message,
+    session: &mut Session<'_>,
+    subjects: &mut Vec<Box<dyn Subject>>,
+) {
+    for found in digests::inside(algorithm, message) {
+        match found {
+            Ok(subject) => subjects.push(subject),
+            Err((about, why)) => session.skip(&about, why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_told_apart_by_their_names() {
+        assert!(SMALL != FILE && !FILE.contains(SMALL) && !digests::INSIDE.contains(FILE));
+    }
+}

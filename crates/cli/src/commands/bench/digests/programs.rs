@@ -1,0 +1,149 @@
+//! Programs that are compared, and what they hash.
+
+use std::path::Path;
+
+use verisum_digest::Algorithm;
+use verisum_lab::digests::{self, PROGRAMS, SMALL};
+use verisum_lab::measure::{self, About, Error, InProcess, Process, Subject, find_program};
+
+use super::OURS;
+use super::chosen::Chosen;
+use super::data::{Files, ReadFile};
+use super::style::{CHECKS, LISTS};
+use crate::commands::bench::Session;
+use crate::failure::Failure;
+
+/// Programs, and the controls beside them.
+pub(super) fn programs(
+    chosen: &Chosen,
+    file: &Path,
+    size: &str,
+    session: &mut Session<'_>,
+    subjects: &mut Vec<Box<dyn Subject>>,
+) -> Result<(), Failure> {
+    let failed = |error| Failure::File { name: file.to_path_buf(), operation: "read", error };
+    let length = std::fs::metadata(file).map_err(failed)?.len();
+    let path = std::env::var_os("PATH");
+    let path = path.as_deref();
+    for program in PROGRAMS.iter().filter(|program| chosen.programs.contains(&program.name)) {
+        session.record_version(program.name, program.version);
+    }
+    let ours = std::env::current_exe()
+        .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
+    for digest in chosen.digests() {
+        let group = format!("{digest} {size}");
+        let kind = if size == SMALL { "small" } else { "large" };
+        // Made before the right digest is computed: a file that changes from now on is seen.
+        let row = About::new(&group, "").bytes(length).file(file).label("digest", digest);
+        let row = row.label("kind", "program").label("size", kind);
+        let about = |name: &str| row.clone().named(name);
+        let expected = match digests::expected(digest, file) {
+            Ok(expected) => expected,
+            Err(Error::Io { path, operation, source }) => {
+                return Err(Failure::File { name: path, operation, error: source });
+            }
+            Err(error) => {
+                session.skip(&about("any"), error.to_string());
+                continue;
+            }
+        };
+        for way in chosen.ways.iter().filter(|way| way.digest == digest) {
+            let about = about(way.program).expect(&expected);
+            match way.find(path) {
+                Some(executable) => subjects.push(way.subject(about, &executable, file).boxed()),
+                None => session.skip(&about, format!("{} is not installed", way.executable)),
+            }
+        }
+        if chosen.ours.contains(&digest) {
+            subjects.push(our_program(about(OURS).expect(&expected), &ours, digest, file).boxed());
+        }
+        // Without competitors there is nothing that a limit would limit.
+        let null = Algorithm::find("null").map_or("null", |row| row.id);
+        // It computes nothing, so that it has no rate.
+        let nothing = about("verisum, null digest").bytes(0).control();
+        subjects.push(our_program(nothing, &ours, null, file).boxed());
+        subjects.push(InProcess::new(about("read the file").control(), ReadFile::new(file)).once().boxed());
+        match find_program("true", path) {
+            Some(program) => {
+                let about = about("start a program").bytes(0).control();
+                subjects.push(Process::new(about, program, [""; 0]).boxed());
+            }
+            None => session.skip(&about("start a program").control(), "true is not installed"),
+        }
+    }
+    Ok(())
+}
+
+fn our_program(about: About, ours: &Path, digest: &str, file: &Path) -> Process {
+    // Before a difficult name stands a backslash, and before this digest its name, as xxhsum has it.
+    let parse: measure::Parse = |text| {
+        let word = text.split_whitespace().next()?.trim_start_matches('\\');
+        Some(word.strip_prefix("XXH3_").unwrap_or(word).to_string())
+    };
+    let check = about.expected.is_some();
+    let arguments = ["sum".into(), "-a".into(), digest.into(), "--".into(), file.as_os_str().to_owned()];
+    let process = Process::new(about, ours, arguments);
+    if check { process.parse(parse) } else { process }
+}
+
+/// The third table of the experiment: programs that check a list of two files, which are the same one here.
+pub(super) fn lists(
+    files: &Files,
+    session: &mut Session<'_>,
+    subjects: &mut Vec<Box<dyn Subject>>,
+) -> Result<(), Failure> {
+    let path = std::env::var_os("PATH");
+    for (program, digest) in CHECKS {
+        let about = About::new(LISTS, format!("{program} -c")).file(&files.large).label("digest", digest);
+        let length = std::fs::metadata(&files.large).map_or(0, |about| about.len());
+        let about = about.bytes(2 * length);
+        let Some(found) = find_program(program, path.as_deref()) else {
+            session.skip(&about, format!("{program} is not installed"));
+            continue;
+        };
+        let expected = match digests::expected(digest, &files.large) {
+            Ok(expected) => expected,
+            Err(error) => {
+                session.skip(&about, error.to_string());
+                continue;
+            }
+        };
+        let list = files.folder.path().join(program);
+        let line = listed(&expected, &files.large);
+        std::fs::write(&list, [&line[..], &line].concat()).map_err(|error| Failure::File {
+            name: list.clone(),
+            operation: "write",
+            error,
+        })?;
+        subjects.push(Process::new(about, found, ["-c".into(), list.into_os_string()]).boxed());
+    }
+    Ok(())
+}
+
+/// A line as md5sum writes it.
+fn listed(digest: &str, file: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let name = file.as_os_str().as_bytes();
+    let mut escaped = Vec::new();
+    for &byte in name {
+        match byte {
+            b'\\' => escaped.extend(b"\\\\"),
+            b'\n' => escaped.extend(b"\\n"),
+            b'\r' => escaped.extend(b"\\r"),
+            byte => escaped.push(byte),
+        }
+    }
+    let start: &[u8] = if escaped == name { b"" } else { b"\\" };
+    [start, digest.as_bytes(), b"  ", &escaped, b"\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_written_as_md5sum_does() {
+        assert_eq!(listed("d4", Path::new("/a b")), b"d4  /a b\n");
+        assert_eq!(listed("d4", Path::new("/a\n\\")), b"\\d4  /a\\n\\\\\n");
+    }
+}
