@@ -89,15 +89,19 @@ pub(super) struct Arena(Vec<u8>);
 impl Arena {
     const LEN: usize = LARGE_ARENA + MOST_LANES * STAGGER + CACHE_LINE;
 
-    fn new() -> Arena {
-        Arena(vec![0; Arena::LEN])
+    /// None if there is not so much memory.
+    fn new() -> Option<Arena> {
+        let mut room = Vec::new();
+        room.try_reserve_exact(Arena::LEN).ok()?;
+        room.resize(Arena::LEN, 0);
+        Some(Arena(room))
     }
 
     /// One for a thread that can be done without; none where memory is so short that those who cannot be
     /// may soon have too little.
     fn spare() -> Option<Arena> {
         Vec::<u8>::new().try_reserve_exact(SPARE_ROOM * Arena::LEN).ok()?;
-        Some(Arena::new())
+        Arena::new()
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {
@@ -144,7 +148,23 @@ impl<'a, T: Send> Engine<'a, T> {
 
     /// Works until everything is done, and calls for help as soon as there is more to do than one small file.
     pub(super) fn work(&self, call_for_help: &dyn Fn()) {
-        self.work_in(Arena::new(), call_for_help);
+        match Arena::new() {
+            Some(arena) => self.work_in(arena, call_for_help),
+            None => self.refuse(),
+        }
+    }
+
+    /// Says of each file that there is no memory to read it into.
+    fn refuse(&self) {
+        while let Pulled::Jobs(jobs) = self.source.pull(1, true) {
+            for Numbered { number, job: Job { entry, token, .. } } in jobs {
+                let result = Err(Error::io(&entry.path(), Operation::Read, Errno::NOMEM));
+                if (self.done)(Hashed { entry, token, result }).is_break() {
+                    return;
+                }
+                self.source.finished(std::iter::once(number));
+            }
+        }
     }
 
     fn work_in(&self, arena: Arena, call_for_help: &dyn Fn()) {

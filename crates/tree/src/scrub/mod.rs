@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use verisum_digest::Digest;
 
 use crate::store::catalog::{self, Catalog, Run, Seen};
-use crate::{Entry, Excludes, Limits, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted};
+use crate::{Entry, Excludes, Limits, Operation, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted};
 use tally::Tally;
 
 pub use crate::reread::Bypass;
@@ -322,7 +322,11 @@ fn work(
     };
     let mut jobs = jobs::Jobs::new(reader, scope, options, plan, set_of, &tally, sender.clone())?;
     let written = std::thread::scope(|threads| {
-        let writing = threads.spawn(move || writer.run(receiver).map(|()| writer));
+        let write = move || writer.run(receiver).map(|()| writer);
+        let writing = match std::thread::Builder::new().spawn_scoped(threads, write) {
+            Ok(writing) => writing,
+            Err(error) => return Ok(Err(crate::Error::io(&scope.path, Operation::Hash, error).into())),
+        };
         let sets = sets.iter().map(|digest| vec![digest.clone()]).collect();
         let engine = Plan {
             hard_links_once: true,
