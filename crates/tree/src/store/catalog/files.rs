@@ -320,3 +320,90 @@ impl Catalog {
         self.connection.prepare_cached(sql)?.execute([root, files, bytes]).map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::catalog::tests::{catalog, record};
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        for name in [&b"plain"[..], b"new\nline", b"\xff\xfe", b"-", b"'"] {
+            let name = OsStr::from_bytes(name);
+            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+            assert_eq!(catalog.record(root.directory, name).unwrap(), Some(record(3)));
+        }
+        let change = Change::Forget(record(3));
+        catalog.apply(root.id, root.directory, "plain".as_ref(), &change).unwrap();
+        assert_eq!(catalog.record(root.directory, "plain".as_ref()).unwrap(), None);
+        assert_eq!(catalog.root(&root.path).unwrap().unwrap().files, 4);
+        assert_eq!(catalog.check().unwrap(), []);
+    }
+
+    #[test]
+    fn the_stalest_come_first_without_a_sort() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        for number in 0..100_i64 {
+            let change = Change::Add(Record { size: 1, ..record(number * 37 % 100) });
+            catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
+        }
+        let mut after = Position::START;
+        let mut seen = Vec::new();
+        loop {
+            let page = catalog.stalest(root.id, &after, 90, 7).unwrap();
+            let Some((place, _)) = page.last() else { break };
+            after = place.clone();
+            seen.extend(page.iter().map(|(_, record)| record.verified));
+        }
+        assert_eq!(seen, (0..90).collect::<Vec<_>>());
+        for sql in [
+            "SELECT * FROM file INDEXED BY file_by_age WHERE root = 1
+             AND (verified, directory, name) > (1, 2, x'33') AND verified < 9
+             ORDER BY verified, directory, name LIMIT 5",
+            "SELECT * FROM file INDEXED BY file_in_trouble WHERE root = 1 AND state <> 0
+             AND (state, directory, name) > (1, 2, x'33') ORDER BY state, directory, name LIMIT 5",
+        ] {
+            let mut statement = catalog.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan: Vec<String> =
+                statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            assert!(plan.iter().all(|step| step.contains("SEARCH")), "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_known_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let columns = ["size", "mtime", "ctime", "inode", "algorithm", "first_seen", "changed", "state"];
+        for name in columns.iter().chain(&["digest", "sound", "null"]) {
+            let name = name.as_ref();
+            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+        }
+        let damage = |set: &str| catalog.connection.execute(set, []).unwrap();
+        for column in columns {
+            damage(&format!("UPDATE file SET {column} = {column} + 4 WHERE name = CAST('{column}' AS BLOB)"));
+        }
+        damage("UPDATE file SET digest = x'01' WHERE name = CAST('digest' AS BLOB)");
+        damage("UPDATE file SET guard = NULL WHERE name = CAST('null' AS BLOB)");
+        for column in columns.iter().chain(&["digest", "null"]) {
+            let found = catalog.record(root.directory, column.as_ref()).unwrap().unwrap();
+            assert_eq!(found.state, State::DAMAGED, "{column}");
+        }
+        assert_eq!(catalog.record(root.directory, "sound".as_ref()).unwrap(), Some(record(3)));
+        let problems = catalog.check().unwrap();
+        let damaged: Vec<_> = problems.iter().filter(|problem| problem.0.contains("is damaged")).collect();
+        assert_eq!(damaged.len(), 10, "{problems:?}");
+        assert!(damaged.iter().any(|problem| problem.0 == "/srv/mtime: its record is damaged"));
+        // What is told of such a file keeps the record as it is.
+        let finding = Finding { since: 1, seen: 1, ..Finding::default() };
+        assert!(!catalog.lose(root.directory, "mtime".as_ref(), &finding).unwrap());
+        assert!(catalog.lose(root.directory, "sound".as_ref(), &finding).unwrap());
+        let page = catalog.in_trouble(root.id, &Position::START, true, 100).unwrap();
+        let states: Vec<State> = page.iter().map(|(_, record)| record.state).collect();
+        assert!(states.contains(&State::MISSING) && states.contains(&State::DAMAGED), "{states:?}");
+        assert_eq!(page.iter().find(|row| row.0.name == b"mtime").unwrap().1.mtime, record(3).mtime + 4);
+    }
+}

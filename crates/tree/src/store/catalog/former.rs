@@ -188,3 +188,49 @@ fn former(row: &Row<'_>) -> rusqlite::Result<(i64, Former)> {
     };
     Ok((row.get(0)?, former))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::catalog::tests::{catalog, record};
+    use crate::store::catalog::{Change, Finding, State, Trouble};
+
+    #[test]
+    fn what_was_bad_is_exported_and_imported() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let name = OsStr::from_bytes(b"\xff");
+        let bad = State::Trouble(Trouble::Verdict(crate::Verdict::Rot));
+        let read = Seen { size: 9, mtime: 8, ctime: 7, inode: u64::MAX, digest: Output::zeroed(32) };
+        let finding = Finding { since: 1, seen: 2, read: Some(read), detail: None };
+        catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+        catalog.apply(root.id, root.directory, name, &Change::Suspect(bad, finding)).unwrap();
+        catalog.keep_former(root.id, root.directory, name, None).unwrap();
+        // As long as it is there it is not remembered twice.
+        catalog.settle_former(root.id).unwrap();
+        assert_eq!(catalog.formers(root.id).unwrap(), []);
+        catalog.keep_former(root.id, root.directory, name, None).unwrap();
+        catalog.apply(root.id, root.directory, name, &Change::Confirm(record(3))).unwrap();
+        catalog.settle_former(root.id).unwrap();
+        let formers = catalog.formers(root.id).unwrap();
+        assert_eq!((formers.len(), formers[0].1.found, formers[0].1.record.state), (1, (1, 2), bad));
+        assert_eq!(catalog.check().unwrap(), []);
+
+        let mut lines = Vec::new();
+        catalog.export(&mut lines).unwrap();
+        let other = Catalog::open(&folder.path().join("other.db")).unwrap();
+        for _ in 0..2 {
+            other.import(&mut &lines[..], Path::new("x.jsonl"), 1).unwrap();
+        }
+        let mut again = Vec::new();
+        other.export(&mut again).unwrap();
+        assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(lines.clone()).unwrap());
+        let good = String::from_utf8(lines).unwrap().replace("\"state\":\"rot\"", "\"state\":\"ok\"");
+        assert!(other.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).is_err());
+
+        assert_eq!(catalog.absolve_below(&root, Path::new("/srv/a"), false).unwrap(), 0);
+        assert_eq!(catalog.absolve_below(&root, Path::new("/srv"), true).unwrap(), 1);
+        assert_eq!(catalog.absolve_below(&root, Path::new("/srv"), false).unwrap(), 1);
+        assert_eq!(catalog.formers(root.id).unwrap(), []);
+    }
+}

@@ -150,3 +150,76 @@ pub(super) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Resul
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::store::catalog::tests::record;
+    use crate::store::catalog::{Catalog, State, guard};
+
+    /// A catalogue of an older version with a file, a run and a root.
+    fn older(path: &Path, version: usize) {
+        let connection = Connection::open(path).unwrap();
+        guard::register(&connection).unwrap();
+        for step in &STEPS[..version] {
+            connection.execute_batch(step).unwrap();
+        }
+        connection.pragma_update(None, "application_id", APPLICATION).unwrap();
+        connection.pragma_update(None, "user_version", version as i64).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO algorithm VALUES (1, 'sha256');
+                 INSERT INTO root(id, path, directory, device, inode, files, bytes)
+                    VALUES (1, x'2f737276', 1, 1, 2, 1, 7);
+                 INSERT INTO directory VALUES (1, -1, x'', 1);
+                 INSERT INTO file(directory, name, root, state, verified, size, mtime, ctime, inode,
+                    algorithm, digest, first_seen, changed)
+                    VALUES (1, x'61', 1, 0, 3, 7, 8, 9, 10, 1, zeroblob(32), 11, 12);
+                 INSERT INTO run(root, started, cycle) VALUES (1, 2, 3)",
+            )
+            .unwrap();
+        if version >= 5 {
+            // A run that was killed has found twice that the same file was bad, and then well.
+            let sql =
+                "INSERT INTO former VALUES (1, 1, x'62', 6, ?1, 5, 7, 8, 9, 10, 1, zeroblob(32), 11, 12, 3,
+                       7, 8, 10, x'ff')";
+            connection.execute(sql, [4]).unwrap();
+            connection.execute(sql, [5]).unwrap();
+        }
+        if version >= 4 {
+            let sql = format!("UPDATE file SET guard = {}", guard::guard_with("file.state"));
+            connection.execute_batch(&sql).unwrap();
+        }
+    }
+
+    #[test]
+    fn older_versions_are_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        for version in 1..STEPS.len() {
+            let path = folder.path().join(format!("{version}.db"));
+            older(&path, version);
+            // To be read they need not be.
+            let reading = Catalog::open_to_read(&path).unwrap();
+            let writing = Catalog::open(&path);
+            let written = writing.as_ref().unwrap();
+            assert_eq!(super::version(&written.connection).unwrap(), VERSION);
+            for catalog in [&reading, written] {
+                let runs = catalog.runs(1, 10).unwrap();
+                assert_eq!((runs[0].started, runs[0].interrupted, &runs[0].error), (2, false, &None));
+                let record = catalog.record(1, "a".as_ref()).unwrap().unwrap();
+                assert_eq!((record.size, record.changed, record.state), (7, 12, State::Sound));
+                assert_eq!(catalog.check().unwrap(), []);
+                catalog.export(&mut Vec::new()).unwrap();
+            }
+            assert_eq!(reading.root(Path::new("/srv")).unwrap().unwrap().born, None);
+            assert_eq!(written.replaced(1).unwrap(), 0);
+            assert_eq!(written.unread_as(1, &record(1)).unwrap(), None);
+            written.settle_former(1).unwrap();
+            let formers = written.formers(1).unwrap();
+            let found: Vec<_> = formers.iter().map(|(_, former)| (former.found, former.inode)).collect();
+            assert_eq!(found, if version >= 5 { vec![((5, 5), 10)] } else { vec![] });
+        }
+    }
+}

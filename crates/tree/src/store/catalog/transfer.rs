@@ -4,112 +4,24 @@
 //! whole in `path_bytes_hex`.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
+use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use verisum_digest::{Digest, Output};
 
 use super::former::Former;
+use super::lines::{CondemnedLine, FileLine, Line, Name, unhexadecimal};
 use super::record::{columns, digest_of, listed};
 use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
 const LONGEST_LINE: u64 = 40 << 20;
 
-/// The longest name in a path: no system call takes more.
-const LONGEST_NAME: usize = 4095;
-
 /// What is wrong with a line that says of no root that it is in it.
 const NO_ROOT: &str = "a file comes before any root";
-
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum Line {
-    Root {
-        #[serde(flatten)]
-        path: Name,
-        device: u64,
-        inode: u64,
-    },
-    File(FileLine),
-    Condemned(CondemnedLine),
-}
-
-#[derive(Serialize, Deserialize)]
-struct FileLine {
-    /// Below the root of the last line that was one.
-    #[serde(flatten)]
-    path: Name,
-    size: u64,
-    mtime_ns: i64,
-    ctime_ns: i64,
-    inode: u64,
-    algorithm: String,
-    digest: String,
-    first_seen_ms: i64,
-    last_changed_ms: i64,
-    last_verified_ms: i64,
-    state: String,
-}
-
-/// A file that was bad and is no longer there: its name, what was recorded of it, and what it was.
-#[derive(Serialize, Deserialize)]
-struct CondemnedLine {
-    #[serde(flatten)]
-    record: FileLine,
-    found_size: u64,
-    found_mtime_ns: i64,
-    found_inode: u64,
-    /// By the algorithm of the record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    found_digest: Option<String>,
-    since_ms: i64,
-    last_found_ms: i64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Name {
-    path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path_bytes_hex: Option<String>,
-}
-
-impl Name {
-    fn new(path: &Path) -> Name {
-        let path_bytes_hex = path.to_str().is_none().then(|| hexadecimal(path.as_os_str().as_bytes()));
-        Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
-    }
-
-    fn bytes(self) -> Result<PathBuf, String> {
-        let bytes = match self.path_bytes_hex {
-            Some(hex) => unhexadecimal(&hex).ok_or("path_bytes_hex is not hexadecimal")?,
-            None => self.path.into_bytes(),
-        };
-        if bytes.is_empty() || bytes.contains(&0) {
-            return Err("a path is empty or has a NUL".to_string());
-        }
-        let names = match bytes.strip_prefix(b"ssh://") {
-            Some(address) => address.strip_suffix(b"/").unwrap_or(address),
-            None => bytes.strip_prefix(b"/").unwrap_or(&bytes),
-        };
-        for name in names.split(|byte| *byte == b'/') {
-            match name {
-                b"" if bytes != b"/" => return Err("a path has an empty name".to_string()),
-                b"." | b".." => return Err("a path has . or .. for a name".to_string()),
-                _ if name.len() > LONGEST_NAME => {
-                    return Err(format!("a path has a name of {} bytes", name.len()));
-                }
-                _ => {}
-            }
-        }
-        Ok(OsString::from_vec(bytes).into())
-    }
-}
 
 /// What an import did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -486,15 +398,41 @@ fn length(size: u64) -> Result<u64, Refused> {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::catalog::tests::catalog;
 
-fn unhexadecimal(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
+    #[test]
+    fn imports_refuse_what_leads_out_and_take_nothing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let file = |path: &str| {
+            format!(
+                "{{\"type\":\"file\",\"path\":{path:?},\"size\":1,\"mtime_ns\":1,\"ctime_ns\":1,\"inode\":1,\
+                 \"algorithm\":\"md5\",\"digest\":\"{}\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
+                 \"last_verified_ms\":0,\"state\":\"ok\"}}\n",
+                "0f".repeat(16)
+            )
+        };
+        let root = "{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n";
+        for bad in [
+            file("a"),
+            format!("{root}{}{}", file("good"), file("../a")),
+            format!("{root}{}", file("/etc/a")),
+            format!("{root}{{}}\n"),
+            format!("{root}not json\n"),
+        ] {
+            let refused = catalog.import(&mut bad.as_bytes(), Path::new("x.jsonl"), 1).unwrap_err();
+            assert!(refused.to_string().starts_with("x.jsonl: line "), "{refused}");
+            assert_eq!(catalog.root(Path::new("/x")).unwrap(), None);
+        }
+        let good = format!("{root}{}{}", file("a/d"), file("a/b/c"));
+        let imported = catalog.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).unwrap();
+        assert_eq!(imported, Imported { added: 2, known: 0 });
+        assert_eq!(catalog.check().unwrap(), []);
+        let mut exported = Vec::new();
+        catalog.export(&mut exported).unwrap();
+        assert!(String::from_utf8(exported).unwrap().ends_with(&good));
+    }
 }

@@ -1,0 +1,108 @@
+//! The lines of JSON that a catalogue is exported to and imported from.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name in a path: no system call takes more.
+const LONGEST_NAME: usize = 4095;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum Line {
+    Root {
+        #[serde(flatten)]
+        path: Name,
+        device: u64,
+        inode: u64,
+    },
+    File(FileLine),
+    Condemned(CondemnedLine),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct FileLine {
+    /// Below the root of the last line that was one.
+    #[serde(flatten)]
+    pub(super) path: Name,
+    pub(super) size: u64,
+    pub(super) mtime_ns: i64,
+    pub(super) ctime_ns: i64,
+    pub(super) inode: u64,
+    pub(super) algorithm: String,
+    pub(super) digest: String,
+    pub(super) first_seen_ms: i64,
+    pub(super) last_changed_ms: i64,
+    pub(super) last_verified_ms: i64,
+    pub(super) state: String,
+}
+
+/// A file that was bad and is no longer there: its name, what was recorded of it, and what it was.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CondemnedLine {
+    #[serde(flatten)]
+    pub(super) record: FileLine,
+    pub(super) found_size: u64,
+    pub(super) found_mtime_ns: i64,
+    pub(super) found_inode: u64,
+    /// By the algorithm of the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) found_digest: Option<String>,
+    pub(super) since_ms: i64,
+    pub(super) last_found_ms: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Name {
+    pub(super) path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) path_bytes_hex: Option<String>,
+}
+
+impl Name {
+    pub(super) fn new(path: &Path) -> Name {
+        let path_bytes_hex = path.to_str().is_none().then(|| hexadecimal(path.as_os_str().as_bytes()));
+        Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
+    }
+
+    pub(super) fn bytes(self) -> Result<PathBuf, String> {
+        let bytes = match self.path_bytes_hex {
+            Some(hex) => unhexadecimal(&hex).ok_or("path_bytes_hex is not hexadecimal")?,
+            None => self.path.into_bytes(),
+        };
+        if bytes.is_empty() || bytes.contains(&0) {
+            return Err("a path is empty or has a NUL".to_string());
+        }
+        let names = match bytes.strip_prefix(b"ssh://") {
+            Some(address) => address.strip_suffix(b"/").unwrap_or(address),
+            None => bytes.strip_prefix(b"/").unwrap_or(&bytes),
+        };
+        for name in names.split(|byte| *byte == b'/') {
+            match name {
+                b"" if bytes != b"/" => return Err("a path has an empty name".to_string()),
+                b"." | b".." => return Err("a path has . or .. for a name".to_string()),
+                _ if name.len() > LONGEST_NAME => {
+                    return Err(format!("a path has a name of {} bytes", name.len()));
+                }
+                _ => {}
+            }
+        }
+        Ok(OsString::from_vec(bytes).into())
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub(super) fn unhexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
+}

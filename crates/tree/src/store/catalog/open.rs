@@ -1,0 +1,235 @@
+//! Opening catalogues: to write, to read where nothing may be written, and for the first time.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::lock::beside;
+use super::{Catalog, Error, Result, guard, mapping, schema};
+
+/// KiB of pages that a connection keeps in memory.
+const CACHE_KIB: i64 = 24 << 10;
+
+/// Pages of the log before it is worked into the file, which waits for the disk.
+const LOG_PAGES: i64 = 8192;
+
+impl Catalog {
+    /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one
+    /// up to date. Whoever writes holds the [`Lock`].
+    pub fn open(path: &Path) -> Result<Catalog> {
+        if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            create(path)?;
+        }
+        Catalog::open_existing(path)
+    }
+
+    /// Opens a catalogue that is there.
+    pub fn open_existing(path: &Path) -> Result<Catalog> {
+        look_at(path)?;
+        let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
+        let failed = |e| Error::database(path, "open", e);
+        (|| {
+            if connection.is_readonly("main")? {
+                return schema::stand_in(&connection, version);
+            }
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+            connection.pragma_update(None, "synchronous", "normal")?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+            schema::migrate(&mut connection, version)
+        })()
+        .map_err(failed)?;
+        Ok(Catalog { path: path.to_path_buf(), connection, _kept_still: None })
+    }
+
+    /// Opens a catalogue that is there for reading alone, while others may write. It needs no right to
+    /// write, neither to the file nor beside it, and an older one stays as it is.
+    pub fn open_to_read(path: &Path) -> Result<Catalog> {
+        look_at(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let opened = if is_on_read_only_file_system(path) && !has_log(path) {
+            // Nobody can write to it, so nothing has to be shared with anybody.
+            connect(&uri(path, "immutable=1"), flags, Sharing::Shared).map(|opened| (opened, None))
+        } else if may_write_beside(path) {
+            let writing = OpenFlags::SQLITE_OPEN_READ_WRITE;
+            let opened = connect(path, writing, Sharing::Shared).or_else(|error| {
+                // Without space for the memory that is shared with others it can be read alone.
+                match error.is_out_of_space() {
+                    true => connect(path, writing, Sharing::Alone),
+                    false => Err(error),
+                }
+            });
+            opened.map(|opened| (opened, None))
+        } else {
+            connect(&uri(path, "mode=ro"), flags, Sharing::Shared).map(|opened| (opened, None)).or_else(
+                |error| {
+                    // Without its log and index, which only a writer can make, it can be read as long as
+                    // nobody begins to write.
+                    let is_alone = error.is_cannot_open() || error.is_out_of_space();
+                    match (is_alone && !has_log(path)).then(|| keep_still(path)).flatten() {
+                        Some(kept) => connect(&uri(path, "immutable=1"), flags, Sharing::Shared)
+                            .map(|opened| (opened, Some(kept))),
+                        None => Err(error),
+                    }
+                },
+            )
+        };
+        let ((connection, version), kept) = opened.map_err(|error| error.of(path))?;
+        schema::stand_in(&connection, version).map_err(|e| Error::database(path, "open", e))?;
+        Ok(Catalog { path: path.to_path_buf(), connection, _kept_still: kept })
+    }
+}
+
+/// Fails for what cannot be a catalogue, before SQLite waits for it or makes it one.
+fn look_at(path: &Path) -> Result<()> {
+    let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+    if !found.is_file() {
+        let error = match found.is_dir() {
+            true => std::io::Error::from(rustix::io::Errno::ISDIR),
+            false => std::io::Error::other("not a regular file"),
+        };
+        return Err(Error::io(path, "open", error));
+    }
+    if found.len() == 0 {
+        // SQLite would take it for a new one, and everything in the trees would be new.
+        return Err(Error::Damaged { path: path.to_path_buf(), what: "it is empty".to_string() });
+    }
+    Ok(())
+}
+
+/// Whether others may use the catalogue at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// They may: what is in the log is known to all from memory that is shared.
+    Shared,
+    /// They wait.
+    Alone,
+}
+
+/// A connection to a catalogue, and its version.
+fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connection, i64)> {
+    let failed = |e| Error::database(path, "open", e);
+    mapping::allocate_before_mapping();
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+    if sharing == Sharing::Alone {
+        connection.pragma_update(None, "locking_mode", "exclusive").map_err(failed)?;
+    }
+    let version = schema::version(&connection).map_err(failed)?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    if application != schema::APPLICATION && (tables > 0 || version > 0) {
+        return Err(Error::Foreign { path: path.to_path_buf() });
+    }
+    if version > schema::VERSION {
+        let (found, known) = (version, schema::VERSION);
+        return Err(Error::Newer { path: path.to_path_buf(), found, known });
+    }
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    guard::register(&connection).map_err(failed)?;
+    Ok((connection, version))
+}
+
+/// A path as SQLite's URI with one parameter.
+fn uri(path: &Path, parameter: &str) -> PathBuf {
+    let mut text = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    format!("{text}?{parameter}").into()
+}
+
+fn is_on_read_only_file_system(path: &Path) -> bool {
+    let flags = rustix::fs::statvfs(path).map(|found| found.f_flag);
+    flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// Whether there may be commits that are in the log alone.
+fn has_log(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether SQLite can make its log and index.
+fn may_write_beside(path: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let may_write = |path: &Path| accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    may_write(path) && may_write(folder)
+}
+
+/// Keeps others from beginning to write, if nobody does.
+fn keep_still(path: &Path) -> Option<File> {
+    let file = File::open(beside(path, ".lock")).ok()?;
+    file.try_lock_shared().ok().map(|()| file)
+}
+
+/// Makes a catalogue beside its name and renames it: one that is empty was emptied.
+fn create(path: &Path) -> Result<()> {
+    let partial = beside(path, &format!(".{}.new", std::process::id()));
+    let _ = std::fs::remove_file(&partial);
+    mapping::allocate_before_mapping();
+    let made = Connection::open(&partial).and_then(|mut connection| {
+        guard::register(&connection)?;
+        schema::migrate(&mut connection, 0)
+    });
+    let made = made.map_err(|e| Error::database(path, "create", e));
+    let made = made.and_then(|()| std::fs::rename(&partial, path).map_err(|e| Error::io(path, "create", e)));
+    if made.is_err() {
+        for end in ["", "-journal"] {
+            let _ = std::fs::remove_file(beside(&partial, end));
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_and_foreign_databases_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.connection.pragma_update(None, "user_version", schema::VERSION + 1).unwrap();
+        drop(catalog);
+        assert!(matches!(Catalog::open(&path), Err(Error::Newer { .. })));
+        let path = folder.path().join("other.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
+        assert!(matches!(Catalog::open(&path), Err(Error::Foreign { .. })));
+        let path = folder.path().join("text");
+        std::fs::write(
+            &path,
+            "just some text that is long enough to be no database header, and more than that",
+        )
+        .unwrap();
+        let error = Catalog::open(&path).err().unwrap();
+        assert!(error.is_damage(), "{error}");
+    }
+
+    #[test]
+    fn an_emptied_catalogue_is_no_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        drop(Catalog::open(&path).unwrap());
+        File::create(&path).unwrap();
+        for opened in [Catalog::open(&path), Catalog::open_existing(&path)] {
+            assert!(opened.is_err_and(|error| error.is_damage()));
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}
