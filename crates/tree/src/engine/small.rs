@@ -171,12 +171,14 @@ impl<T: Send> Engine<'_, T> {
             let digests = self.plan.sets[file.opened.job.job.set].len();
             Ok(Vec::with_capacity(digests))
         }));
-        for (set, digests) in self.plan.sets.iter().enumerate() {
+        // Of the many sets that there may be, few occur.
+        let mut sets: Vec<usize> = files.iter().map(|file| file.opened.job.job.set).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        for set in sets {
+            let digests = &self.plan.sets[set];
             let of_set = |index: &usize| files[*index].opened.job.job.set == set;
             let members: Vec<usize> = (0..files.len()).filter(of_set).collect();
-            if members.is_empty() {
-                continue;
-            }
             let arena = &*worker.arena.bytes();
             let messages: Vec<&[u8]> =
                 members.iter().map(|&index| &arena[files[index].place.clone()]).collect();

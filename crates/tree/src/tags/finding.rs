@@ -172,8 +172,9 @@ impl Counts {
     }
 }
 
-/// Counts that several threads add to.
+/// Counts that several threads add to, in cache lines of their own: what is beside them is only read.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub(super) struct Counters {
     outcomes: [AtomicU64; SLOTS],
     bytes: AtomicU64,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
@@ -21,8 +21,10 @@ pub(super) struct Session<'a> {
     counters: Counters,
     /// Devices that take no attributes at all.
     refusing: Mutex<HashSet<u64>>,
-    /// Devices of which is known whether they do.
-    probed: Mutex<HashSet<u64>>,
+    /// Whether there are any: mostly not, and then no file takes the lock.
+    any_refuses: AtomicBool,
+    /// The last device of which is known whether it does; 0 is none.
+    probed: AtomicU64,
     /// Files with several names that were seen.
     linked: Mutex<HashSet<(u64, u64)>>,
     /// Whether files can be opened without moving the time of their last access.
@@ -31,8 +33,9 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn new(options: &'a Options, report: Report<'a>) -> Session<'a> {
-        let (counters, refusing, probed, linked) = Default::default();
-        Session { options, report, counters, refusing, probed, linked, quietly: AtomicBool::new(true) }
+        let (counters, refusing, any_refuses, probed, linked) = Default::default();
+        let quietly = AtomicBool::new(true);
+        Session { options, report, counters, refusing, any_refuses, probed, linked, quietly }
     }
 
     /// What came of all files so far.
@@ -100,7 +103,9 @@ impl<'a> Session<'a> {
     /// Whether a file is on a file system that is known to take no attributes. Then it is counted, and
     /// need not be read.
     pub(super) fn is_refused(&self, stat: &Stat) -> bool {
-        let refused = self.options.apart.is_none() && lock(&self.refusing).contains(&stat.device);
+        let refused = self.options.apart.is_none()
+            && self.any_refuses.load(Ordering::Acquire)
+            && lock(&self.refusing).contains(&stat.device);
         if refused {
             self.counters.add(Outcome::NotWritten);
         }
@@ -111,9 +116,10 @@ impl<'a> Session<'a> {
     /// nothing is read in vain. The first file of one that does not is reported, and stands for all others.
     /// With a catalogue it does not matter.
     pub(super) fn may_take_attributes(&self, entry: &Entry, file: &File, stat: &Stat) -> bool {
-        if self.options.apart.is_some() || !lock(&self.probed).insert(stat.device) {
+        if self.options.apart.is_some() || self.probed.load(Ordering::Relaxed) == stat.device {
             return true;
         }
+        self.probed.store(stat.device, Ordering::Relaxed);
         match refused(file) {
             Some(errno) => {
                 self.not_written(entry, stat, Operation::SetAttribute, errno);
@@ -127,8 +133,11 @@ impl<'a> Session<'a> {
     /// for all others on it.
     pub(super) fn not_written(&self, entry: &Entry, stat: &Stat, operation: Operation, errno: Errno) {
         let stands_for_all = matches!(errno, Errno::ROFS | Errno::OPNOTSUPP);
-        if stands_for_all && !lock(&self.refusing).insert(stat.device) {
-            return self.counters.add(Outcome::NotWritten);
+        if stands_for_all {
+            self.any_refuses.store(true, Ordering::Release);
+            if !lock(&self.refusing).insert(stat.device) {
+                return self.counters.add(Outcome::NotWritten);
+            }
         }
         let error = Error::io(&entry.path(), operation, errno);
         let finding = Finding::of(entry, Outcome::NotWritten);
@@ -188,10 +197,13 @@ impl<'a> Session<'a> {
         algorithm: &'static Algorithm,
     ) -> Option<usize> {
         let row = ALGORITHMS.iter().position(|row| row.id == algorithm.id)?;
-        if let (None, Err(source)) = (sets.of_row[row], Digest::of(algorithm, &self.options.policy)) {
+        let set = sets.of_row[row];
+        if set.is_none()
+            && let Err(source) = Digest::of(algorithm, &self.options.policy)
+        {
             self.unreadable(entry, &Error::Digest { path: entry.path(), source });
         }
-        sets.of_row[row]
+        set
     }
 }
 

@@ -44,7 +44,7 @@ fn choose(
     entry: Entry,
     sets: &DigestSets,
     tagging: &TagOptions,
-) -> Option<Wanted<Option<Record>>> {
+) -> Option<Wanted<Option<Box<Record>>>> {
     let opened = open(session, entry, session.family())?;
     let (mut entry, stat) = (opened.entry, opened.stat);
     // Of plain tags a file may have several; each stands for itself.
@@ -82,7 +82,7 @@ fn choose(
     let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
     let set = session.set_of(&entry, sets, algorithm)?;
     entry.hold(opened.file, stat);
-    Some(Wanted { entry, set, modified: stat.modified, token: record })
+    Some(Wanted { entry, set, modified: stat.modified, token: record.map(Box::new) })
 }
 
 /// Brings a tag up to date, if that is what the file's state asks for.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::Algorithm;
 use verisum_tree::store::xattr;
 use verisum_tree::tags::{Apart, Options};
-use verisum_tree::{Plan, Walk, WalkOptions};
+use verisum_tree::{Order, Plan, Walk, WalkOptions};
 
 use crate::commands::reading::ExcludeArgs;
 use crate::commands::scrub::{CatalogArgs, absolute};
@@ -83,6 +83,8 @@ impl TreeArgs {
         let options = WalkOptions {
             one_file_system: self.one_file_system,
             refuse_special_roots: true,
+            // Attributes are in the inodes, or found from there: those of one block come one after the other.
+            order: Order::Inode,
             excludes,
             ..WalkOptions::default()
         };
