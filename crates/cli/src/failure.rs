@@ -212,6 +212,7 @@ pub(crate) fn tree_message(error: &verisum_tree::Error) -> String {
         Error::Stopped { .. } => format!("{name}: read: stopped"),
         Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
         Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
+        Error::Conflict { operation, source, .. } => format!("{name}: {operation}: {source}"),
     }
 }
 

@@ -104,6 +104,16 @@ pub enum Error {
         /// What is wrong with it.
         source: crate::store::xattr::Defect,
     },
+    /// Its tag is left as it is, for another program works on it.
+    #[error("{}: {operation}: {source}", path.display())]
+    Conflict {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// What was to be done.
+        operation: Operation,
+        /// What is in the way.
+        source: crate::tags::Conflict,
+    },
 }
 
 impl Error {
@@ -136,7 +146,8 @@ impl Error {
             | Error::Loop { path }
             | Error::Stopped { path }
             | Error::Digest { path, .. }
-            | Error::Record { path, .. } => path,
+            | Error::Record { path, .. }
+            | Error::Conflict { path, .. } => path,
         }
     }
 }

@@ -64,36 +64,45 @@ pub fn adopt_listed(
 type Next<'a> = &'a mut (dyn FnMut() -> Option<(Entry, Option<Record>)> + Send);
 
 fn unverified(session: &Session, opened: &Opened, listed: Option<Record>) {
-    if let Some(record) = candidate(session, opened, listed) {
+    if let Some(candidate) = candidate(session, opened, listed) {
         let Opened { entry, file, stat, .. } = opened;
-        session.store(entry, file, stat, &record, Outcome::Adopted);
+        session.store(entry, (file, stat), candidate.own.as_slice(), &candidate.best, Outcome::Adopted);
     }
 }
 
 fn verified(session: &Session, next: Next) {
     let (plan, sets) = session.plan_by_digest();
     let mut wanted = std::iter::from_fn(|| next_wanted(session, next, &sets));
-    read(session, &plan, &mut wanted, &|entry, record, content| {
+    read(session, &plan, &mut wanted, &|entry, candidate, content| {
+        let Candidate { best: record, own } = candidate;
         let computed = content.digests[0];
         match session.judge(&content, &record, &computed) {
             Verdict::Ok | Verdict::Touched => {
                 let record = Record::new(record.algorithm, computed, &content.after, Some(now()));
-                session.store(&entry, &content.file, &content.after, &record, Outcome::Adopted);
+                let file = (&content.file, &content.after);
+                session.store(&entry, file, own.as_slice(), &record, Outcome::Adopted);
             }
             verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
         }
     });
 }
 
+/// What may be adopted of a file.
+struct Candidate {
+    best: Record,
+    /// Our own record, which it would replace.
+    own: Option<Record>,
+}
+
 /// What is to be adopted of a file; why not is reported.
-fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Option<Record> {
+fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Option<Candidate> {
     let Opened { entry, file, stat, found, .. } = opened;
     let own = match found.first() {
         Some(Err(defect)) => {
             session.defective(entry, *defect);
             return None;
         }
-        Some(Ok(record)) => Some(record),
+        Some(Ok(record)) => Some(*record),
         None => None,
     };
     if own.is_some_and(|own| own.standing(stat) == Standing::Current) {
@@ -122,7 +131,7 @@ fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Opti
         session.plain(entry, Outcome::Current);
         return None;
     }
-    Some(best)
+    Some(Candidate { best, own })
 }
 
 /// The record that says most about the file as it is, in the terms of our own.
@@ -148,19 +157,19 @@ fn best(others: &[Stored], stat: &Stat) -> Option<Record> {
 }
 
 /// The next file to read, with what is to be adopted of it.
-fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wanted<Record>> {
+fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wanted<Candidate>> {
     loop {
         let (entry, listed) = next()?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
-        let Some(record) = candidate(session, &opened, listed) else { continue };
+        let Some(candidate) = candidate(session, &opened, listed) else { continue };
         let (entry, file, stat) = (&opened.entry, &opened.file, &opened.stat);
         if session.is_refused(stat) || !session.may_take_attributes(entry, file, stat) {
             session.passed_over(stat);
             continue;
         }
-        let Some(set) = session.set_of(&opened.entry, sets, record.algorithm) else { continue };
+        let Some(set) = session.set_of(&opened.entry, sets, candidate.best.algorithm) else { continue };
         let Opened { mut entry, file, stat, .. } = opened;
         entry.hold(file, stat);
-        return Some(Wanted { entry, set, modified: stat.modified, token: record });
+        return Some(Wanted { entry, set, modified: stat.modified, token: candidate });
     }
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
+use super::place::{Conflict, Held, Refusal, is_known, put, standing};
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session, lock};
 use super::{Counts, Entries, Options, Outcome, Report, now};
@@ -50,7 +51,7 @@ impl Slot {
 /// digests are computed in one read.
 ///
 /// Where both are in one attribute it is replaced as a whole. Else the old tag is removed once the new
-/// one is on the storage. A run may end at any moment and be taken up by another: a file that has both
+/// one is on the storage, and is there still. A run may end at any moment and be taken up by another: a file that has both
 /// tags is read again, for the new one may be somebody else's, and the old one is then the older evidence.
 /// What is not as recorded keeps its old tag and gets no new one. What stands in the new place already is
 /// compared in the same read: if nobody has written to the file since, and the content is not what it says,
@@ -107,10 +108,18 @@ struct Both {
 /// Files whose old tags are to go once the new ones are durable.
 #[derive(Default)]
 struct Old {
-    files: Vec<(Entry, Stat)>,
+    files: Vec<Leaving>,
     directories: HashSet<PathBuf>,
     /// One open file of each file system.
     devices: HashMap<u64, File>,
+}
+
+/// One of them, with the digests that its two tags should have.
+struct Leaving {
+    entry: Entry,
+    stat: Stat,
+    old: Output,
+    new: Output,
 }
 
 impl Run<'_> {
@@ -189,11 +198,20 @@ impl Run<'_> {
         let stat = content.after;
         if !recorded.new.iter().any(|new| self.is_as_good(new, &stat, &new_digest)) {
             let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
-            if let Err(errno) = self.to.family.write(&content.file, &record) {
-                if recorded.is_apart && self.session.keeps_apart(&entry, &stat, &record, errno) {
+            let judged = [&[recorded.old][..], &recorded.new].concat();
+            let written = Held::take(&content.file)
+                .map_err(Refusal::from)
+                .and_then(|_held| put(self.to.family, &content.file, &stat, &record, &judged));
+            match written {
+                Ok(()) => {}
+                Err(Refusal::System(errno))
+                    if recorded.is_apart && self.session.keeps_apart(&entry, &stat, &record, errno) =>
+                {
                     return self.session.plain(&entry, Outcome::Retagged);
                 }
-                return self.session.not_written(&entry, &stat, Operation::SetAttribute, errno);
+                Err(refusal) => {
+                    return self.session.refuse(&entry, &stat, Operation::SetAttribute, refusal);
+                }
             }
             // Else what the catalogue has would be taken for the old tag, for ever.
             let may_be_found_again = recorded.is_apart || !self.from.is_replaced_by(&self.to);
@@ -203,7 +221,10 @@ impl Run<'_> {
         }
         match self.from.is_replaced_by(&self.to) {
             true => self.session.plain(&entry, Outcome::Retagged),
-            false => self.drop_old(entry, stat, content.file),
+            false => {
+                let leaving = Leaving { entry, stat, old: old_digest, new: new_digest };
+                self.drop_old(leaving, content.file);
+            }
         }
     }
 
@@ -218,14 +239,14 @@ impl Run<'_> {
     }
 
     /// Lets an old tag go with the next batch.
-    fn drop_old(&self, entry: Entry, stat: Stat, file: File) {
+    fn drop_old(&self, leaving: Leaving, file: File) {
         let full = {
             let mut old = lock(&self.old);
-            if let Some(directory) = entry.path().parent() {
+            if let Some(directory) = leaving.entry.path().parent() {
                 old.directories.insert(directory.to_path_buf());
             }
-            old.devices.entry(stat.device).or_insert(file);
-            old.files.push((entry, stat));
+            old.devices.entry(leaving.stat.device).or_insert(file);
+            old.files.push(leaving);
             let is_full = old.files.len() >= BATCH || old.directories.len() >= BATCH_DIRECTORIES;
             is_full.then(|| std::mem::take(&mut *old))
         };
@@ -241,25 +262,164 @@ impl Run<'_> {
             .iter()
             .filter_map(|(device, file)| Some((*device, rustix::fs::syncfs(file).err()?)))
             .collect();
-        for (entry, stat) in &old.files {
+        for leaving in &old.files {
+            let Leaving { entry, stat, .. } = leaving;
             if let Some(errno) = failed.get(&stat.device) {
                 self.session.not_written(entry, stat, Operation::Sync, *errno);
                 continue;
             }
-            match self.remove_one(entry, stat) {
-                Ok(()) => self.session.plain(entry, Outcome::Retagged),
-                Err(errno) => self.session.not_written(entry, stat, Operation::RemoveAttribute, errno),
+            match self.remove_one(leaving) {
+                Ok(outcome) => self.session.plain(entry, outcome),
+                Err(refusal) => self.session.refuse(entry, stat, Operation::RemoveAttribute, refusal),
             }
         }
     }
 
-    fn remove_one(&self, entry: &Entry, stat: &Stat) -> Result<(), Errno> {
-        let file = entry.open().map_err(|error| error.errno().unwrap_or(Errno::IO))?;
+    /// Removes an old tag if both tags are still those of the run.
+    fn remove_one(&self, leaving: &Leaving) -> Result<Outcome, Refusal> {
+        let Leaving { entry, stat, old, new } = leaving;
+        let file = match entry.open().map_err(|error| error.errno().unwrap_or(Errno::IO)) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(Outcome::Judged(Verdict::Missing)),
+            Err(errno) => return Err(errno.into()),
+        };
         let now = Stat::of(&file)?;
         // The name may be another file's by now, which keeps what it has.
         if (now.device, now.inode) != (stat.device, stat.inode) {
-            return Ok(());
+            return Ok(Outcome::Judged(Verdict::Busy));
         }
-        self.from.family.remove(&file, Some(self.from.algorithm)).map(|_| ())
+        let _held = Held::take(&file)?;
+        let (from, to) = (self.from.algorithm, self.to.algorithm);
+        let is_new =
+            |tag: &Stored| tag.as_ref().is_ok_and(|tag| (tag.algorithm.id, tag.digest) == (to.id, *new));
+        let written = standing(self.to.family, &file, to)?;
+        if written.is_empty() || !written.iter().all(is_new) {
+            return Err(Conflict::Lost.into());
+        }
+        let mut leaves = standing(self.from.family, &file, from)?.into_iter().filter(|tag| self.from.is(tag));
+        if !leaves.all(|tag| is_known(&tag, &[(from, *old)], stat)) {
+            return Err(Conflict::Changed.into());
+        }
+        self.from.family.remove(&file, Some(from))?;
+        Ok(Outcome::Retagged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Once;
+
+    use super::*;
+    use crate::{Plan, Walk, WalkOptions};
+
+    const OLD: &str = "user.checksum.md5";
+    const NEW: &str = "user.verisum";
+
+    fn names(file: &Path) -> Vec<String> {
+        [OLD, NEW]
+            .into_iter()
+            .filter(|name| rustix::fs::getxattr(file, *name, &mut [0_u8; 512][..]).is_ok())
+            .map(str::to_string)
+            .collect()
+    }
+
+    fn slot(family: Family, algorithm: &str) -> Slot {
+        Slot { family, algorithm: Algorithm::find(algorithm).unwrap() }
+    }
+
+    /// Replaces the tags of a few files, and lets something happen after the first old one is removed.
+    /// Returns what came of the file that it happens to.
+    fn meanwhile(happens: impl Fn(&Path) + Sync) -> (String, Vec<String>, Counts) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b", "c"].map(|name| folder.path().join(name));
+        let md5 = Digest::find("md5").unwrap();
+        for path in &paths {
+            fs::write(path, "content").unwrap();
+            let sum = md5.hash(b"content").unwrap().to_string();
+            rustix::fs::setxattr(path, OLD, sum.as_bytes(), rustix::fs::XattrFlags::empty()).unwrap();
+        }
+        let options = Options {
+            family: Family::Verisum,
+            plan: Plan::new(Vec::new(), 1),
+            policy: Default::default(),
+            apart: None,
+        };
+        let (once, met) = (Once::new(), Mutex::new((String::new(), None)));
+        let report = |finding: &super::super::Finding| {
+            let here = finding.path();
+            once.call_once(|| {
+                let other = paths.iter().rev().find(|path| path.file_name() != here.file_name()).unwrap();
+                happens(other);
+                lock(&met).1 = Some(other.clone());
+            });
+            let mut met = lock(&met);
+            if met.1.as_deref().and_then(Path::file_name) == here.file_name() {
+                let error = finding.error.map(|error| format!(": {error}"));
+                met.0 = format!("{}{}", finding.outcome, error.unwrap_or_default());
+            }
+        };
+        let mut walk = Walk::new(vec![folder.path().to_path_buf()], WalkOptions::default());
+        let counts =
+            retag(&mut walk, &options, slot(Family::Plain, "md5"), slot(Family::Verisum, "sha256"), &report)
+                .unwrap();
+        let (told, path) = met.into_inner().unwrap();
+        (told, names(&path.unwrap()), counts)
+    }
+
+    #[test]
+    fn an_old_tag_stays_where_the_new_one_is_gone_or_another() {
+        let removed = meanwhile(|file| rustix::fs::removexattr(file, NEW).unwrap());
+        let other = meanwhile(|file| {
+            let sha512 = Algorithm::find("sha512").unwrap();
+            let output = Digest::find("sha512").unwrap().hash(b"other").unwrap();
+            let file = File::open(file).unwrap();
+            let record = Record::new(sha512, output, &Stat::of(&file).unwrap(), None);
+            Family::Verisum.write(&file, &record).unwrap();
+        });
+        for ((told, left, counts), expected) in [(removed, &[OLD][..]), (other, &[OLD, NEW])] {
+            assert!(told.starts_with("not-written: ") && told.contains("the old tag stays"), "{told}");
+            assert_eq!(left, expected);
+            assert_eq!((counts.of(Outcome::Retagged), counts.of(Outcome::NotWritten)), (2, 1));
+        }
+    }
+
+    #[test]
+    fn an_old_tag_that_somebody_changed_stays() {
+        let (told, left, counts) = meanwhile(|file| {
+            let sum = OsStr::new("00000000000000000000000000000000");
+            rustix::fs::setxattr(file, OLD, sum.as_encoded_bytes(), rustix::fs::XattrFlags::empty()).unwrap();
+        });
+        assert!(told.ends_with("its tag is another than the one that was compared"), "{told}");
+        assert_eq!((left.len(), counts.of(Outcome::Retagged)), (2, 2));
+    }
+
+    #[test]
+    fn a_file_that_took_the_name_is_not_counted() {
+        let (told, left, counts) = meanwhile(|file| {
+            let other = file.with_extension("new");
+            fs::write(&other, "content").unwrap();
+            fs::rename(other, file).unwrap();
+        });
+        assert_eq!((told.as_str(), left.len(), counts.of(Outcome::Retagged)), ("busy", 0, 2));
+        let (told, ..) = {
+            let hidden = tempfile::tempdir().unwrap();
+            meanwhile(|file| fs::rename(file, hidden.path().join("away")).unwrap())
+        };
+        assert_eq!(told, "missing");
+    }
+
+    #[test]
+    fn an_old_tag_of_a_locked_file_stays() {
+        let kept = Mutex::new(None);
+        let (told, left, _) = meanwhile(|path| {
+            let file = File::open(path).unwrap();
+            file.lock().unwrap();
+            *lock(&kept) = Some(file);
+        });
+        assert!(told.contains("another program has locked it"), "{told}");
+        assert_eq!(left, [OLD, NEW]);
     }
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
 
 use super::finding::Counters;
+use super::place::{Refusal, put};
 use super::{Counts, Finding, Options, Outcome, Report};
 use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family, refused};
@@ -144,14 +145,33 @@ impl<'a> Session<'a> {
         self.tell(&Finding { error: Some(&error), stands_for_all, ..finding });
     }
 
-    /// Stores a record in an open file and reports what came of it.
-    pub(super) fn store(&self, entry: &Entry, file: &File, stat: &Stat, record: &Record, done: Outcome) {
-        match self.family().write(file, record) {
+    /// Reports what is not written or removed, because the system refuses or another program is at it.
+    pub(super) fn refuse(&self, entry: &Entry, stat: &Stat, operation: Operation, refusal: Refusal) {
+        match refusal {
+            Refusal::System(errno) => self.not_written(entry, stat, operation, errno),
+            Refusal::Conflict(source) => {
+                let error = Error::Conflict { path: entry.path(), operation, source };
+                self.tell(&Finding { error: Some(&error), ..Finding::of(entry, Outcome::NotWritten) });
+            }
+        }
+    }
+
+    /// Stores a record in an open file, in the place of those that were `judged`, and reports what came of
+    /// it.
+    pub(super) fn store(
+        &self,
+        entry: &Entry,
+        (file, stat): (&File, &Stat),
+        judged: &[Record],
+        record: &Record,
+        done: Outcome,
+    ) {
+        match put(self.family(), file, stat, record, judged) {
             Ok(()) => self.compared(entry, done, record, &record.digest),
-            Err(errno) if self.keeps_apart(entry, stat, record, errno) => {
+            Err(Refusal::System(errno)) if self.keeps_apart(entry, stat, record, errno) => {
                 self.compared(entry, Outcome::Catalogued, record, &record.digest);
             }
-            Err(errno) => self.not_written(entry, stat, Operation::SetAttribute, errno),
+            Err(refusal) => self.refuse(entry, stat, Operation::SetAttribute, refusal),
         }
     }
 

@@ -31,7 +31,7 @@ pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Re
     read_chosen(&session, &plan, entries, &choose, &|entry, record, content| match record {
         None => {
             let record = Record::new(tagging.algorithm, content.digests[0], &content.after, Some(now()));
-            session.store(&entry, &content.file, &content.after, &record, Outcome::Tagged);
+            session.store(&entry, (&content.file, &content.after), &[], &record, Outcome::Tagged);
         }
         Some(record) => renew(&session, &entry, &content, &record),
     });
@@ -94,5 +94,5 @@ fn renew(session: &Session, entry: &Entry, content: &Content, record: &Record) {
         verdict => return session.compared(entry, Outcome::Judged(verdict), record, &computed),
     };
     let renewed = Record::new(record.algorithm, computed, &content.after, Some(now()));
-    session.store(entry, &content.file, &content.after, &renewed, outcome);
+    session.store(entry, (&content.file, &content.after), &[*record], &renewed, outcome);
 }

@@ -3,6 +3,7 @@
 use verisum_digest::Algorithm;
 
 use super::files::each;
+use super::place::{Held, Refusal};
 use super::session::Session;
 use super::{Counts, Entries, Options, Outcome, Report};
 use crate::store::xattr::Family;
@@ -23,10 +24,13 @@ pub fn untag(
         if opened.found.is_empty() && family != Family::Shatag {
             return session.plain(entry, Outcome::Judged(Verdict::New));
         }
-        match family.remove(&opened.file, algorithm) {
+        let removed = Held::take(&opened.file)
+            .map_err(Refusal::from)
+            .and_then(|_held| Ok(family.remove(&opened.file, algorithm)?));
+        match removed {
             Ok(true) => session.plain(entry, Outcome::Removed),
             Ok(false) => session.plain(entry, Outcome::Judged(Verdict::New)),
-            Err(errno) => session.not_written(entry, &opened.stat, Operation::RemoveAttribute, errno),
+            Err(refusal) => session.refuse(entry, &opened.stat, Operation::RemoveAttribute, refusal),
         }
     });
     session.counts()

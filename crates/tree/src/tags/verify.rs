@@ -56,7 +56,8 @@ fn compare(
     let verdict = session.judge(content, record, computed);
     if verifying.stamp && matches!(verdict, Verdict::Ok | Verdict::Touched) {
         let stamped = Record::new(record.algorithm, *computed, &content.after, Some(now()));
-        session.store(entry, &content.file, &content.after, &stamped, Outcome::Refreshed);
+        let file = (&content.file, &content.after);
+        session.store(entry, file, &[*record], &stamped, Outcome::Refreshed);
     } else {
         session.compared(entry, Outcome::Judged(verdict), record, computed);
     }

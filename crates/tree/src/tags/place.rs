@@ -1,0 +1,107 @@
+//! Writing and removing tags where others may do the same at the same time.
+
+use std::fs::File;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use verisum_digest::{Algorithm, Output};
+
+use crate::store::xattr::{Family, Stored};
+use crate::{Record, Standing, Stat};
+
+/// How often a lock is asked for, and how long is waited between. Our own hold one for microseconds.
+const ATTEMPTS: u32 = 10;
+const MOMENT: Duration = Duration::from_millis(2);
+
+/// Why a tag is left as it is, though the system would let us change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    /// What stands there was written by somebody else since it was looked at.
+    #[error("its tag is another than the one that was compared")]
+    Changed,
+    /// The new tag is no longer as it was written, so that the old one has to stay.
+    #[error("its new tag is gone or another one (the old tag stays)")]
+    Lost,
+    /// Somebody holds a lock on the file.
+    #[error("another program has locked it (the old tag stays)")]
+    Locked,
+}
+
+/// Why a tag was not written or removed.
+pub(super) enum Refusal {
+    /// The system refused.
+    System(Errno),
+    /// We did.
+    Conflict(Conflict),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Refusal {
+        Refusal::System(errno)
+    }
+}
+
+impl From<Conflict> for Refusal {
+    fn from(conflict: Conflict) -> Refusal {
+        Refusal::Conflict(conflict)
+    }
+}
+
+/// A lock on an open file, against others of us that replace its tags. Without it two that move tags in
+/// opposite directions could each remove what the other relies on.
+pub(super) struct Held<'f>(&'f File);
+
+impl Held<'_> {
+    /// Takes it. A file system that has no such locks does without.
+    pub(super) fn take(file: &File) -> Result<Held<'_>, Conflict> {
+        for attempt in 1.. {
+            match flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if attempt == ATTEMPTS => return Err(Conflict::Locked),
+                Err(Errno::WOULDBLOCK) => thread::sleep(MOMENT),
+                _ => break,
+            }
+        }
+        Ok(Held(file))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = flock(self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Writes a record where nothing stands but what was `judged`, what says the same, and what is of an older
+/// state of the file than `stat`: it was perhaps hours ago that the tags were read.
+pub(super) fn put(
+    family: Family,
+    file: &File,
+    stat: &Stat,
+    record: &Record,
+    judged: &[Record],
+) -> Result<(), Refusal> {
+    let known: Vec<_> = judged.iter().chain([record]).map(|known| (known.algorithm, known.digest)).collect();
+    match standing(family, file, record.algorithm) {
+        Ok(found) if !found.iter().all(|tag| is_known(tag, &known, stat)) => Err(Conflict::Changed.into()),
+        // Where there are no attributes at all, writing one fails by itself.
+        Ok(_) | Err(Errno::OPNOTSUPP) => Ok(family.write(file, record)?),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// What stands in the place for a digest.
+pub(super) fn standing(family: Family, file: &File, algorithm: &Algorithm) -> Result<Vec<Stored>, Errno> {
+    let mut found = Vec::new();
+    family.read_place(file, algorithm, &mut found).map(|()| found)
+}
+
+/// Whether a tag says what is `known`, or is of an older state of the file than `stat`.
+pub(super) fn is_known(tag: &Stored, known: &[(&Algorithm, Output)], stat: &Stat) -> bool {
+    let Ok(tag) = tag else { return false };
+    let is_older = tag.standing(stat) == Standing::Outdated
+        && tag.modified.is_some_and(|recorded| recorded.time < stat.modified);
+    is_older
+        || known.iter().any(|(algorithm, digest)| (algorithm.id, *digest) == (tag.algorithm.id, tag.digest))
+}
