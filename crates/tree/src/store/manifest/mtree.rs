@@ -74,7 +74,7 @@ impl Mtree {
             Some(b"/set") => {
                 let mut defaults = std::mem::take(&mut self.defaults);
                 let mut unknown = self.unknown.take();
-                let result = words.try_for_each(|word| keyword(&mut defaults, &mut unknown, word));
+                let result = keywords(&mut defaults, &mut unknown, &mut words);
                 (self.defaults, self.unknown) = (defaults, unknown);
                 result.map(|()| None)
             }
@@ -94,7 +94,7 @@ impl Mtree {
     fn entry<'a>(&mut self, text: &[u8], mut words: impl Iterator<Item = &'a [u8]>) -> Result<Listed, Bad> {
         let mut listed = self.defaults.clone();
         let mut unknown = self.unknown.clone();
-        words.try_for_each(|word| keyword(&mut listed, &mut unknown, word))?;
+        keywords(&mut listed, &mut unknown, &mut words)?;
         // A known digest beside it is enough.
         if let Some(name) = unknown
             && listed.claims.is_empty()
@@ -144,6 +144,19 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     words.take_while(|word| word[0] != b'#')
 }
 
+/// Takes what a line says, instead of what the lines before say of the same.
+fn keywords<'a>(
+    listed: &mut Listed,
+    unknown: &mut Option<String>,
+    words: &mut impl Iterator<Item = &'a [u8]>,
+) -> Result<(), Bad> {
+    let mut inherited = std::mem::take(&mut listed.claims);
+    let result = words.try_for_each(|word| keyword(listed, unknown, word));
+    inherited.retain(|claim| listed.claims.iter().all(|own| own.algorithm != claim.algorithm));
+    listed.claims.splice(..0, inherited);
+    result
+}
+
 fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Result<(), Bad> {
     let equals = word.iter().position(|byte| *byte == b'=');
     let (keyword, value) = match equals {
@@ -175,7 +188,12 @@ fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Re
             if guess::digits(id) != Some(value.len()) {
                 return Err(Bad::Malformed);
             }
-            listed.claims.retain(|claim| claim.algorithm != id);
+            // A line that says two things of one file says nothing.
+            match listed.claims.iter().find(|claim| claim.algorithm == id) {
+                Some(claim) if claim.digest != digest => return Err(Bad::Malformed),
+                Some(_) => return Ok(()),
+                None => {}
+            }
             listed.claims.push(Claim { algorithm: id.into(), digest, assumed: false });
         }
     }
@@ -231,6 +249,23 @@ mod tests {
         for line in ["..", "a type=what", "a size=x", "a md5=00", "\\q size=1"] {
             assert_eq!(mtree.parse(line.as_bytes()), Err(Bad::Malformed), "{line}");
         }
+    }
+
+    #[test]
+    fn a_line_contradicts_others_and_not_itself() {
+        let mut mtree = Mtree::default();
+        let other = "0".repeat(32);
+        let mut digests = |line: String| {
+            let claims = mtree.parse(line.as_bytes())?.map(|listed| listed.claims).unwrap_or_default();
+            Ok(claims.iter().map(|claim| claim.digest.clone()).collect::<Vec<_>>())
+        };
+        let md5 = hexadecimal(MD5.as_bytes()).unwrap();
+        assert_eq!(digests(format!("a md5={MD5} md5digest={MD5}")), Ok(vec![md5.clone()]));
+        for line in ["a", "/set"] {
+            assert_eq!(digests(format!("{line} md5={other} md5digest={MD5}")), Err(Bad::Malformed));
+        }
+        assert_eq!(digests(format!("/set md5={other}")), Ok(vec![]));
+        assert_eq!(digests(format!("a md5={MD5}")), Ok(vec![md5]));
     }
 
     #[test]
