@@ -4,10 +4,10 @@ mod common;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use common::scrubbing::{Tree, check, export, s, scrub};
-use common::verisum;
+use common::{VERISUM, command, start, verisum, wait_until};
 use verisum_testkit::{FsKind, Mount};
 
 #[test]
@@ -68,6 +68,70 @@ fn two_runs_never_overlap() {
     let name = tree.catalog().canonicalize().unwrap();
     let message = format!("verisum: {}: lock: another run uses this catalogue", name.display());
     tree.scrub(&[]).failed(3, &message);
+}
+
+#[test]
+fn a_catalogue_of_two_names_is_not_written() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let other = tree.folder.path().join("other.db");
+    fs::hard_link(tree.catalog(), &other).unwrap();
+    let ended = scrub(&other, &tree.root(), &[]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("other.db: open: it has another name (a hard link)"), "{}", ended.stderr);
+    check(&other);
+    fs::remove_file(other).unwrap();
+    tree.scrub(&[]).clean();
+}
+
+/// A scrub of some seconds that has recorded something.
+fn begun(tree: &Tree) -> Child {
+    for number in 0..400 {
+        fs::write(tree.path(&format!("below/{number}")), format!("content {number}")).unwrap();
+    }
+    let mut command = command(VERISUM);
+    command.args(["scrub", "-q", "--limit-iops", "100", "--catalog"]).arg(tree.catalog()).arg(tree.root());
+    let child = start(&mut command);
+    let log = tree.catalog().with_file_name("c.db-wal");
+    wait_until("it has committed", || fs::metadata(&log).is_ok_and(|log| log.len() > 0));
+    child
+}
+
+#[test]
+fn a_catalogue_that_goes_during_a_run_is_an_error() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let child = begun(&tree);
+    fs::rename(tree.catalog(), tree.folder.path().join("renamed.db")).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("c.db: write: it is not the file any more that was opened"), "{stderr}");
+}
+
+#[test]
+fn a_backup_is_restored_without_the_log_of_a_killed_run() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (catalog, copy) = (tree.catalog(), tree.folder.path().join("copy.db"));
+    verisum([s("catalog"), s("backup"), s("--catalog"), catalog.clone(), copy.clone()]).clean();
+    let recorded = export(&copy);
+    let restore = || verisum([s("catalog"), s("restore"), s("--catalog"), catalog.clone(), copy.clone()]);
+    let mut child = begun(&tree);
+    let ended = restore();
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("another run uses this catalogue"), "{}", ended.stderr);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    restore().clean();
+    assert_eq!(export(&catalog), recorded);
+    check(&catalog);
+    tree.scrub(&["-q"]).clean();
+    // A bad backup takes nobody's place.
+    fs::write(&copy, &fs::read(&copy).unwrap()[..8192]).unwrap();
+    let before = export(&catalog);
+    assert_eq!(restore().code, Some(1));
+    assert_eq!(export(&catalog), before);
 }
 
 #[test]

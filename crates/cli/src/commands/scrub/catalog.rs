@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum_tree::Directory;
-use verisum_tree::store::catalog::{Catalog, Error, Imported, is_address};
+use verisum_tree::store::catalog::{self, Catalog, Error, Imported, Problem, is_address};
 use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
 
 use super::place::{self, CatalogArgs, absolute, address, refuse_own, tree};
@@ -49,6 +49,14 @@ pub(crate) enum CatalogCommand {
         /// The copy, which replaces what has its name
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         to: PathBuf,
+    },
+    /// Put a backup in the place of the catalogue, which may be damaged or lost
+    Restore {
+        #[command(flatten)]
+        catalog: CatalogArgs,
+        /// The backup, which is checked first and stays as it is
+        #[arg(value_hint = ValueHint::FilePath)]
+        backup: PathBuf,
     },
     /// Say that a directory's records are those of another path from now on
     Relocate(RelocateArgs),
@@ -146,6 +154,11 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
             refuse_own(catalog.path(), to)?;
             catalog.back_up(&absolute(to)?)?;
             Ok(Exit::Clean)
+        }
+        CatalogCommand::Restore { catalog, backup } => {
+            let backup = absolute(backup)?;
+            let problems = damage(catalog::restore(&backup, &catalog.path()?))?;
+            Ok(problems.map_or(Exit::Mismatch, |problems| told(&backup, &problems)))
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
         CatalogCommand::Forget(arguments) => forget(arguments, output),
@@ -360,23 +373,33 @@ fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<Recorded>
 
 fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
     let path = catalog.path()?;
-    let problems = match catalog.open_shared().and_then(|catalog| Ok(catalog.check()?)) {
-        Ok(problems) => problems,
-        Err(Failure::Catalog(error)) if error.is_damage() => {
+    let checked = Catalog::open_to_read(&path).and_then(|catalog| catalog.check());
+    let Some(problems) = damage(checked)? else { return Ok(Exit::Mismatch) };
+    if problems.is_empty() {
+        output.line(&format!("{}: sound", names::quoted(path.as_os_str())))?;
+    }
+    Ok(told(&path, &problems))
+}
+
+/// What is wrong with a catalogue; none where it cannot even be opened, which is said.
+fn damage(checked: Result<Vec<Problem>, Error>) -> Result<Option<Vec<Problem>>, Failure> {
+    match checked {
+        Ok(problems) => Ok(Some(problems)),
+        Err(error) if error.is_damage() => {
             render::say(PROGRAM, &names::plain(&error.to_string()));
-            return Ok(Exit::Mismatch);
+            Ok(None)
         }
-        Err(failure) => return Err(failure),
-    };
-    let path = names::quoted(path.as_os_str());
-    for problem in &problems {
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says what is wrong with a catalogue.
+fn told(catalog: &Path, problems: &[Problem]) -> Exit {
+    let path = names::quoted(catalog.as_os_str());
+    for problem in problems {
         render::say(PROGRAM, &format!("{path}: check: {}", names::plain(&problem.0)));
     }
-    if problems.is_empty() {
-        output.line(&format!("{path}: sound"))?;
-        return Ok(Exit::Clean);
-    }
-    Ok(Exit::Mismatch)
+    if problems.is_empty() { Exit::Clean } else { Exit::Mismatch }
 }
 
 fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {

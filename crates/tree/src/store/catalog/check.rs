@@ -16,7 +16,7 @@ const MOST: usize = 20;
 const SMALL: i64 = 256 << 20;
 
 /// What to do about damage.
-const ADVICE: &str = "(verisum catalog check says more; restore a backup of it)";
+const ADVICE: &str = "(verisum catalog check says more, and verisum catalog restore takes a backup)";
 
 /// Something that no sound catalogue has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,6 +39,18 @@ pub enum Error {
         /// The catalogue.
         path: PathBuf,
     },
+    /// It was removed, renamed or replaced while it was in use.
+    #[error("{}: write: it is not the file any more that was opened (what this run recorded is lost)", path.display())]
+    Gone {
+        /// The catalogue.
+        path: PathBuf,
+    },
+    /// It has several names, each of which would have a lock and a log of its own.
+    #[error("{}: open: it has another name (a hard link), and would have two logs", path.display())]
+    Linked {
+        /// The catalogue.
+        path: PathBuf,
+    },
     /// It is a database of something else.
     #[error("{}: open: not a catalogue of verisum", path.display())]
     Foreign {
@@ -188,7 +200,7 @@ fn cause(error: &rusqlite::Error) -> String {
         Some(ErrorCode::PermissionDenied) => "permission denied".to_string(),
         Some(ErrorCode::SystemIoFailure) => "input/output error".to_string(),
         Some(ErrorCode::NotADatabase) => "not a catalogue, or its beginning is damaged".to_string(),
-        Some(ErrorCode::DatabaseCorrupt) => "it is damaged (restore a backup of it)".to_string(),
+        Some(ErrorCode::DatabaseCorrupt) => "it is damaged (`verisum catalog restore` takes a backup)".to_string(),
         _ => error.to_string(),
     }
 }

@@ -24,11 +24,16 @@ impl Lock {
     /// [`Error::InUse`] if another process has it, and has it still after a moment: who only asks whether
     /// somebody has it needs no longer.
     pub fn take(catalog: &Path) -> Result<Lock> {
-        let path = beside(catalog, ".lock");
         // What is no catalogue should get no lock beside it.
-        if catalog.symlink_metadata().is_ok() && path.symlink_metadata().is_err() {
+        if catalog.symlink_metadata().is_ok() && beside(catalog, ".lock").symlink_metadata().is_err() {
             Catalog::open_to_read(catalog)?;
         }
+        Lock::hold(catalog)
+    }
+
+    /// Takes it beside whatever is there.
+    pub(super) fn hold(catalog: &Path) -> Result<Lock> {
+        let path = beside(catalog, ".lock");
         let options = File::options().create(true).truncate(false).read(true).write(true).clone();
         let file = options.open(&path).map_err(|e| Error::io(&path, "open", e))?;
         for attempt in 1.. {

@@ -23,12 +23,14 @@ mod manifests;
 mod mapping;
 mod open;
 mod record;
+mod restore;
 mod root;
 mod run;
 mod schema;
 mod transfer;
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -41,6 +43,7 @@ pub use fresh::Place;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
+pub use restore::restore;
 pub use root::{Identity, Root, is_address};
 pub use run::Run;
 pub use transfer::Imported;
@@ -51,6 +54,8 @@ type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Catalog {
     path: PathBuf,
     connection: Connection,
+    /// The device and inode of what is written to.
+    file: Option<(u64, u64)>,
     /// Keeps others from writing, where it could not be read otherwise.
     _kept_still: Option<File>,
 }
@@ -78,8 +83,16 @@ impl Catalog {
     }
 
     /// Keeps what was done since [`Catalog::begin`].
+    ///
+    /// # Errors
+    /// Also if the catalogue is no longer at its path: then nobody would find what was done.
     pub fn commit(&self) -> Result<()> {
-        self.connection.execute_batch("COMMIT").map_err(self.failed("write"))
+        self.connection.execute_batch("COMMIT").map_err(self.failed("write"))?;
+        let found = std::fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()));
+        match self.file {
+            Some(file) if found != Some(file) => Err(Error::Gone { path: self.path.clone() }),
+            _ => Ok(()),
+        }
     }
 
     /// Forgets what was done since [`Catalog::begin`].

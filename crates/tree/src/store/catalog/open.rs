@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,11 @@ impl Catalog {
     /// Opens a catalogue that is there.
     pub fn open_existing(path: &Path) -> Result<Catalog> {
         look_at(path)?;
+        let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+        if found.nlink() > 1 {
+            return Err(Error::Linked { path: path.to_path_buf() });
+        }
+        let file = Some((found.dev(), found.ino()));
         let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
         let failed = |e| Error::database(path, "open", e);
         (|| {
@@ -41,7 +47,7 @@ impl Catalog {
             schema::migrate(&mut connection, version)
         })()
         .map_err(failed)?;
-        Ok(Catalog { path: path.to_path_buf(), connection, _kept_still: None })
+        Ok(Catalog { path: path.to_path_buf(), connection, file, _kept_still: None })
     }
 
     /// Opens a catalogue that is there for reading alone, while others may write. It needs no right to
@@ -78,7 +84,7 @@ impl Catalog {
         };
         let ((connection, version), kept) = opened.map_err(|error| error.of(path))?;
         schema::stand_in(&connection, version).map_err(|e| Error::database(path, "open", e))?;
-        Ok(Catalog { path: path.to_path_buf(), connection, _kept_still: kept })
+        Ok(Catalog { path: path.to_path_buf(), connection, file: None, _kept_still: kept })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::verdict::Class;
 use crate::{Stat, Timestamp, Verdict};
 
 /// Nanoseconds since 1970, as they are stored. Times beyond 1677 to 2262 wrap around: two times are the
-/// same if their stamps are, unless they are centuries apart.
+/// same if their stamps are, unless they are a multiple of 2⁶⁴ nanoseconds, some 585 years, apart.
 pub fn stamp(time: Timestamp) -> i64 {
     time.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(time.nanoseconds))
 }

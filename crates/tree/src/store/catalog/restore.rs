@@ -1,0 +1,160 @@
+//! Putting a backup in the place of a catalogue.
+
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
+
+use super::lock::beside;
+use super::{Catalog, Error, Lock, Problem, Result, schema};
+
+/// What SQLite keeps beside a database, which belongs to that database alone.
+const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// The beginning of a database, up to and with the number that says whose it is.
+const HEAD: usize = 72;
+
+/// Puts a copy of `backup` in the place of the catalogue at `path`, which need not be sound, nor there.
+/// Returns what is wrong with the backup; if that is anything, nothing is done.
+///
+/// The log that a killed run left goes first: SQLite would work the changes of another database into the
+/// copy. The copy takes its place at once. Whoever ends this between the two leaves the old catalogue without
+/// its log, and restores again.
+///
+/// # Errors
+/// Also if somebody uses the catalogue, or if what is at `path` is something else.
+pub fn restore(backup: &Path, path: &Path) -> Result<Vec<Problem>> {
+    let from = Catalog::open_to_read(backup)?;
+    let problems = from.check()?;
+    if !problems.is_empty() {
+        return Ok(problems);
+    }
+    let is_same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    if let (Ok(one), Ok(other)) = (backup.metadata(), path.metadata())
+        && is_same(one, other)
+    {
+        return Err(Error::io(backup, "restore", io::Error::other("it is the catalogue itself")));
+    }
+    let _lock = Lock::hold(path)?;
+    let old = replaceable(path)?;
+    let new = beside(path, &format!(".{}.new", std::process::id()));
+    let failed = |operation| move |error: io::Error| Error::io(path, operation, error);
+    let placed = from.back_up(&new).and_then(|()| {
+        if let Some((_, old)) = &old {
+            take_after(&new, old).map_err(failed("restore"))?;
+        }
+        for log in LOGS.map(|end| beside(path, end)) {
+            match std::fs::remove_file(&log) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io(&log, "remove", error));
+                }
+                _ => {}
+            }
+        }
+        sync_folder(path).map_err(failed("sync"))?;
+        std::fs::rename(&new, path).map_err(failed("rename"))?;
+        sync_folder(path).map_err(failed("sync"))
+    });
+    if placed.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    placed.map(|()| problems)
+}
+
+/// What is to be replaced, locked against all who would read it. One of them could remove, by its name, the
+/// log of what takes its place.
+fn replaceable(path: &Path) -> Result<Option<(File, Metadata)>> {
+    let failed = |error: io::Error| Error::io(path, "restore", error);
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if !found.is_file() {
+        return Err(failed(io::Error::other("not a regular file")));
+    }
+    let mut file = File::options().read(true).write(true).open(path).map_err(failed)?;
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::AGAIN | Errno::ACCESS) => return Err(Error::InUse { path: path.to_path_buf() }),
+        Err(errno) => return Err(failed(errno.into())),
+    }
+    let mut head = Vec::with_capacity(HEAD);
+    file.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+    // One that was emptied is replaced too.
+    if !head.is_empty() && !head.ends_with(&schema::APPLICATION.to_be_bytes()) {
+        let why = "no catalogue of verisum, or its beginning is damaged (move it away first)";
+        return Err(failed(io::Error::other(why)));
+    }
+    Ok(Some((file, found)))
+}
+
+/// Gives a file the permissions of another, and its owner if we may.
+fn take_after(new: &Path, old: &Metadata) -> io::Result<()> {
+    let file = File::open(new)?;
+    let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+    file.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+    file.sync_all()
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Identity;
+    use super::*;
+
+    #[test]
+    fn the_log_of_what_is_replaced_is_never_worked_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("c.db"), folder.path().join("copy.db"));
+        let add = |catalog: &Catalog, name: &str| {
+            catalog.add_root(Path::new(name), Identity { device: 1, inode: 2 }).unwrap();
+        };
+        let catalog = Catalog::open(&path).unwrap();
+        add(&catalog, "/first");
+        catalog.back_up(&copy).unwrap();
+        add(&catalog, "/second");
+        // As a killed run leaves it.
+        let logs = LOGS.map(|end| (beside(&path, end), std::fs::read(beside(&path, end))));
+        drop(catalog);
+        for (log, content) in logs {
+            if let Ok(content) = content {
+                std::fs::write(log, content).unwrap();
+            }
+        }
+        assert!(beside(&path, "-wal").metadata().unwrap().len() > 0);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(restore(&copy, &path).unwrap(), []);
+        assert!(!beside(&path, "-wal").exists());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        let catalog = Catalog::open(&path).unwrap();
+        assert_eq!(catalog.roots().unwrap().len(), 1);
+        assert_eq!(catalog.check().unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_catalogue_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy.db");
+        drop(Catalog::open(&copy).unwrap());
+        let text = folder.path().join("text");
+        std::fs::write(&text, "some text that somebody wrote ".repeat(9)).unwrap();
+        assert!(restore(&copy, &text).is_err() && restore(&text, &copy).is_err());
+        assert!(std::fs::read(&text).unwrap().starts_with(b"some"));
+        for name in ["lost", "emptied"] {
+            let path = folder.path().join(name);
+            if name == "emptied" {
+                File::create(&path).unwrap();
+            }
+            assert_eq!(restore(&copy, &path).unwrap(), []);
+            assert_eq!(Catalog::open(&path).unwrap().check().unwrap(), []);
+        }
+    }
+}
