@@ -257,10 +257,10 @@ mod tests {
         let other = "0".repeat(32);
         let mut digests = |line: String| {
             let claims = mtree.parse(line.as_bytes())?.map(|listed| listed.claims).unwrap_or_default();
-            Ok(claims.iter().map(|claim| claim.digest.clone()).collect::<Vec<_>>())
+            Ok(claims.iter().map(|claim| claim.digest).collect::<Vec<_>>())
         };
         let md5 = hexadecimal(MD5.as_bytes()).unwrap();
-        assert_eq!(digests(format!("a md5={MD5} md5digest={MD5}")), Ok(vec![md5.clone()]));
+        assert_eq!(digests(format!("a md5={MD5} md5digest={MD5}")), Ok(vec![md5]));
         for line in ["a", "/set"] {
             assert_eq!(digests(format!("{line} md5={other} md5digest={MD5}")), Err(Bad::Malformed));
         }
