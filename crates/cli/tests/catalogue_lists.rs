@@ -198,3 +198,110 @@ fn names_of_bitrot_are_imported_as_those_of_the_files() {
     let export = run(&["catalog", "export"], &catalog, &[]).clean();
     assert!(export.contains("\"path\":\"\u{e9}t\u{e9}/\u{e4}\""), "{export}");
 }
+
+/// Nothing but the length of a bare number may tell which digest it is: what was taken for another one would
+/// make all files look bad.
+#[test]
+fn a_list_of_another_digest_is_refused() {
+    let (folder, root, catalog) = tree();
+    let (tree, list) = (root.to_str().unwrap(), folder.path().join("list"));
+    for (digest, is_named) in [("blake3", true), ("sha3-256", true), ("sha256", false), ("blake2b-256", true)]
+    {
+        fs::write(&list, verisum(["sum", "-r", "-a", digest, tree]).clean()).unwrap();
+        let ended = run(&["catalog", "import", "--tree", tree], &catalog, &[&list]);
+        if !is_named {
+            assert_eq!(ended.clean(), format!("{FILES} recorded, 0 known already\n"));
+            run(&["catalog", "forget"], &catalog, &[&root]).clean();
+            continue;
+        }
+        let what = format!(
+            "verisum: {}: import: 64 digits were taken for sha256, which none of 4 small files has: they \
+             are of {digest} (-a {digest})",
+            list.display()
+        );
+        ended.failed(3, &what);
+        let ended = run(&["catalog", "import", "--tree", tree, "-a", digest], &catalog, &[&list]);
+        assert_eq!(ended.clean(), format!("{FILES} recorded, 0 known already\n"));
+        let out = run(&["scrub", "--json"], &catalog, &[&root]).clean();
+        assert!(out.lines().last().unwrap().contains(&format!("\"ok\":{FILES}")), "{out}");
+        run(&["catalog", "forget"], &catalog, &[&root]).clean();
+    }
+    // Where no file could tell, the reader is told; what contradicts the records is counted.
+    let far = |text: &str| {
+        fs::write(&list, text).unwrap();
+        run(&["catalog", "import", "--tree", "ssh://host/srv"], &catalog, &[&list])
+    };
+    let ended = far(&format!("{}  a\n", "0".repeat(64)));
+    assert_eq!((ended.code, ended.out()), (Some(0), "1 recorded, 0 known already\n"));
+    assert!(ended.stderr.ends_with(": 64 digits were taken for sha256 (-a names another digest)\n"));
+    let ended = far(&format!("SHA256 (a) = {}\n", "1".repeat(64)));
+    assert_eq!((ended.code, ended.out()), (Some(0), "0 recorded, 1 known already\n"));
+    let what = "verisum: 1 known file listed with another digest than the recorded one, which stays (`verisum \
+                catalog forget` removes a tree's records)\n";
+    assert_eq!(ended.stderr, what);
+}
+
+#[test]
+fn a_list_of_another_directory_is_refused() {
+    let (folder, root, catalog) = tree();
+    let list = folder.path().join("list");
+    let named = |name: &str| format!("{}  {name}\n", "0".repeat(64));
+    fs::write(&list, named("tree/f1") + &named("tree/f2")).unwrap();
+    let what = format!(
+        "verisum: {}: import: no listed file is there: names begin at {tree} (--tree names another DIR)",
+        list.display(),
+        tree = root.display()
+    );
+    run(&["catalog", "import", "--tree", root.to_str().unwrap()], &catalog, &[&list]).failed(3, &what);
+    assert_eq!(run(&["catalog", "export"], &catalog, &[]).clean(), "");
+    // What is missing is no measure of how old the verifications are.
+    run(&["scrub", "-q"], &catalog, &[&root]).clean();
+    let sum = verisum(["sum", root.join("f1").to_str().unwrap()]).clean();
+    fs::write(&list, sum + &named("gone")).unwrap();
+    let ended = run(&["catalog", "import", "--tree", root.to_str().unwrap()], &catalog, &[&list]);
+    assert_eq!((ended.code, ended.out()), (Some(3), "1 recorded, 1 known already\n"), "{}", ended.stderr);
+    run(&["scrub", "-q"], &catalog, &[&root]);
+    let status = run(&["catalog", "status", "--json"], &catalog, &[]).out().to_string();
+    assert!(!status.contains("\"stalest_verification_ms\":0"), "{status}");
+}
+
+#[test]
+fn the_index_of_a_whole_tree_is_imported() {
+    let (folder, root, catalog) = tree();
+    fs::create_dir(root.join("sub")).unwrap();
+    fs::write(root.join("sub/f1"), "content 1").unwrap();
+    let index = chkbit_of_tree(&[("", "f1", "content 1"), ("sub", "f1", "content 1")], folder.path());
+    fs::write(root.join(".chkbit-db"), &index).unwrap();
+    let ended = run(&["catalog", "import"], &catalog, &[&root.join(".chkbit-db")]).clean();
+    assert_eq!(ended, "2 recorded, 0 known already\n");
+    let ended = verisum(["adopt", "--indexes", root.to_str().unwrap()]);
+    assert!(ended.code == Some(0) && ended.stderr.contains("2 files: 2 adopted"), "{}", ended.stderr);
+    let list = folder.path().join("other name");
+    fs::write(&list, index).unwrap();
+    let ended = verisum(["adopt", "--from", list.to_str().unwrap(), root.to_str().unwrap()]);
+    assert!(ended.code == Some(0) && ended.stderr.contains("2 files: 2 current"), "{}", ended.stderr);
+    fs::remove_file(root.join(".chkbit-db")).unwrap();
+    let ended = verisum(["adopt", "--indexes", root.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(3));
+    assert!(
+        ended.stderr.ends_with("verisum: no index of chkbit or bitrot is below DIR\n"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// The index that chkbit 6 writes for a tree with these files: directory, name and content.
+fn chkbit_of_tree(files: &[(&str, &str, &str)], folder: &std::path::Path) -> String {
+    let md5 = |content: &str| {
+        let path = folder.join("content");
+        fs::write(&path, content).unwrap();
+        verisum(["sum", "-a", "md5", path.to_str().unwrap()]).clean()[..32].to_string()
+    };
+    let directories = files.iter().map(|(directory, name, content)| {
+        let (digest, size) = (md5(content), content.len());
+        let idx = format!(r#"{{"{name}":{{"mod":1,"a":"md5","h":"{digest}","s":{size}}}}}"#);
+        format!(r#""{directory}":{{"v":2,"idx":{idx},"idx_hash":"{}"}}"#, md5(&idx))
+    });
+    let data: Vec<String> = directories.collect();
+    format!(r#"{{"type":"chkbit","version":6,"data":{{{}}}}}"#, data.join(","))
+}

@@ -107,6 +107,40 @@ fn lists_are_adopted() {
         .failed(2, "verisum: --from takes one DIR, that of the names in the list");
 }
 
+#[test]
+fn a_list_of_another_digest_is_not_adopted() {
+    let folder = tree();
+    let (path, list) = (folder.path().to_str().unwrap(), folder.path().join("sums"));
+    let sums = verisum(["sum", "-a", "blake3", &format!("{path}/a"), &format!("{path}/b")]).clean();
+    fs::write(&list, &sums).unwrap();
+    let adopt =
+        |extra: &[&str]| verisum([&["adopt"], extra, &["--from", list.to_str().unwrap(), path]].concat());
+    adopt(&[]).failed(
+        3,
+        &format!(
+            "verisum: {}: read: 64 digits were taken for sha256, which none of 2 small files has: they are \
+             of blake3 (-a blake3)",
+            list.display()
+        ),
+    );
+    assert_eq!(attribute(&folder.path().join("a"), "user.verisum"), None);
+    let ended = adopt(&["-a", "blake3"]);
+    assert!(ended.code == Some(0) && ended.stderr.contains("2 adopted"), "{}", ended.stderr);
+    assert_eq!(outcomes(&["verify"], folder.path()), (Some(0), vec![]));
+    // Of files that have changed since, nobody else can say what the numbers are.
+    assert_eq!(run(&["untag", "-q"], folder.path()).0, Some(0));
+    fs::write(&list, sums.replace(['0', '1'], "e")).unwrap();
+    let ended = adopt(&[]);
+    assert!(
+        ended.stderr.contains("-a names another digest, or sha256 if the files have"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(adopt(&["-a", "sha256"]).code, Some(0));
+    verisum(["adopt", "-a", "sha256", path])
+        .failed(2, "verisum: the following required arguments were not provided: --from <LIST>");
+}
+
 /// Whoever may write into a tree says what its indexes name: nothing outside may get a tag.
 #[test]
 fn lists_name_nothing_outside_their_directory() {

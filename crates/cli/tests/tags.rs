@@ -329,7 +329,15 @@ fn the_ways_to_end() {
     let missing = folder.path().join("missing");
     verisum(["verify", "-q", missing.to_str().unwrap()])
         .failed(3, &format!("verisum: {}: stat: No such file or directory", missing.display()));
-    verisum(["verify", "-q", path]).failed(3, "verisum: no file has a tag of the family verisum");
+    let none = "verisum: no file has a tag of the family verisum";
+    let hint = "`verisum tag DIR` writes them; --catalog FILE has those of files that take none";
+    verisum(["verify", "-q", path]).failed(3, &format!("{none} ({hint})"));
+    verisum(["tag", "-q", "--family", "shatag", path]).clean();
+    let ended = verisum(["verify", "-q", path]);
+    let hint = "of shatag (`verisum adopt DIR` takes them over, --family shatag compares with them)\n";
+    assert!(ended.code == Some(3) && ended.stderr.starts_with(none), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
+    verisum(["untag", "-q", "--family", "shatag", path]).clean();
     verisum(["tag", "-a", "md6", path]).failed(2, "verisum: unknown digest: md6 (did you mean md5 or md4?)");
     verisum(["tag", "-a", "md5", "--family", "shatag", path])
         .failed(2, "verisum: --algorithm: md5: shatag has tags of sha256 only");

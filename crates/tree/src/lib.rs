@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod assumed;
 pub mod check;
 mod control;
 mod engine;
@@ -21,6 +22,7 @@ pub mod tags;
 mod verdict;
 mod walk;
 
+pub use assumed::{Assumed, Guess, Misjudged};
 pub use control::{Limits, Progress, Stop};
 pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueHint};
 use verisum_tree::Directory;
 use verisum_tree::store::catalog::{self, Catalog, Error, Imported, Problem, is_address};
-use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Options, ReadError, Reader, Recorded};
+use verisum_tree::store::manifest::{
+    Bitrot, Chkbit, IndexError, OF_TREE, Options, ReadError, Reader, Recorded,
+};
 
 use super::place::{self, CatalogArgs, absolute, address, refuse_own, tree};
 use super::values::{self, counted};
@@ -257,6 +259,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
             Ok((imported, exit)) => {
                 sum.added += imported.added;
                 sum.known += imported.known;
+                sum.differing += imported.differing;
                 worst = worst.max(exit);
             }
             Err(failure) if arguments.files.len() > 1 => {
@@ -267,6 +270,11 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
         }
     }
     output.line(&format!("{} recorded, {} known already", sum.added, sum.known))?;
+    if sum.differing > 0 {
+        let known = counted(sum.differing, "known file");
+        let what = "listed with another digest than the recorded one, which stays";
+        render::say(PROGRAM, &format!("{known} {what} (`verisum catalog forget` removes a tree's records)"));
+    }
     Ok(worst)
 }
 
@@ -288,7 +296,7 @@ impl List<'_> {
         };
         let base = place::here_or_afar(catalog, tree.unwrap_or(Path::new(".")))?;
         let head = from.fill_buf().map_err(failed("read"))?;
-        if head.starts_with(b"{\"type\":") {
+        if head.starts_with(b"{\"type\":") && !head.starts_with(OF_TREE) {
             // An export of a catalogue may have a tree without files.
             return Ok((catalog.import(&mut from, file, now)?, Exit::Clean));
         }
@@ -321,6 +329,12 @@ impl List<'_> {
         if absent > 0 {
             let files = counted(absent, "listed file");
             render::say(PROGRAM, &format!("{name}: import: {files} not there"));
+        }
+        if let Some((digits, id)) = &imported.unproven {
+            render::say(
+                PROGRAM,
+                &format!("{name}: {digits} digits were taken for {id} (-a names another digest)"),
+            );
         }
         if imported.added + imported.known == 0 {
             render::say(PROGRAM, &format!("{name}: no file is listed with a digest"));

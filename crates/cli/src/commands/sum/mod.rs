@@ -95,11 +95,11 @@ pub(crate) enum Format {
     Gnu,
     /// `SHA256 (NAME) = HEX`
     Bsd,
-    /// `NAME CRC`
+    /// `NAME CRC`: crc32
     Sfv,
-    /// Sizes and digests in columns
+    /// Sizes and digests in columns: md5, sha1, sha256 and whirlpool
     Hashdeep,
-    /// A specification of a tree for mtree
+    /// A specification of a tree for mtree: md5, sha1, sha256, sha384, sha512 and ripemd160
     Mtree,
     /// The manifest of a bag
     Bagit,

@@ -1,6 +1,7 @@
 //! `verisum adopt`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueHint};
@@ -8,7 +9,7 @@ use verisum_tree::tags::{self, AdoptOptions};
 use verisum_tree::{Error, Operation};
 
 use super::lists;
-use super::options::{Family, TreeArgs};
+use super::options::{Family, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::commands::reading::RateArgs;
 use crate::exit::Exit;
@@ -27,11 +28,15 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     verify: bool,
 
-    /// Adopt what this list records of files below DIR: a manifest of any format, .chkbit, .bitrot.db
+    /// Adopt what this list records of files below DIR: a manifest of any format, .chkbit, .bitrot.db …
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// Adopt what every .chkbit and .bitrot.db below DIR records
+    /// The digest of a list that does not say which it has
+    #[arg(short, long, value_name = "DIGEST", requires = "from")]
+    algorithm: Option<String>,
+
+    /// Adopt what every .chkbit, .chkbit-db and .bitrot.db below DIR records
     #[arg(long, conflicts_with = "from")]
     indexes: bool,
 
@@ -47,9 +52,13 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     options.plan.limits = arguments.rate.limits()?;
     let adopting = AdoptOptions { verify: arguments.verify };
     let mut walk = arguments.tree.walk()?;
+    let told = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
+    let indexes = Arc::new(AtomicU64::new(0));
     let mut listed = match &arguments.from {
-        Some(list) => Some(lists::list(list, arguments.tree.only()?)?),
-        None if arguments.indexes => Some(Box::new(lists::indexes(arguments.tree.walk()?)) as Box<_>),
+        Some(list) => Some(lists::list(list, arguments.tree.only()?, told.map(|row| row.id))?),
+        None if arguments.indexes => {
+            Some(Box::new(lists::indexes(arguments.tree.walk()?, indexes.clone())) as Box<_>)
+        }
         None => None,
     };
     let reporter = Reporter::new(&arguments.tree, &options, output);
@@ -79,6 +88,10 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
             let list = render::names::quoted(list.as_os_str());
             render::say(PROGRAM, &format!("{list}: no file is listed with a digest"));
             Ok(Exit::Mismatch)
+        }
+        None if arguments.indexes && indexes.load(Ordering::Relaxed) == 0 => {
+            render::say(PROGRAM, "no index of chkbit or bitrot is below DIR");
+            Ok(exit.max(Exit::Unchecked))
         }
         _ => Ok(exit),
     }

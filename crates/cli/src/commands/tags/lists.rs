@@ -1,4 +1,4 @@
-//! What other tools keep in files: manifests, `.chkbit`, `.bitrot.db`.
+//! What other tools keep in files: manifests, `.chkbit`, `.chkbit-db`, `.bitrot.db`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -6,11 +6,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Algorithm;
-use verisum_tree::store::manifest::{Bitrot, Chkbit, IndexError, Line, Listed, Options, Reader, Recorded};
-use verisum_tree::{Directory, Entry, Error, Kind, Operation, Record, RecordedTime, Walk};
+use verisum_tree::store::manifest::{
+    Bitrot, Chkbit, Claim, IndexError, Line, Listed, OF_TREE, Options, Reader, Recorded,
+};
+use verisum_tree::{Assumed, Directory, Entry, Error, Guess, Kind, Operation, Record, RecordedTime, Walk};
 
 use super::decomposed::Decomposed;
 use crate::failure::Failure;
@@ -25,8 +28,12 @@ type Items = Box<dyn Iterator<Item = Item> + Send>;
 /// What a database of SQLite begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Reads a list of any kind, whose names are below `base`.
-pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
+/// How many files of a list are looked at to find small ones.
+const LOOKED_AT: usize = 1000;
+
+/// Reads a list of any kind, whose names are below `base`. `algorithm` is the digest of bare numbers, where
+/// somebody says which.
+pub(crate) fn list(path: &Path, base: &Path, algorithm: Option<&str>) -> Result<Items, Failure> {
     let failed = |error| Failure::File { name: path.into(), operation: "open", error };
     let mut file = File::open(path).map_err(failed)?;
     let tops = tops(base);
@@ -40,14 +47,16 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
     }
     // It may be a pipe, or another file by now: it is opened once.
     let file = io::Cursor::new(head).chain(file);
-    if name == ".chkbit" {
+    if name == ".chkbit" || file.get_ref().0.get_ref().as_slice() == OF_TREE {
         return chkbit(path, file, base).map_err(Failure::Tree);
     }
-    let options = Options { name: name.as_bytes().to_vec(), ..Options::default() };
+    let algorithm = algorithm.map(|id| id.to_string().into());
+    let options = Options { algorithm, name: name.as_bytes().to_vec(), ..Options::default() };
     let mut reader = Reader::new(file, &options)
         .map_err(|error| Failure::Tree(unreadable(path, io::Error::other(error.to_string()))))?;
     let mut ended = false;
     let path = path.to_path_buf();
+    let list = path.clone();
     let lines = std::iter::from_fn(move || {
         if ended {
             return None;
@@ -65,6 +74,9 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
     // Which line is right nobody knows before the last one was read.
     let lines: Vec<Result<Listed, Error>> = lines.collect();
     let mut contradicted = contradicted(&lines);
+    let certain =
+        lines.iter().flatten().filter(|line| !contradicted.contains_key(without_dots(name_of(line))));
+    doubt(&list, &base, &tops, certain).map_err(Failure::Tree)?;
     Ok(Box::new(lines.into_iter().filter_map(move |line| match line {
         Ok(listed) => match contradicted.get_mut(without_dots(name_of(&listed))) {
             Some(true) => None,
@@ -77,6 +89,39 @@ pub(crate) fn list(path: &Path, base: &Path) -> Result<Items, Failure> {
         },
         Err(error) => Some(Err(error)),
     })))
+}
+
+/// Fails if the digests of a list are not what their length says, as far as some small files tell.
+fn doubt<'a>(
+    list: &Path,
+    base: &Arc<Directory>,
+    tops: &[PathBuf],
+    lines: impl Iterator<Item = &'a Listed>,
+) -> Result<(), Error> {
+    let mut assumed = Assumed::default();
+    let mut is_any_there = false;
+    for listed in lines.take(LOOKED_AT) {
+        let Some((_, claim)) = strongest(listed).filter(|(_, claim)| claim.assumed) else { continue };
+        let place = below(tops, name_of(listed)).and_then(|below| {
+            let stat = Entry::beneath(base, below).and_then(|entry| entry.stat()).ok()?;
+            (stat.kind == Kind::File).then_some((base, below, stat.size))
+        });
+        is_any_there |= place.is_some();
+        assumed.note(&claim.algorithm, claim.digest, place);
+    }
+    for guess in assumed.judge() {
+        match guess {
+            Guess::Right => {}
+            Guess::Unproven { .. } if !is_any_there => {}
+            Guess::Unproven { digits, id } => {
+                let list = names::quoted(list.as_os_str());
+                let what = format!("{digits} digits were taken for {id} (-a names another digest)");
+                render::say(PROGRAM, &format!("{list}: {what}"));
+            }
+            Guess::Wrong(misjudged) => return Err(unreadable(list, io::Error::other(misjudged))),
+        }
+    }
+    Ok(())
 }
 
 /// The files of which a list has different digests of one kind; `false` with each.
@@ -98,21 +143,26 @@ fn name_of(listed: &Listed) -> &Path {
     Path::new(OsStr::from_bytes(&listed.name))
 }
 
-/// All indexes of chkbit and bitrot in a tree.
-pub(crate) fn indexes(walk: Walk) -> impl Iterator<Item = Item> + Send {
-    walk.flat_map(|entry| {
-        entry.and_then(|entry| index(&entry)).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
+/// All indexes of chkbit and bitrot in a tree, which are counted.
+pub(crate) fn indexes(walk: Walk, found: Arc<AtomicU64>) -> impl Iterator<Item = Item> + Send {
+    walk.flat_map(move |entry| {
+        let items = entry.and_then(|entry| {
+            let is_index = is_index(entry.path().file_name().unwrap_or_default());
+            found.fetch_add(u64::from(is_index), Ordering::Relaxed);
+            if is_index { index(&entry) } else { Ok(Box::new(std::iter::empty()) as Items) }
+        });
+        items.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
     })
 }
 
-/// What an entry says of other files, if it is an index. Whoever may write into a tree may have made it.
+fn is_index(name: &OsStr) -> bool {
+    [".chkbit", ".chkbit-db", ".bitrot.db"].iter().any(|index| name == *index)
+}
+
+/// What an index says of other files. Whoever may write into a tree may have made it.
 fn index(entry: &Entry) -> Result<Items, Error> {
     let path = entry.path();
-    let name = path.file_name().unwrap_or_default();
-    let is_database = name == ".bitrot.db";
-    if !is_database && name != ".chkbit" {
-        return Ok(Box::new(std::iter::empty()));
-    }
+    let is_database = path.file_name().is_some_and(|name| name == ".bitrot.db");
     if entry.kind() == Kind::Directory {
         return Err(Error::NotAFile { path });
     }
@@ -168,12 +218,8 @@ fn found(base: &Arc<Directory>, recorded: Recorded) -> Item {
 
 /// The strongest digest that a line of a manifest has for a file.
 fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<Item> {
-    let known = listed.claims.iter().filter_map(|claim| {
-        let algorithm = Algorithm::find(&claim.algorithm)?;
-        (algorithm.bits > 0 && claim.digest.as_bytes().len() == algorithm.digest_len())
-            .then_some((algorithm, claim.digest))
-    });
-    let (algorithm, digest) = known.max_by_key(|(algorithm, _)| algorithm.bits)?;
+    let (algorithm, Claim { digest, .. }) = strongest(&listed)?;
+    let digest = *digest;
     // Formats that have a time have it to the second at least.
     let modified = listed
         .modified
@@ -183,14 +229,31 @@ fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<Item>
     if !name.is_absolute() {
         return Some(found(base, Recorded { name: listed.name, record }));
     }
-    let below = tops.iter().find_map(|top| name.strip_prefix(top).ok());
-    let entry = match below {
+    let entry = match below(tops, name) {
         Some(below) => Entry::beneath(base, below),
         None => {
             Err(Error::io(name, Operation::Open, io::Error::other("the name is absolute, and outside DIR")))
         }
     };
     Some(entry.map(|entry| (entry, record)))
+}
+
+/// The claim of a line with the longest digest that is known.
+fn strongest(listed: &Listed) -> Option<(&'static Algorithm, &Claim)> {
+    let known = listed.claims.iter().filter_map(|claim| {
+        let algorithm = Algorithm::find(&claim.algorithm)?;
+        let is_whole = algorithm.bits > 0 && claim.digest.as_bytes().len() == algorithm.digest_len();
+        is_whole.then_some((algorithm, claim))
+    });
+    known.max_by_key(|(algorithm, _)| algorithm.bits)
+}
+
+/// A listed name from the directory of these paths on; none if it is elsewhere.
+fn below<'a>(tops: &[PathBuf], name: &'a Path) -> Option<&'a Path> {
+    match name.is_absolute() {
+        true => tops.iter().find_map(|top| name.strip_prefix(top).ok()),
+        false => Some(without_dots(name)),
+    }
 }
 
 /// The absolute paths of a directory: the one that was given, and the one without links.

@@ -77,6 +77,10 @@ impl<'a> Reporter<'a> {
             self.print(|output| output.json(&Ended { summary: Summary::new(counts, seconds) }));
         } else if !self.quiet {
             render::say(PROGRAM, &summary(counts, seconds));
+            if counts.worst() == Class::Corrupt {
+                let how = "`verisum untag FILE && verisum tag FILE`";
+                render::say(PROGRAM, &format!("restore what is bad; to record a file as it is now: {how}"));
+            }
         }
         let shared = self.shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         match shared.failed {

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use verisum_tree::Verdict;
-use verisum_tree::tags::{self, Outcome, VerifyOptions};
+use verisum_tree::store::xattr;
+use verisum_tree::tags::{self, Options, Outcome, VerifyOptions};
 
 use super::options::{ApartArgs, Family, TreeArgs};
 use super::report::Reporter;
@@ -47,8 +48,28 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     // Nothing compared is no good news.
     if exit == Exit::Clean && counts.files() > 0 && counts.files() == counts.of(Outcome::Judged(Verdict::New))
     {
-        render::say(PROGRAM, &format!("no file has a tag of the family {}", options.family));
+        let none = format!("no file has a tag of the family {}", options.family);
+        render::say(PROGRAM, &format!("{none}{}", instead(&arguments, &options)?));
         return Ok(Exit::Unchecked);
     }
     Ok(exit)
+}
+
+/// What may be meant where no file has a tag of the family that was asked for.
+fn instead(arguments: &VerifyArgs, options: &Options) -> Result<String, Failure> {
+    let (status, _) = tags::status(&mut arguments.tree.walk()?, options, &|_| {});
+    let Some((tool, count)) = status.adoptable.iter().max_by_key(|(_, count)| **count) else {
+        return Ok(match options.apart {
+            None => " (`verisum tag DIR` writes them; --catalog FILE has those of files that take none)",
+            Some(_) => " (`verisum tag DIR` writes them)",
+        }
+        .to_string());
+    };
+    let files = if *count == 1 { "1 has one".to_string() } else { format!("{count} have some") };
+    let family = [Family::Verisum, Family::Shatag, Family::Plain]
+        .into_iter()
+        .find(|family| xattr::Family::from(*family).to_string() == *tool)
+        .map(|family| format!(", --family {} compares with them", xattr::Family::from(family)));
+    let family = family.unwrap_or_default();
+    Ok(format!(", and {files} of {tool} (`verisum adopt DIR` takes them over{family})"))
 }

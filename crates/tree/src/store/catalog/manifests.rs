@@ -20,7 +20,7 @@ use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, St
 use crate::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
 use crate::system::outlast;
 use crate::walk::LEADS_OUT;
-use crate::{Directory, Entry, Kind, Stat, Timestamp};
+use crate::{Assumed, Directory, Entry, Guess, Kind, Stat, Timestamp};
 
 /// How much is gathered before it is written.
 const CHUNK: usize = 64 << 10;
@@ -42,6 +42,8 @@ struct Found {
     otherwise: Option<Vec<u8>>,
     algorithm: String,
     digest: Output,
+    /// Whether nothing but the digest's length says which it is.
+    assumed: bool,
     size: Option<u64>,
     /// When it was last modified, and how many nanoseconds after that it may have been.
     modified: Option<(Timestamp, u64)>,
@@ -163,7 +165,8 @@ impl Catalog {
     /// the catalogue makes `base` one. Nothing of it was ever verified. All or nothing.
     ///
     /// `list` is what errors call it. `not_there` is called for each listed file that is not there; it is
-    /// recorded all the same.
+    /// recorded all the same. A list of whose files none is there is refused, and so is one whose digests are
+    /// not what their length says, as far as that is seen by reading some small files.
     pub fn import_list<R: Read>(
         &self,
         mut reader: Reader<R>,
@@ -171,7 +174,7 @@ impl Catalog {
         (base, now): (&Path, i64),
         not_there: &mut dyn FnMut(&Path),
     ) -> Result<Imported> {
-        self.all_or_nothing(not_there, |importing| {
+        self.all_or_nothing(list, base, not_there, |importing| {
             loop {
                 let line = reader.line().map_err(|e| Error::io(list, "read", std::io::Error::other(e)))?;
                 let number = reader.number();
@@ -198,13 +201,14 @@ impl Catalog {
         (base, now): (&Path, i64),
         not_there: &mut dyn FnMut(&Path),
     ) -> Result<Imported> {
-        self.all_or_nothing(not_there, |importing| {
+        self.all_or_nothing(index, base, not_there, |importing| {
             for (number, file) in (1..).zip(files) {
                 let found = Found {
                     name: file.name,
                     otherwise: None,
                     algorithm: file.record.algorithm.id.to_string(),
                     digest: file.record.digest,
+                    assumed: false,
                     size: file.record.size,
                     modified: file.record.modified.map(|time| (time.time, time.tolerance)),
                 };
@@ -217,12 +221,22 @@ impl Catalog {
 
     fn all_or_nothing(
         &self,
+        list: &Path,
+        base: &Path,
         not_there: &mut dyn FnMut(&Path),
         import: impl FnOnce(&mut Importing) -> Result<()>,
     ) -> Result<Imported> {
         self.begin()?;
-        let mut importing = Importing { imported: Imported::default(), folder: None, from: None, not_there };
-        match import(&mut importing) {
+        let mut importing = Importing {
+            imported: Imported::default(),
+            folder: None,
+            from: None,
+            not_there,
+            there: 0,
+            absent: 0,
+            assumed: Assumed::default(),
+        };
+        match import(&mut importing).and_then(|()| importing.doubt(list, base)) {
             Ok(()) => self.commit()?,
             Err(error) => {
                 self.roll_back();
@@ -257,9 +271,17 @@ impl Catalog {
         if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
             return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
         }
+        if found.assumed {
+            importing.assume(found, &path, &stat);
+        }
         let path = plain(&path);
-        if stat == Looked::Nothing && !is_address(&path) {
-            (importing.not_there)(&path);
+        match stat {
+            Looked::Nothing if !is_address(&path) => {
+                importing.absent += 1;
+                (importing.not_there)(&path);
+            }
+            Looked::Nothing => {}
+            _ => importing.there += 1,
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(Err("a path without a name".to_string()));
@@ -299,6 +321,8 @@ impl Catalog {
                 return Ok(Err(format!("{}: an earlier line has another digest of it", path.display())));
             }
             importing.imported.known += 1;
+            let is_same = (known.algorithm, known.digest) == (algorithm, found.digest);
+            importing.imported.differing += u64::from(!is_same);
             return Ok(Ok(()));
         }
         let there = stat.map(|stat| stamp(stat.modified));
@@ -344,6 +368,10 @@ struct Importing<'a> {
     from: Option<Arc<Directory>>,
     /// Hears of each listed file that is not there.
     not_there: &'a mut dyn FnMut(&Path),
+    /// How many listed files are there, and how many are not.
+    there: u64,
+    absent: u64,
+    assumed: Assumed,
 }
 
 /// What is at a path that a list has.
@@ -356,6 +384,36 @@ enum Looked {
 }
 
 impl Importing<'_> {
+    /// Notes a digest whose kind is assumed, with the file that was looked up last.
+    fn assume(&mut self, found: &Found, path: &Path, stat: &Looked) {
+        let place = match (stat, &self.from) {
+            (Looked::Found(stat), Some(from)) if stat.kind == Kind::File => {
+                path.strip_prefix(from.path()).ok().map(|below| (from, below, stat.size))
+            }
+            _ => None,
+        };
+        self.assumed.note(&found.algorithm, found.digest, place);
+    }
+
+    /// Fails for a list that is rather of another place, or of other digests.
+    fn doubt(&mut self, list: &Path, base: &Path) -> Result<()> {
+        let refused = |why: String| Err(Error::io(list, "import", std::io::Error::other(why)));
+        if self.absent > 0 && self.there == 0 {
+            let base = base.display();
+            return refused(format!(
+                "no listed file is there: names begin at {base} (--tree names another DIR)"
+            ));
+        }
+        for guess in std::mem::take(&mut self.assumed).judge() {
+            match guess {
+                Guess::Right => {}
+                Guess::Unproven { digits, id } => self.imported.unproven = Some((digits, id)),
+                Guess::Wrong(misjudged) => return refused(misjudged.to_string()),
+            }
+        }
+        Ok(())
+    }
+
     /// Looks for a file without leaving the tree that it is in, and without following links.
     fn look(&mut self, catalog: &Catalog, base: &Path, path: &Path) -> Result<Looked> {
         if is_address(path) {
@@ -427,6 +485,7 @@ fn strongest(listed: Listed) -> Option<Found> {
     Some(Found {
         algorithm: claim.algorithm.to_string(),
         digest: claim.digest,
+        assumed: claim.assumed,
         name: listed.name,
         otherwise: listed.otherwise,
         size: listed.size,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::record::unsigned;
+use super::record::{MISSING, unsigned};
 use super::{Catalog, Result, State};
 use crate::Stat;
 
@@ -203,10 +203,13 @@ impl Catalog {
         Ok(rows.into_iter().filter_map(|(code, count)| Some((State::of_code(code)?, count))).collect())
     }
 
-    /// When the stalest file of a root was last verified, in milliseconds since 1970.
+    /// When the stalest file of a root was last verified, in milliseconds since 1970. What is missing cannot
+    /// be verified, and tells nothing of the others.
     pub fn oldest(&self, root: i64) -> Result<Option<i64>> {
-        let sql = "SELECT min(verified) FROM file WHERE root = ?1";
-        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+        let sql = "SELECT verified FROM file INDEXED BY file_by_age WHERE root = ?1 AND state <> ?2
+                   ORDER BY verified LIMIT 1";
+        let oldest = self.connection.query_row(sql, [root, MISSING], |row| row.get(0)).optional();
+        oldest.map_err(self.failed("read"))
     }
 
     /// Makes a root's sums those of its files.

@@ -24,12 +24,16 @@ const LONGEST_LINE: u64 = 40 << 20;
 const NO_ROOT: &str = "a file comes before any root";
 
 /// What an import did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Files that were recorded.
     pub added: u64,
     /// Files that had a record, which stays.
     pub known: u64,
+    /// Those of them that a list has another digest of.
+    pub differing: u64,
+    /// How many digits were taken for which digest, if no file could tell whether they are.
+    pub unproven: Option<(usize, String)>,
 }
 
 impl Catalog {
@@ -429,7 +433,7 @@ mod tests {
         }
         let good = format!("{root}{}{}", file("a/d"), file("a/b/c"));
         let imported = catalog.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).unwrap();
-        assert_eq!(imported, Imported { added: 2, known: 0 });
+        assert_eq!(imported, Imported { added: 2, ..Imported::default() });
         assert_eq!(catalog.check().unwrap(), []);
         let mut exported = Vec::new();
         catalog.export(&mut exported).unwrap();

@@ -1,4 +1,5 @@
-//! The indexes of chkbit: a `.chkbit` of JSON in each directory, for the files in it.
+//! The indexes of chkbit: a `.chkbit` of JSON in each directory, for the files in it, or since its version 6
+//! one `.chkbit-db` for a whole tree, which has those of all its directories.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -10,14 +11,20 @@ use verisum_digest::{Algorithm, Digest};
 use super::listed::hexadecimal;
 use crate::{Record, RecordedTime, Timestamp};
 
-/// The longest index that is read, in bytes. It is that of one directory, and an entry takes about 120. While
-/// it is read it takes at most some 15 times as much memory.
+/// The longest index of one directory that is read, in bytes. An entry takes about 120. While it is read it
+/// takes at most some 15 times as much memory.
 const LONGEST: u64 = 16 << 20;
+
+/// The longest index of a whole tree that is read, in bytes: that of a million files.
+const LONGEST_OF_TREE: u64 = 128 << 20;
+
+/// What the index of a whole tree begins with.
+pub const OF_TREE: &[u8] = b"{\"type\":\"chkbit\"";
 
 /// What an index of chkbit says.
 #[derive(Debug)]
 pub struct Chkbit {
-    /// The files of the index's directory, by name.
+    /// The files of the index's directory, or of all below it, by name.
     pub files: Vec<Recorded>,
     /// How many of its entries are of a digest that nobody here knows, or make no sense.
     pub skipped: u64,
@@ -45,19 +52,29 @@ pub enum IndexError {
     #[error("not an index: {0}")]
     NotAnIndex(String),
     /// It is too large to be read.
-    #[error("the index is longer than {LONGEST} bytes")]
-    TooLong,
+    #[error("the index is longer than {0} bytes")]
+    TooLong(u64),
     /// A digest that is needed cannot be computed.
     #[error(transparent)]
     Digest(#[from] verisum_digest::Error),
 }
 
+/// The index of one directory.
 #[derive(Deserialize)]
 struct Index<'a> {
     v: u64,
     #[serde(borrow)]
     idx: &'a RawValue,
     idx_hash: Option<String>,
+}
+
+/// The index of a whole tree.
+#[derive(Deserialize)]
+struct Tree<'a> {
+    version: u64,
+    /// The index of each directory, by its path below the top.
+    #[serde(borrow)]
+    data: BTreeMap<String, &'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -73,14 +90,41 @@ struct Item {
 }
 
 impl Chkbit {
-    /// Reads an index, versions 1 and 2.
+    /// Reads an index: of a directory, versions 1 and 2, or of a whole tree, version 6.
     pub fn read(input: impl Read) -> Result<Chkbit, IndexError> {
         let mut bytes = Vec::new();
-        if input.take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
-            return Err(IndexError::TooLong);
+        let mut input = input.take(OF_TREE.len() as u64);
+        input.read_to_end(&mut bytes)?;
+        let is_of_tree = bytes == OF_TREE;
+        let longest = if is_of_tree { LONGEST_OF_TREE } else { LONGEST };
+        let mut input = input.into_inner().take(longest + 1 - bytes.len() as u64);
+        input.read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > longest {
+            return Err(IndexError::TooLong(longest));
         }
-        let not_an_index = |error: String| IndexError::NotAnIndex(error);
         let text = std::str::from_utf8(&bytes).map_err(|e| not_an_index(e.to_string()))?;
+        if is_of_tree { Chkbit::of_tree(text) } else { Chkbit::of_directory(text) }
+    }
+
+    fn of_tree(text: &str) -> Result<Chkbit, IndexError> {
+        let tree: Tree = serde_json::from_str(text).map_err(|e| not_an_index(e.to_string()))?;
+        if tree.version != 6 {
+            return Err(not_an_index(format!("version {} is not known", tree.version)));
+        }
+        let mut whole = Chkbit { files: Vec::new(), skipped: 0, is_sound: true };
+        for (directory, index) in tree.data {
+            let index = Chkbit::of_directory(index.get())?;
+            whole.skipped += index.skipped;
+            whole.is_sound &= index.is_sound;
+            whole.files.extend(index.files.into_iter().map(|file| match directory.as_str() {
+                "" => file,
+                _ => Recorded { name: [directory.as_bytes(), b"/", &file.name].concat(), ..file },
+            }));
+        }
+        Ok(whole)
+    }
+
+    fn of_directory(text: &str) -> Result<Chkbit, IndexError> {
         let index: Index = serde_json::from_str(text).map_err(|e| not_an_index(e.to_string()))?;
         if !matches!(index.v, 1 | 2) {
             return Err(not_an_index(format!("version {} is not known", index.v)));
@@ -99,6 +143,10 @@ impl Chkbit {
             items.into_iter().filter_map(|(name, item)| recorded(&name, &item)).collect();
         Ok(Chkbit { skipped: (count - files.len()) as u64, files, is_sound })
     }
+}
+
+fn not_an_index(error: String) -> IndexError {
+    IndexError::NotAnIndex(error)
 }
 
 fn recorded(name: &str, item: &Item) -> Option<Recorded> {
@@ -202,10 +250,34 @@ mod tests {
     }
 
     #[test]
+    fn an_index_of_a_whole_tree_is_read() {
+        let of = |name: &str| {
+            let idx = format!(r#"{{"{name}":{{"mod":1,"a":"md5","h":"{MD5}","s":3}}}}"#);
+            let hash = Digest::find("md5").unwrap().hash(idx.as_bytes()).unwrap();
+            format!(r#"{{"v":2,"idx":{idx},"idx_hash":"{hash}"}}"#)
+        };
+        let tree = |data: &str| format!(r#"{{"type":"chkbit","version":6,"data":{{{data}}}}}"#);
+        let text = tree(&format!(r#""":{},"s/\u003ct":{}"#, of("a"), of("b")));
+        let index = Chkbit::read(text.as_bytes()).unwrap();
+        let names: Vec<&[u8]> = index.files.iter().map(|file| &file.name[..]).collect();
+        assert_eq!((names, index.skipped, index.is_sound), (vec![&b"a"[..], b"s/<t"], 0, true));
+        assert!(!Chkbit::read(text.replace("\"a\":{", "\"c\":{").as_bytes()).unwrap().is_sound);
+        assert_eq!(Chkbit::read(tree("").as_bytes()).unwrap().files.len(), 0);
+    }
+
+    #[test]
     fn what_is_no_index_is_refused() {
-        for text in
-            ["", "{", "[]", r#"{"v":3,"idx":{}}"#, r#"{"v":2,"idx":[]}"#, "\\", r#"{"v":2,"idx":{"\u"#]
-        {
+        for text in [
+            "",
+            "{",
+            "[]",
+            r#"{"v":3,"idx":{}}"#,
+            r#"{"v":2,"idx":[]}"#,
+            "\\",
+            r#"{"v":2,"idx":{"\u"#,
+            r#"{"type":"chkbit","version":7,"data":{}}"#,
+            r#"{"type":"chkbit","version":6,"data":{"a":{}}}"#,
+        ] {
             assert!(matches!(Chkbit::read(text.as_bytes()), Err(IndexError::NotAnIndex(_))), "{text}");
         }
         let empty = Chkbit::read(&br#"{"v":2,"idx":{}}"#[..]).unwrap();

@@ -24,7 +24,7 @@ mod unvis;
 mod writer;
 
 pub use bitrot::{Bitrot, Page as BitrotPage};
-pub use chkbit::{Chkbit, IndexError, Recorded};
+pub use chkbit::{Chkbit, IndexError, OF_TREE, Recorded};
 pub use format::Format;
 pub use lines::MAX_LINE;
 pub use listed::{Bad, Claim, Line, Listed};

@@ -10,7 +10,7 @@ use super::lines::{Found, Lines};
 use super::listed::{Bad, Claim, Line, Listed, hexadecimal};
 use super::mtree::{self, Mtree};
 use super::rhash::Comments;
-use super::{Format, MAX_LINE, escape, json, tags};
+use super::{Format, MAX_LINE, OF_TREE, escape, json, tags};
 
 /// How much is looked at to find out what a manifest is.
 const HEAD: usize = 64 << 10;
@@ -328,6 +328,9 @@ fn look(head: &[u8]) -> Look {
         return Look::Sfv;
     }
     let line = lines().find(|line| !is_idle(line)).unwrap_or_default();
+    if head.starts_with(OF_TREE) {
+        return Look::Chkbit;
+    }
     if line.trim_ascii_start().starts_with(b"{") {
         let has = |text: &[u8]| head.windows(text.len()).any(|window| window == text);
         return if has(b"\"idx\"") && !has(b"\"path\"") { Look::Chkbit } else { Look::Json };
@@ -420,5 +423,6 @@ mod tests {
         assert!(error(b"a\0b\0c\0d\0e\0").contains("UTF-16"));
         assert!(error(b"SQLite format 3\0").contains("database"));
         assert!(error(b"{\"v\":2,\"idx\":{}}").contains("chkbit"));
+        assert!(error(b"{\"type\":\"chkbit\",\"version\":6,\"data\":{\"path\":").contains("chkbit"));
     }
 }
