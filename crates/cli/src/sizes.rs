@@ -23,8 +23,8 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     number.checked_mul(1 << (10 * power))
 }
 
-/// Reads a number of bytes a second: as [`parse`], also with `kB`, `MB`, `GB` and `TB` in multiples of 1000,
-/// and `/s` after it.
+/// Reads a number of bytes a second: as [`parse`], but never without a unit, also with `kB`, `MB`, `GB` and
+/// `TB` in multiples of 1000 or with `B`, and `/s` after it.
 pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
     let amount = text.strip_suffix("/s").unwrap_or(text);
     let decimal = |amount: &str| {
@@ -32,14 +32,15 @@ pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
         let power = ["kB", "MB", "GB", "TB"].iter().position(|known| *known == unit)? + 1;
         digits.parse::<u64>().ok()?.checked_mul(1000_u64.pow(power as u32))
     };
-    let rate = match amount.is_ascii() {
-        true => decimal(amount).or_else(|| parse(amount)),
+    let has_unit = amount.ends_with(|last: char| last.is_ascii_alphabetic());
+    let rate = match amount.is_ascii() && has_unit {
+        true => decimal(amount).or_else(|| parse(amount)).or_else(|| amount.strip_suffix('B')?.parse().ok()),
         false => None,
     };
     rate.filter(|rate| *rate > 0).ok_or_else(|| Failure::Value {
         option: "--limit",
         value: text.to_string(),
-        must: "must be a number of bytes a second, as 200MB/s or 64MiB/s".to_string(),
+        must: "must be a number of bytes a second and its unit, as 200MB/s or 64MiB/s".to_string(),
     })
 }
 
@@ -108,9 +109,11 @@ mod tests {
 
     #[test]
     fn rates_are_decimal_or_binary() {
-        let rates = ["200MB/s", "64MiB/s", "64M", "1000", "1kB"].map(|text| rate(text).unwrap());
+        let rates = ["200MB/s", "64MiB/s", "64M", "1000B/s", "1kB"].map(|text| rate(text).unwrap());
         assert_eq!(rates, [200_000_000, 64 << 20, 64 << 20, 1000, 1000]);
-        for bad in ["", "0", "/s", "MB/s", "1MB/m", "-1", "1é", "99999999999TB"] {
+        for bad in
+            ["", "0", "1000", "10/s", "0B", "B", "+1B", "/s", "MB/s", "1MB/m", "-1", "1é", "99999999999TB"]
+        {
             assert!(rate(bad).is_err(), "{bad}");
         }
     }

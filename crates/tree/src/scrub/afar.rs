@@ -209,7 +209,8 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> Afar<'_, 't, Clock> {
                     self.listing.is_blind = true;
                     self.listing.outcome.unlisted += 1;
                     self.listing.first_error.get_or_insert_with(|| error.clone());
-                    messages.push(Message::Unlisted { path: self.scope.path.clone(), error });
+                    let path = self.scope.path.clone();
+                    messages.push(Message::Unlisted { path, error, storage_failed: false });
                 }
             }
         }
@@ -265,9 +266,10 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> Afar<'_, 't, Clock> {
                 // What is recorded below it is not gone.
                 self.listing.unlisted.push(name.to_vec());
                 self.listing.outcome.unlisted += 1;
-                let (path, error) =
-                    (self.scope.path.join(OsStr::from_bytes(name)), look.error.unwrap_or_default());
-                messages.push(Message::Unlisted { path, error });
+                let path = self.scope.path.join(OsStr::from_bytes(name));
+                let (error, storage_failed) =
+                    (look.error.unwrap_or_default(), look.found == Verdict::IoError);
+                messages.push(Message::Unlisted { path, error, storage_failed });
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::jobs::Outcome;
 use super::top::{Top, is_gone};
 use super::writer::{Names, Writer, seen};
-use super::{Error, Report, Summary};
+use super::{Error, Report, Summary, TooMuch};
 use crate::store::catalog::{self, Catalog, Place, Position, Record, Root, Seen, State, Trouble};
 use crate::{Entry, Kind, Stat, Verdict};
 
@@ -80,15 +80,59 @@ impl Writer<'_> {
         self.report_new(&names)?;
         self.report_modified(&names)?;
         let changed = self.catalog.replaced(root)? + newly_missing;
-        let alarm = self.options.alarm;
-        if changed >= alarm.at_least.max(1) && changed as f64 > alarm.share * outcome.known as f64 {
-            self.summary.alarm = Some((changed, outcome.known));
-            self.catalog.hold_replacements(root, self.options.now)?;
-            self.catalog.hold_missing(root, self.news_since)?;
-        } else {
-            self.catalog.keep_replacements(root)?;
+        self.summary.alarm = self.too_much(outcome, changed)?;
+        if self.summary.alarm.is_none() {
+            return Ok(self.catalog.keep_replacements(root)?);
         }
-        Ok(())
+        self.catalog.hold_replacements(root, self.options.now)?;
+        self.catalog.hold_missing(root, self.news_since)?;
+        self.hold_waiting(&names)
+    }
+
+    /// Whether too much changed in what the run looked at, or in the tree with what is held of it.
+    ///
+    /// Of the changed files that were not read, those of another length have another content. Of the others as
+    /// many are taken to have one as among those that were read.
+    fn too_much(&self, outcome: &Outcome, changed: u64) -> Result<Option<TooMuch>, Error> {
+        let likely = match self.rewritten {
+            (_, 0) => outcome.rewritten,
+            (other, all) => (outcome.rewritten as f64 * other as f64 / all as f64) as u64,
+        };
+        let (new, unread) = (changed + outcome.resized + likely, outcome.resized + outcome.rewritten);
+        if new == 0 {
+            return Ok(None);
+        }
+        let root = &self.scope.root;
+        let held = self.catalog.held(root.id)?;
+        let alarm = self.options.alarm;
+        let is_too_much =
+            |files: u64, of: u64| files >= alarm.at_least.max(1) && files as f64 > alarm.share * of as f64;
+        // Of another part of the tree than the run's more may be held than the part has files.
+        let (files, of) = match is_too_much(new + held, root.files) {
+            true => (changed + unread + held, root.files),
+            false if is_too_much(new, outcome.known) => (changed + unread, outcome.known),
+            false => return Ok(None),
+        };
+        Ok(Some(TooMuch { files, of, unread }))
+    }
+
+    /// Holds the changed files that were not read, and reports them.
+    fn hold_waiting(&mut self, names: &Names) -> Result<(), Error> {
+        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+        let report = &mut *self.report;
+        let mut folders = Folders::default();
+        catalog.hold_waiting(self.scope.root.id, self.options.now, &mut |(directory, name), record| {
+            let Some(folder) = folders.path(catalog, directory) else { return };
+            let path = top.join(folder).join(OsStr::from_bytes(&name));
+            report(Report {
+                held: true,
+                recorded: Some(seen(&record)),
+                algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
+                error: Some("it was written to, and was not read yet".to_string()),
+                ..Report::new(path, Verdict::Modified)
+            });
+        })?;
+        Ok(folders.failed.map_or(Ok(()), Err)?)
     }
 
     /// Reports the new files that are nobody's heirs.

@@ -21,7 +21,14 @@ pub(super) const UNMOUNTED: &str = "another file system was recorded here: is it
 
 /// Finds out what part of which root a directory is, and whether it is what was recorded.
 pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error> {
-    let stat = Entry::named(path)?.stat()?;
+    let stat = Entry::named(path).and_then(|entry| entry.stat());
+    if stat.as_ref().is_err_and(|error| error.errno() == Some(Errno::NOENT)) && catalog.root(path)?.is_some()
+    {
+        let why = "it is not there: is it mounted? (`verisum catalog relocate` gives its records another path, \
+                   `verisum catalog forget` drops them)";
+        return Err(Error::Root { path: path.to_path_buf(), why });
+    }
+    let stat = stat?;
     if stat.kind != Kind::Directory {
         return Err(Error::Root { path: path.to_path_buf(), why: "open: Not a directory" });
     }

@@ -83,6 +83,11 @@ pub(super) struct Outcome {
     pub known: u64,
     /// New and changed files for which there was no time.
     pub waiting: u64,
+    /// Recorded files that were not read and have another length, and so another content.
+    pub resized: u64,
+    /// Recorded files that were not read, of the recorded length and another time of modification: some may
+    /// only have been touched.
+    pub rewritten: u64,
     /// Files that were not read because their device fails.
     pub given_up: u64,
     /// Those of them that were known to be bad are apart.

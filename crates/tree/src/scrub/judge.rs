@@ -58,7 +58,8 @@ impl Look {
     }
 
     fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
-        let evidence = Evidence::Unreadable { storage_failed: is_of_storage(error) };
+        let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+        let evidence = Evidence::Unreadable { storage_failed: says_storage_failed(errno) };
         let error = format!("{operation}{}: {}", crate::error::at(offset), text(error));
         Look { error: Some(error), ..Look::of(evidence, None) }
     }
@@ -165,7 +166,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                     comparison.second = if same { SecondRead::Same } else { SecondRead::Different };
                     second = Some((same, again.bypass));
                 }
-                Err(Failed::System(errno)) if is_of_storage(&errno.into()) => {
+                Err(Failed::System(errno)) if says_storage_failed(Some(errno)) => {
                     comparison.second = SecondRead::Failed;
                     error = Some(format!("second read: {}", text(&errno.into())));
                 }
@@ -271,8 +272,11 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
 }
 
 /// Whether an error says that the storage, or the file system's own checksum of it, failed.
-fn is_of_storage(error: &io::Error) -> bool {
-    let error = error.raw_os_error().map(Errno::from_raw_os_error);
+pub(super) fn is_of_storage(error: &Error) -> bool {
+    says_storage_failed(error.errno())
+}
+
+fn says_storage_failed(error: Option<Errno>) -> bool {
     // EUCLEAN and EBADMSG are what file systems say whose metadata or checksums are wrong.
     matches!(
         error,

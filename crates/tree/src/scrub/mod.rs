@@ -161,8 +161,8 @@ pub struct Report {
 pub struct Summary {
     /// The root.
     pub root: PathBuf,
-    /// How many files have each verdict, in the order of [`Verdict::ALL`]. Files that were not read are
-    /// not among them.
+    /// How many files have each verdict, in the order of [`Verdict::ALL`], and directories that could not be
+    /// listed. Files that were not tried are not among them.
     pub counts: [u64; Verdict::ALL.len()],
     /// Changed files whose record was not replaced, in this run or an earlier one: too much had changed, or
     /// the tree is an archive.
@@ -197,8 +197,8 @@ pub struct Summary {
     /// Whether it was ended by [`Options::stop`]. New, changed, moved and missing files are told by the next run
     /// that comes to its end, and so is whether too much changed.
     pub interrupted: bool,
-    /// Files that changed and files recorded, if so many changed that nothing was taken over.
-    pub alarm: Option<(u64, u64)>,
+    /// What changed, if that is so much that nothing was taken over.
+    pub alarm: Option<TooMuch>,
     /// How long the run took.
     pub time: Duration,
     /// Whether the clock shows an earlier time than a run before.
@@ -224,6 +224,17 @@ impl Summary {
             self.counts[at] += files;
         }
     }
+}
+
+/// So much that something must be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    /// Files that changed or went, with those that were held before.
+    pub files: u64,
+    /// The recorded files that they are among.
+    pub of: u64,
+    /// Those of them that were written to and that there was no time to read.
+    pub unread: u64,
 }
 
 /// The part of a root that a run is about.

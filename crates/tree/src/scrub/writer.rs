@@ -30,8 +30,10 @@ pub(super) enum Message {
     Judged(Box<Judged>),
     /// A file that is not there. `state` is that of its record, if it has one.
     Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
+    /// A recorded file that changed, and that there is no time to read.
+    Waiting { directory: i64, name: OsString },
     /// Something that could not be looked at.
-    Unlisted { path: PathBuf, error: String },
+    Unlisted { path: PathBuf, error: String, storage_failed: bool },
 }
 
 /// A file that was looked at, and what follows from it.
@@ -65,6 +67,9 @@ pub(super) struct Writer<'a> {
     checkpoint: Instant,
     /// What is missing since then was not reported yet.
     pub(super) news_since: i64,
+    /// Files that were read and have the recorded length and another time of modification: those with another
+    /// content, and all.
+    pub(super) rewritten: (u64, u64),
 }
 
 impl<'a> Writer<'a> {
@@ -81,7 +86,19 @@ impl<'a> Writer<'a> {
         let summary = Summary { root: scope.path.clone(), ..Summary::default() };
         let may_be_moved = scope.root.files > 0;
         let checkpoint = Instant::now();
-        Writer { catalog, scope, options, report, summary, names, may_be_moved, checkpoint, news_since }
+        let rewritten = (0, 0);
+        Writer {
+            catalog,
+            scope,
+            options,
+            report,
+            summary,
+            names,
+            may_be_moved,
+            checkpoint,
+            news_since,
+            rewritten,
+        }
     }
 
     /// Writes until all senders are gone.
@@ -131,8 +148,10 @@ impl<'a> Writer<'a> {
         for message in batch.drain(..) {
             match message {
                 Message::Judged(judged) => self.tell(*judged),
-                Message::Unlisted { path, error } => self.tell_unlisted(path, error),
-                Message::Directory { .. } | Message::Gone { .. } => {}
+                Message::Unlisted { path, error, storage_failed } => {
+                    self.tell_unlisted(path, error, storage_failed);
+                }
+                Message::Directory { .. } | Message::Gone { .. } | Message::Waiting { .. } => {}
             }
         }
         Ok(())
@@ -180,11 +199,19 @@ impl<'a> Writer<'a> {
                 }
                 Ok(())
             }
+            Message::Waiting { directory, name } => self.catalog.add_waiting(root, *directory, name),
             Message::Gone { .. } | Message::Unlisted { .. } => Ok(()),
         }
     }
 
     fn tell(&mut self, judged: Judged) {
+        if let (Some(old), Some(new)) = (&judged.recorded, &judged.found)
+            && (old.state, old.size) == (State::Sound, new.size)
+            && old.mtime != new.mtime
+        {
+            let is_other = u64::from(old.digest != new.digest);
+            self.rewritten = (self.rewritten.0 + is_other, self.rewritten.1 + 1);
+        }
         let is_told_later = match judged.verdict {
             Verdict::New => self.may_be_moved,
             Verdict::Modified => !judged.held,
@@ -211,8 +238,10 @@ impl<'a> Writer<'a> {
         });
     }
 
-    fn tell_unlisted(&mut self, path: PathBuf, error: String) {
-        (self.report)(Report { error: Some(error), ..Report::new(path, Verdict::Unverifiable) });
+    fn tell_unlisted(&mut self, path: PathBuf, error: String, storage_failed: bool) {
+        let verdict = if storage_failed { Verdict::IoError } else { Verdict::Unverifiable };
+        self.summary.add(verdict, 1);
+        (self.report)(Report { error: Some(error), ..Report::new(path, verdict) });
     }
 
     /// The path of a recorded file, which begins with that of the root.
@@ -267,7 +296,9 @@ fn place(message: &Message) -> (bool, i64, &OsStr) {
     match message {
         Message::Directory { id, .. } => (false, *id, OsStr::new("")),
         Message::Judged(judged) => (true, judged.directory, &judged.name),
-        Message::Gone { directory, name, .. } => (true, *directory, name),
+        Message::Gone { directory, name, .. } | Message::Waiting { directory, name } => {
+            (true, *directory, name)
+        }
         Message::Unlisted { .. } => (true, i64::MAX, OsStr::new("")),
     }
 }

@@ -226,7 +226,7 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, archive: bool, now
     };
     let failed = summaries.len() - all().count();
     let bad = class(Class::Corrupt);
-    let unchecked = class(Class::Unchecked) + sum(&|s| s.unlisted + s.given_up + s.not_tried) + failed as u64;
+    let unchecked = class(Class::Unchecked) + sum(&|s| s.given_up + s.not_tried) + failed as u64;
     let files = counted(sum(&|s| s.files), "file");
     let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");
     let errors = storage_errors(summaries);

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -49,7 +50,7 @@ impl CatalogArgs {
     pub(crate) fn open_existing(&self) -> Result<(Lock, Catalog), Failure> {
         let path = self.path()?;
         // Before the lock, which would be a file beside nothing.
-        std::fs::metadata(&path).map_err(|error| failed(&path, "open", error))?;
+        require(&path)?;
         let lock = Lock::take(&path)?;
         Ok((lock, Catalog::open_existing(&path)?))
     }
@@ -64,8 +65,22 @@ impl CatalogArgs {
 
     /// Opens it to read while others may write.
     pub(crate) fn open_shared(&self) -> Result<Catalog, Failure> {
-        Ok(Catalog::open_to_read(&self.path()?)?)
+        let path = self.path()?;
+        require(&path)?;
+        Ok(Catalog::open_to_read(&path)?)
     }
+}
+
+/// Fails if no catalogue is there yet, and says how one is made.
+fn require(path: &Path) -> Result<(), Failure> {
+    let found = std::fs::metadata(path).map(drop).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => std::io::Error::new(
+            ErrorKind::NotFound,
+            "there is no catalogue yet (`verisum scrub DIR` makes it, --catalog FILE names another)",
+        ),
+        _ => error,
+    });
+    found.map_err(|error| failed(path, "open", error))
 }
 
 /// Fails if a file that is to be written is one that the catalogue consists of.

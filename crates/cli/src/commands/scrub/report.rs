@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use verisum_tree::scrub::{Report, Summary};
+use verisum_tree::scrub::{Report, Summary, TooMuch};
 use verisum_tree::store::catalog::Seen;
 use verisum_tree::{Class, Verdict};
 
@@ -173,14 +173,16 @@ impl<'a, 'o> Reporter<'a, 'o> {
             return Vec::new();
         }
         let mut lines = Vec::new();
-        if let Some((changed, _)) = summary.alarm {
+        if let Some(alarm) = summary.alarm {
             let held = |report: &Report| text(&Report { held: true, ..report.clone() });
-            lines.extend(self.modified.iter().map(held));
-            let named = match self.style {
+            // Those that were held already, and those that were not read, have been named.
+            let named = self.held.min(NAMED);
+            lines.extend(self.modified.iter().take((NAMED - named) as usize).map(held));
+            let gone = match self.style {
                 Style::Quiet if !self.archive => 0,
                 _ => self.missing.min(NAMED),
             };
-            let rest = changed.saturating_sub(self.modified.len() as u64 + named);
+            let rest = alarm.files.saturating_sub(named + lines.len() as u64 + gone);
             if rest > 0 {
                 lines.push(format!("... and {rest} more that changed or went (--verbose names all)"));
             }
@@ -200,9 +202,13 @@ impl<'a, 'o> Reporter<'a, 'o> {
 fn remarks(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     let root = names::quoted(summary.root.as_os_str());
-    if let Some((changed, known)) = summary.alarm {
+    if let Some(TooMuch { files, of, unread }) = summary.alarm {
+        let not_read = match unread {
+            0 => String::new(),
+            unread => format!(", {unread} of them not read yet"),
+        };
         remarks.push(format!(
-            "ALARM: {changed} of {known} files changed or went in one run: the records stay as they were \
+            "ALARM: {files} of {of} files changed or went{not_read}: the records stay as they were \
              (`verisum accept {root}` takes the files as they are)"
         ));
     } else if summary.held > 0 {
@@ -379,9 +385,13 @@ fn summary_line(summary: &Summary) -> Value {
 
 fn summary_text(summary: &Summary) -> String {
     let mut text = format!(
-        "{}: {}, {}; read {} ({}) in {}\n",
+        "{}: {}{}, {}; read {} ({}) in {}\n",
         names::quoted(summary.root.as_os_str()),
         counted(summary.files, "file"),
+        match summary.count(Verdict::Missing) + summary.still_missing {
+            0 => String::new(),
+            missing => format!(" ({missing} missing)"),
+        },
         human(summary.bytes),
         summary.read_files,
         human(summary.read_bytes),

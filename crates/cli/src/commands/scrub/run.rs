@@ -58,6 +58,10 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "WHEN", conflicts_with = "max_age")]
     since: Option<String>,
 
+    /// Do not enter other file systems that are mounted below, as is done without this option too
+    #[arg(short = 'x', long, conflicts_with = "cross_file_systems")]
+    one_file_system: bool,
+
     /// Enter other file systems that are mounted below
     #[arg(long)]
     cross_file_systems: bool,
@@ -208,7 +212,7 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
         sample: sample.unwrap_or(1.0),
         shuffle: arguments.shuffle,
         since: arguments.since.as_deref().map(|text| values::moment("--since", text, now)).transpose()?,
-        one_file_system: !arguments.cross_file_systems,
+        one_file_system: arguments.one_file_system || !arguments.cross_file_systems,
         stop_after: (arguments.stop_after > 0).then_some(arguments.stop_after),
         limits: arguments.reading.limits()?,
         ..usual

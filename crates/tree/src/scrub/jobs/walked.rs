@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::Jobs;
-use crate::scrub::judge::Token;
+use crate::scrub::judge::{Token, is_of_storage};
 use crate::scrub::merge::Level;
 use crate::scrub::top::is_mounted_over;
 use crate::scrub::writer::Message;
@@ -88,7 +88,7 @@ impl Jobs<'_> {
                 {
                     let error = "the file system that was recorded here is not mounted".to_string();
                     self.outcome.unlisted += 1;
-                    self.send(Message::Unlisted { path: entry.path(), error });
+                    self.send(Message::Unlisted { path: entry.path(), error, storage_failed: false });
                     // Its own entries are those of the mount point.
                     let mut level = Level::new(&self.reader, id, entry.path(), stat.device)?;
                     level.is_complete = false;
@@ -120,30 +120,40 @@ impl Jobs<'_> {
         let (directory, device) = (level.id, level.device);
         self.outcome.known += u64::from(known.is_some());
         let stat = match entry.stat() {
-            Ok(stat) => stat,
+            Ok(stat) => Some(stat),
+            // Reading it fails alike, and is judged and recorded.
+            Err(error) if is_of_storage(&error) => None,
             Err(error) => {
                 self.walk_failed(error);
                 return Ok(None);
             }
         };
-        let listed = (device, Some(entry.inode()));
-        if self.options.one_file_system && is_mounted_over(&entry, &stat, listed) {
-            self.outcome.mount_points += 1;
-            return Ok(None);
-        }
-        if self.own.contains(&(stat.device, stat.inode))
-            || known.is_some_and(|known| !is_to_read(&known, &stat))
-        {
-            return Ok(None);
+        if let Some(stat) = &stat {
+            let listed = (device, Some(entry.inode()));
+            if self.options.one_file_system && is_mounted_over(&entry, stat, listed) {
+                self.outcome.mount_points += 1;
+                return Ok(None);
+            }
+            if self.own.contains(&(stat.device, stat.inode))
+                || known.is_some_and(|known| !is_to_read(&known, stat))
+            {
+                return Ok(None);
+            }
         }
         if self.plan.is_over() {
             self.outcome.waiting += 1;
+            self.note_waiting(directory, &entry, known.zip(stat));
             return Ok(None);
         }
-        let is_known_bad = known.is_none()
-            && !self.unread.is_empty()
-            && self.unread.contains(&(directory, entry.name().as_bytes().to_vec()));
+        let is_known_bad = match known {
+            Some(known) => super::is_bad(known.state),
+            None => {
+                !self.unread.is_empty()
+                    && self.unread.contains(&(directory, entry.name().as_bytes().to_vec()))
+            }
+        };
         if self.gives_up(device, is_known_bad) {
+            self.note_waiting(directory, &entry, known.zip(stat));
             return Ok(None);
         }
         let record = match known {
@@ -158,10 +168,29 @@ impl Jobs<'_> {
             self.remember(directory, entry.name().as_bytes());
         }
         if record.is_none() && self.is_estimated {
-            self.options.progress.expect(stat.size);
+            self.options.progress.expect(stat.map_or(0, |stat| stat.size));
         }
         let token = Token { directory, name: entry.name().into(), device, set, record, is_known_bad };
         Ok(Some(Job { entry, set, token }))
+    }
+
+    /// Takes note of a file that is not read, if it is one of those that a mass of changes consists of.
+    fn note_waiting(&mut self, directory: i64, entry: &Entry, found: Option<(Known, Stat)>) {
+        let Some((known, stat)) = found else { return };
+        // Whoever writes to a file moves this time; a list that was imported may have another one than it.
+        let is_written_to = known.ctime != 0 && known.ctime != stamp(stat.changed);
+        let has_its_size = known.size == stat.size;
+        if known.state != State::Sound
+            || !is_written_to
+            || has_its_size && known.mtime == stamp(stat.modified)
+        {
+            return;
+        }
+        match has_its_size {
+            true => self.outcome.rewritten += 1,
+            false => self.outcome.resized += 1,
+        }
+        self.send(Message::Waiting { directory, name: entry.name().to_os_string() });
     }
 
     /// Takes note of what could not be looked at: it is not missing.
@@ -181,7 +210,8 @@ impl Jobs<'_> {
                 return;
             }
             self.outcome.unlisted += 1;
-            self.send(Message::Unlisted { path: path.clone(), error: error_text(&error) });
+            let storage_failed = is_of_storage(&error);
+            self.send(Message::Unlisted { path: path.clone(), error: error_text(&error), storage_failed });
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a run replaced, until it is final or put back, and what is held until somebody accepts it.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{OptionalExtension, params, params_from_iter};
 
@@ -108,6 +109,54 @@ impl Catalog {
             self.connection.execute(&sql, values).map_err(self.failed("write"))?;
         }
         self.keep_replacements(root)
+    }
+
+    /// Takes note, until the run ends, of a file of a root that changed and that there is no time to read.
+    pub fn add_waiting(&self, root: i64, directory: i64, name: &OsStr) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO temp.waiting(directory, name, root) VALUES (?1, ?2, ?3)";
+        let values = params![directory, name.as_bytes(), root];
+        let added = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        added.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Holds them, and calls `each` with them and what is recorded of them. The next run reads them first.
+    pub fn hold_waiting(&self, root: i64, now: i64, each: &mut dyn FnMut(Place, Record)) -> Result<()> {
+        let held = (|| {
+            let sql = format!(
+                "INSERT OR REPLACE INTO finding(directory, name, since, seen)
+                 SELECT file.directory, file.name, ?2, ?2 FROM temp.waiting JOIN file USING(directory, name)
+                 WHERE waiting.root = ?1 AND file.state = 0 AND {IS_INTACT}"
+            );
+            self.connection.execute(&sql, [root, now])?;
+            let sql = format!(
+                "UPDATE file SET state = ?2, guard = {} FROM temp.waiting AS waiting
+                 WHERE waiting.root = ?1 AND file.directory = waiting.directory AND file.name = waiting.name
+                 AND file.state = 0 AND {IS_INTACT}",
+                guard_with("?2")
+            );
+            self.connection.execute(&sql, [root, HELD])?;
+            let sql = format!(
+                "SELECT directory, name, {} FROM temp.waiting JOIN file USING(directory, name)
+                 WHERE waiting.root = ?1 AND file.state = ?2 ORDER BY directory, name",
+                columns()
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([root, HELD])?;
+            while let Some(row) = rows.next()? {
+                each((row.get(0)?, row.get(1)?), record(row, 2)?);
+            }
+            Ok(())
+        })();
+        held.map_err(self.failed("write"))
+    }
+
+    /// Makes the list of files that wait, and empties it.
+    pub(super) fn forget_waiting(&self) -> rusqlite::Result<()> {
+        self.connection.execute_batch(
+            "CREATE TEMP TABLE IF NOT EXISTS waiting(directory INTEGER NOT NULL, name BLOB NOT NULL,
+             root INTEGER NOT NULL, PRIMARY KEY(directory, name)) WITHOUT ROWID;
+             DELETE FROM temp.waiting",
+        )
     }
 
     /// Holds the files of a root that are missing since `since` or later.

@@ -71,6 +71,7 @@ impl Catalog {
     /// Records that a run begins, and returns its number. Very old runs are forgotten.
     pub fn begin_run(&self, root: i64, started: i64, cycle: i64) -> Result<i64> {
         let begun = (|| {
+            self.forget_waiting()?;
             let sql = "INSERT INTO run(root, started, cycle) VALUES (?1, ?2, ?3)";
             self.connection.execute(sql, [root, started, cycle])?;
             let id = self.connection.last_insert_rowid();

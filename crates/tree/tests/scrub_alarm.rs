@@ -1,0 +1,205 @@
+//! Scrubs of trees of which too much changed at once, read or not.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+use verisum_digest::{Digest, Policy};
+use verisum_tree::scrub::{Accept, Alarm, Options, Summary, TooMuch, accept, scrub};
+use verisum_tree::store::catalog::Catalog;
+use verisum_tree::{Limits, Verdict};
+
+const FILES: u64 = 10;
+
+/// A tree of two directories of as many files, and its catalogue.
+struct World {
+    folder: TempDir,
+    catalog: Catalog,
+    now: i64,
+}
+
+impl World {
+    fn new(files: u64) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+        let mut world = World { folder, catalog, now: 1_800_000_000_000 };
+        for directory in ["x", "y"] {
+            fs::create_dir_all(world.path(directory)).unwrap();
+            for number in 0..files {
+                world.write(directory, number, "content", 1);
+            }
+        }
+        let summary = world.scrub("", &|_| ());
+        assert_eq!((summary.files, summary.alarm), (2 * files, None));
+        world
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        let tree = self.folder.path().canonicalize().unwrap().join("tree");
+        if below.is_empty() { tree } else { tree.join(below) }
+    }
+
+    fn file(&self, directory: &str, number: u64) -> PathBuf {
+        self.path(directory).join(format!("f{number:03}"))
+    }
+
+    fn write(&self, directory: &str, number: u64, content: &str, day: u64) {
+        fs::write(self.file(directory, number), format!("{content} {directory} {number}")).unwrap();
+        self.touch(directory, number, day);
+    }
+
+    fn touch(&self, directory: &str, number: u64, day: u64) {
+        let file = File::open(self.file(directory, number)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(day * 86_400)).unwrap();
+    }
+
+    /// Scrubs a part of the tree; half of it is too much.
+    fn scrub(&mut self, below: &str, change: &dyn Fn(&mut Options)) -> Summary {
+        self.now += 1000;
+        let mut options = Options {
+            digest: Digest::find("sha256").unwrap(),
+            policy: Policy::default(),
+            threads: 1,
+            max_age: None,
+            budget: None,
+            sample: 1.0,
+            shuffle: false,
+            since: None,
+            one_file_system: true,
+            stop_after: None,
+            alarm: Alarm { share: 0.5, at_least: 1 },
+            archive: false,
+            replaced_root: false,
+            excludes: None,
+            order: verisum_tree::Order::Directory,
+            limits: None,
+            stop: Default::default(),
+            progress: Default::default(),
+            now: self.now,
+        };
+        change(&mut options);
+        let path = self.path(below);
+        scrub(&mut self.catalog, path.as_path(), &options, &mut |_| ()).unwrap()
+    }
+
+    fn accept(&mut self, path: &Path) -> u64 {
+        let what = Accept { path, dry: false, enters: false, now: self.now };
+        accept(&self.catalog, &what, &mut |accepted| assert_eq!(accepted.error, None)).unwrap() as u64
+    }
+
+    /// Expects that every file is held, and taken once somebody accepts the tree.
+    fn expect_all_held(&mut self, summary: &Summary, files: u64) {
+        assert_eq!(summary.held, files);
+        let again = self.scrub("", &|_| ());
+        assert_eq!((again.alarm, again.held, again.count(Verdict::Modified)), (None, files, files));
+        assert_eq!(self.accept(&self.path("")), files);
+        let last = self.scrub("", &|_| ());
+        assert_eq!((last.held, last.count(Verdict::Ok)), (0, files));
+    }
+}
+
+fn without_time(options: &mut Options) {
+    options.budget = Some(Duration::ZERO);
+}
+
+#[test]
+fn files_that_were_not_read_count_and_are_held() {
+    let mut world = World::new(FILES);
+    // As long as before, and longer.
+    for number in 0..FILES {
+        world.write("x", number, "CONTENT", 2);
+        world.write("y", number, "encrypted", 2);
+    }
+    let summary = world.scrub("", &without_time);
+    assert_eq!(summary.alarm, Some(TooMuch { files: 20, of: 20, unread: 20 }));
+    assert_eq!((summary.waiting, summary.read_files), (20, 0));
+    world.expect_all_held(&summary, 20);
+}
+
+#[test]
+fn with_time_for_a_part_all_are_held() {
+    const MANY: u64 = 200;
+    for (content, is_changed) in [("encrypted", true), ("CONTENT", true), ("content", false)] {
+        let mut world = World::new(MANY);
+        for directory in ["x", "y"] {
+            (0..MANY).for_each(|number| world.write(directory, number, content, 2));
+        }
+        let summary = world.scrub("", &|options| {
+            options.budget = Some(Duration::from_millis(500));
+            options.limits = Some(Arc::new(Limits::new(0, 100)));
+        });
+        assert!(summary.waiting > 0 && summary.read_files > 0, "{summary:?}");
+        if is_changed {
+            let alarm = TooMuch { files: 2 * MANY, of: 2 * MANY, unread: summary.waiting };
+            assert_eq!(summary.alarm, Some(alarm), "{content}");
+            world.expect_all_held(&summary, 2 * MANY);
+        } else {
+            assert_eq!((summary.alarm, summary.held), (None, 0), "those that were read were only touched");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_only_touched_are_held_no_longer_than_they_are_not_read() {
+    let mut world = World::new(FILES);
+    let all = |world: &World, change: &dyn Fn(&str, u64)| {
+        for directory in ["x", "y"] {
+            (0..FILES).for_each(|number| change(directory, number));
+        }
+        world.now
+    };
+    let owner_only = Permissions::from_mode(0o600);
+    all(&world, &|directory, number| {
+        fs::set_permissions(world.file(directory, number), owner_only.clone()).unwrap();
+    });
+    assert_eq!(world.scrub("", &without_time).alarm, None, "nobody writes by that");
+    all(&world, &|directory, number| world.touch(directory, number, 2));
+    let summary = world.scrub("", &|_| ());
+    assert_eq!((summary.alarm, summary.count(Verdict::Touched)), (None, 20));
+    all(&world, &|directory, number| world.touch(directory, number, 3));
+    let summary = world.scrub("", &without_time);
+    assert_eq!(summary.alarm.map(|alarm| alarm.unread), Some(20), "nobody knows better");
+    let summary = world.scrub("", &|_| ());
+    assert_eq!((summary.alarm, summary.held, summary.count(Verdict::Touched)), (None, 0, 20));
+}
+
+#[test]
+fn what_changes_later_counts_with_what_is_held() {
+    let mut world = World::new(FILES);
+    let change = |world: &World, directory: &str, numbers: std::ops::Range<u64>| {
+        numbers.for_each(|number| world.write(directory, number, "encrypted", 2));
+    };
+    change(&world, "x", 0..10);
+    change(&world, "y", 0..1);
+    let summary = world.scrub("", &|_| ());
+    assert_eq!(summary.alarm, Some(TooMuch { files: 11, of: 20, unread: 0 }));
+    change(&world, "y", 1..9);
+    fs::remove_file(world.file("y", 9)).unwrap();
+    let summary = world.scrub("", &|_| ());
+    assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 20, of: 20, unread: 0 }), 20));
+    // Without news there is no alarm, and nothing is let go.
+    let summary = world.scrub("", &|_| ());
+    assert_eq!((summary.alarm, summary.held), (None, 20));
+    assert_eq!(world.accept(&world.path("")), 20);
+    change(&world, "x", 0..1);
+    world.write("x", 0, "a new day", 3);
+    let summary = world.scrub("", &|_| ());
+    assert_eq!((summary.alarm, summary.count(Verdict::Modified)), (None, 1));
+}
+
+#[test]
+fn a_part_of_a_tree_is_compared_with_itself_and_with_the_tree() {
+    let mut world = World::new(FILES);
+    (0..9).for_each(|number| world.write("y", number, "encrypted", 2));
+    let summary = world.scrub("y", &|_| ());
+    assert_eq!(summary.alarm, Some(TooMuch { files: 9, of: 10, unread: 0 }));
+    world.write("x", 0, "a new day", 2);
+    let summary = world.scrub("x", &|_| ());
+    assert_eq!((summary.alarm, summary.count(Verdict::Modified), summary.held), (None, 1, 9));
+    (1..3).for_each(|number| world.write("x", number, "encrypted", 2));
+    let summary = world.scrub("x", &|_| ());
+    assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 11, of: 20, unread: 0 }), 11));
+}
