@@ -211,6 +211,12 @@ fn of_many_held_files_some_are_named() {
         ended.out().lines().filter(|line| line.contains("modified ") && line.contains("/m")).count()
     };
     assert_eq!((named(&[]), named(&["--quiet"]), named(&["-v"])), (10, 10, 15));
+    // With those that were held before ten are named too.
+    fs::write(tree.path("f1"), "encrypted").unwrap();
+    let again = tree.scrub(&["--alarm-changed", "20%"]);
+    assert!(again.stderr.contains("ALARM: 16 of 26 files changed or went: "), "{}", again.stderr);
+    assert_eq!(again.out().matches("held until it is accepted").count(), 10, "{}", again.out());
+    assert!(again.out().contains("... and 6 more that changed or went"), "{}", again.out());
     let ended = tree.scrub(&["--for", "0s"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("--for: 0s: must be above 0"), "{}", ended.stderr);

@@ -218,3 +218,30 @@ fn a_link_in_the_place_of_a_directory_is_never_followed() {
     expect(&ended, 0, &[("moved", &tree.path("part/was/file"))]);
     check(&tree.catalog());
 }
+
+#[test]
+fn what_is_not_there_is_told_with_what_to_do() {
+    let tree = Tree::new();
+    let nothing = common::scrubbing::s("none.db");
+    for verb in [&["scrub", "--catalog"][..], &["catalog", "status", "--catalog"]] {
+        let mut command = Command::new(VERISUM);
+        let ended = Ended::of(command.args(verb).arg(tree.folder.path().join(&nothing)).output().unwrap());
+        assert_eq!(ended.code, Some(3));
+        let message = "none.db: open: there is no catalogue yet (`verisum scrub DIR` makes it";
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+    }
+    let out = tree.scrub(&["--one-file-system"]).clean();
+    assert!(out.contains(": 11 files, "), "{out}");
+    fs::remove_file(tree.path("f1")).unwrap();
+    for _ in 0..2 {
+        let out = tree.scrub(&["-x"]).clean();
+        assert!(out.contains(": 11 files, 1 of them missing, "), "{out}");
+    }
+    fs::rename(tree.root(), tree.folder.path().join("elsewhere")).unwrap();
+    let ended = common::verisum([Path::new("scrub"), Path::new("--catalog"), &tree.catalog()]);
+    assert_eq!(ended.code, Some(3));
+    for what in [": it is not there: is it mounted? (`verisum catalog relocate`", "`verisum catalog forget`"]
+    {
+        assert!(ended.stderr.contains(what), "{}", ended.stderr);
+    }
+}

@@ -162,3 +162,75 @@ fn a_device_that_fails_is_left_alone() {
     assert_eq!(scrub(&catalog, &root, &["--stop-after", "0"]).code, Some(3));
     assert_eq!(export(&catalog).matches("\"later").count(), 5);
 }
+
+/// Flips a bit of each place in an image where some bytes are, the journal among them.
+fn flip_all(image: &std::path::Path, bytes: &[u8]) {
+    let mut content = fs::read(image).unwrap();
+    let places: Vec<usize> =
+        (0..content.len() - bytes.len()).filter(|at| content[*at..].starts_with(bytes)).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| content[at] ^= 1);
+    fs::write(image, content).unwrap();
+}
+
+/// Flips a bit of the inode of a file of an ext4, by its path there.
+fn flip_inode(debugfs: &std::path::Path, image: &std::path::Path, path: &str) {
+    let ask = |request: &str| {
+        let output = Command::new(debugfs).args(["-R", request]).arg(image).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let after = |text: &str, word: &str| {
+        let rest = text.split(word).nth(1).unwrap_or_else(|| panic!("{word}: {text}"));
+        rest.trim_start().split([',', '\n']).next().unwrap().to_string()
+    };
+    let (place, features) = (ask(&format!("imap {path}")), ask("show_super_stats -h"));
+    assert!(features.contains("metadata_csum"), "{features}");
+    let size: u64 = after(&features, "Block size:").parse().unwrap();
+    let block: u64 = after(&place, "located at block ").parse().unwrap();
+    let offset = u64::from_str_radix(&after(&place, "offset 0x"), 16).unwrap();
+    let file = File::options().read(true).write(true).open(image).unwrap();
+    // A part of its time of change.
+    let (at, mut byte) = (block * size + offset + 12, [0]);
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+}
+
+#[test]
+fn what_the_walk_cannot_look_at_because_storage_fails_is_an_error_of_it() {
+    let (Some(mut mount), Some(debugfs)) = (Mount::new(FsKind::Ext4, 32 << 20), require_tool("debugfs"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, root) = (folder.path().join("c.db"), mount.path().canonicalize().unwrap());
+    let (file, below) = (root.join("file"), root.join("below"));
+    fs::write(&file, "content").unwrap();
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("what-is-beneath"), "content").unwrap();
+    scrub(&catalog, &root, &[]).clean();
+    mount.edit_image(|image| {
+        flip_inode(&debugfs, image, "/file");
+        flip_all(image, b"what-is-beneath");
+    });
+    let summary = |ended: &common::Ended| -> String {
+        ended.out().lines().find(|line| line.contains("\"type\":\"summary\"")).unwrap().to_string()
+    };
+    for _ in 0..2 {
+        let ended = scrub(&catalog, &root, &["--json"]);
+        assert_eq!(ended.code, Some(3), "{}{}", ended.out(), ended.stderr);
+        let line = summary(&ended);
+        assert!(line.contains("\"io-error\":2") && line.contains("\"unverifiable\":0"), "{line}");
+        for path in [&file, &below] {
+            let name = format!("\"path\":\"{}\"", path.display());
+            let named = |line: &&str| line.contains(&name) && line.contains("\"outcome\":\"io-error\"");
+            assert_eq!(ended.out().lines().filter(named).count(), 1, "{}", ended.out());
+        }
+    }
+    let nagios = scrub(&catalog, &root, &["--nagios"]);
+    let line = "VERISUM CRITICAL - 2 files, 0 bad, 2 unchecked (2 because storage fails)";
+    assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
+    let ended = verisum([s("accept"), s("--catalog"), catalog.clone(), root]);
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("file: ") && !ended.stderr.contains("in trouble"), "{}", ended.stderr);
+    check(&catalog);
+}

@@ -390,7 +390,7 @@ fn summary_text(summary: &Summary) -> String {
         counted(summary.files, "file"),
         match summary.count(Verdict::Missing) + summary.still_missing {
             0 => String::new(),
-            missing => format!(" ({missing} missing)"),
+            missing => format!(", {missing} of them missing"),
         },
         human(summary.bytes),
         summary.read_files,
