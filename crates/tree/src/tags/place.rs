@@ -82,6 +82,10 @@ pub(super) fn put(
     record: &Record,
     judged: &[Record],
 ) -> Result<(), Refusal> {
+    // Reading first would be one more call for each file of a first tagging.
+    if judged.is_empty() && family.create(file, record)? {
+        return Ok(());
+    }
     let known: Vec<_> = judged.iter().chain([record]).map(|known| (known.algorithm, known.digest)).collect();
     match standing(family, file, record.algorithm) {
         Ok(found) if !found.iter().all(|tag| is_known(tag, &known, stat)) => Err(Conflict::Changed.into()),
@@ -104,4 +108,34 @@ pub(super) fn is_known(tag: &Stored, known: &[(&Algorithm, Output)], stat: &Stat
         && tag.modified.is_some_and(|recorded| recorded.time < stat.modified);
     is_older
         || known.iter().any(|(algorithm, digest)| (algorithm.id, *digest) == (tag.algorithm.id, tag.digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use verisum_digest::Digest;
+
+    use super::*;
+
+    #[test]
+    fn a_tag_that_came_since_the_tags_were_read_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "content").unwrap();
+        let file = File::open(&path).unwrap();
+        let stat = Stat::of(&file).unwrap();
+        let record_of = |content: &[u8]| {
+            let digest = Digest::find("sha256").unwrap();
+            Record::new(digest.algorithm().unwrap(), digest.hash(content).unwrap(), &stat, None)
+        };
+        let (theirs, ours) = (record_of(b"other"), record_of(b"content"));
+        for family in [Family::Verisum, Family::Shatag, Family::Plain] {
+            assert!(put(family, &file, &stat, &theirs, &[]).is_ok(), "{family:?}");
+            let refused = put(family, &file, &stat, &ours, &[]);
+            assert!(matches!(refused, Err(Refusal::Conflict(Conflict::Changed))), "{family:?}");
+            let left = standing(family, &file, ours.algorithm).ok().unwrap();
+            assert!(matches!(&left[..], [Ok(tag)] if tag.digest == theirs.digest), "{family:?}");
+        }
+    }
 }

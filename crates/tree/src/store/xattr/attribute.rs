@@ -43,6 +43,11 @@ pub fn set(file: &File, name: &CStr, value: &[u8]) -> Result<(), Errno> {
     fsetxattr(file, name, value, XattrFlags::empty())
 }
 
+/// Sets a value where there is none yet; otherwise fails with `EEXIST`.
+pub fn create(file: &File, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+    fsetxattr(file, name, value, XattrFlags::CREATE)
+}
+
 /// Removes an attribute. Returns whether there was one.
 pub fn remove(file: &File, name: &CStr) -> Result<bool, Errno> {
     match fremovexattr(file, name) {

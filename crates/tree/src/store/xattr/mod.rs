@@ -154,6 +154,23 @@ impl Family {
         }
     }
 
+    /// Stores a record where this family has nothing yet. Returns false, and changes nothing, if there is
+    /// something, or if this family's attributes cannot be looked at and written in one call.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn create(self, file: &File, record: &Record) -> Result<bool, Errno> {
+        if self != Family::Verisum {
+            return Ok(false);
+        }
+        let tag = encode(record).ok_or(Errno::INVAL)?;
+        match attribute::create(file, NAME, tag.as_bytes()) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Removes the tags of this family, of one digest or of all. Returns whether there were any.
     pub fn remove(self, file: &File, algorithm: Option<&Algorithm>) -> Result<bool, Errno> {
         let is_wanted = |found: &Algorithm| algorithm.is_none_or(|wanted| wanted.id == found.id);
