@@ -32,8 +32,9 @@ pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
         let power = ["kB", "MB", "GB", "TB"].iter().position(|known| *known == unit)? + 1;
         digits.parse::<u64>().ok()?.checked_mul(1000_u64.pow(power as u32))
     };
-    let has_unit = amount.ends_with(|last: char| last.is_ascii_alphabetic());
-    let rate = match amount.is_ascii() && has_unit {
+    let has_both = amount.starts_with(|first: char| first.is_ascii_digit())
+        && amount.ends_with(|last: char| last.is_ascii_alphabetic());
+    let rate = match amount.is_ascii() && has_both {
         true => decimal(amount).or_else(|| parse(amount)).or_else(|| amount.strip_suffix('B')?.parse().ok()),
         false => None,
     };

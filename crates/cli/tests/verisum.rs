@@ -118,6 +118,7 @@ fn manual_pages_are_complete() {
         "-catalog-forget",
         "-catalog-import",
         "-catalog-relocate",
+        "-catalog-restore",
         "-catalog-status",
         "-catalog",
         "-check",
