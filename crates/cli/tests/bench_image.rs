@@ -27,6 +27,12 @@ fn commands_are_measured_on_every_source() {
             assert!(measured || matches!(source, "qcow2" | "NBD") && ours["skipped"].is_string(), "{ours}");
         }
     }
+    for (source, control) in [("qcow2", "verisum, null digest"), ("NBD", "nbdcopy to nothing")] {
+        let group = format!("zeros, {source}");
+        let is_there = series.iter().any(|one| one["group"] == *group && one["wall"][0].is_number());
+        let limits = |one: &Value| one["group"] == *group && one["name"] == control && one["control"] == true;
+        assert!(!is_there || series.iter().any(limits), "{group}: {out}");
+    }
     // Every program that digests files has a row, if only with a reason.
     for name in ["sha256sum", "openssl", "perl", "rhash", "busybox", "sha256deep", "python", "b3sum"] {
         let has = |one: &Value| one["group"] == "50% full, raw file" && one["name"] == name;
@@ -55,6 +61,61 @@ fn without_other_programs_there_are_reasons() {
     for line in text.lines().filter(|line| !line.contains("SKIPPED")) {
         let compared = [" x faster than sha256sum (", " x slower than sha256sum ("];
         assert!(compared.iter().any(|words| line.contains(words)), "{line}");
+    }
+}
+
+#[test]
+fn what_there_is_nothing_to_compare_with_has_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(VERISUM)
+        .args(["bench", "image", "--style", "blkhash", "--size", "1M", "--image", "empty", "--runs", "1"])
+        .arg("--on")
+        .arg(folder.path())
+        .env("PATH", folder.path())
+        .output()
+        .unwrap();
+    let ended = common::Ended::of(output);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.out().lines().count(), 3, "{}", ended.out());
+    for line in ended.out().lines() {
+        let why = "empty: SKIPPED: nothing to compare with: sha256sum is not installed; openssl is not";
+        assert!(line.contains(why), "{line}");
+    }
+}
+
+/// What is compared with a limit does as much work.
+#[test]
+fn controls_are_of_as_many_bytes_and_threads() {
+    let out = verisum([
+        "bench",
+        "image",
+        "--only",
+        "library",
+        "--runs",
+        "1",
+        "--threads",
+        "1,2",
+        "--input-size",
+        "1M",
+        "--block-size",
+        "64k",
+        "--queue-size",
+        "1M",
+        "--json",
+    ])
+    .clean();
+    let results: Value = serde_json::from_str(&out).unwrap();
+    let series = results["series"].as_array().unwrap();
+    for (group, bytes) in [("library, sha256: data", 1 << 20), ("library, blake3: zero", 4 << 20)] {
+        for threads in ["1", "2"] {
+            let name = format!("read memory, threads: {threads}");
+            let read = series.iter().find(|one| one["group"] == group && one["name"] == *name);
+            let read = read.unwrap_or_else(|| panic!("no {name}"));
+            assert_eq!((&read["control"], &read["bytes"]), (&true.into(), &bytes.into()));
+            let null = |one: &&Value| one["control"] == true && one["labels"]["digest-name"] == "null";
+            let with = |one: &&Value| one["labels"]["threads"] == threads;
+            assert!(series.iter().filter(|one| one["group"] == group).filter(null).any(|one| with(&one)));
+        }
     }
 }
 

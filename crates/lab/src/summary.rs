@@ -24,10 +24,12 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
     let mut report = Report::new(title);
     report.lines = lines(results);
     for group in results.groups() {
-        let series = results.of_group(group);
+        let mut series = results.of_group(group);
         if !is_reached(&series) {
             continue;
         }
+        // The lines name what had no turn.
+        series.retain(|one| !is_unreached(one));
         let quantity = match series.iter().any(|one| one.bytes >= FEW_BYTES) {
             true => quantity,
             false => Quantity::Time,

@@ -139,14 +139,18 @@ fn controls(
     controls.push(Ok(InProcess::new(label("copy in memory"), copy).boxed()));
     let words = messages.clone();
     let read = move || -> Result<(), Error> {
-        // The compiler makes of it the widest reads that every processor of this kind has.
-        let words = words.borrow();
-        let (words, _) = black_box(words.bytes()).as_chunks::<8>();
-        black_box(words.iter().fold(0u64, |sum, word| sum ^ u64::from_ne_bytes(*word)));
+        read_bytes(words.borrow().bytes());
         Ok(())
     };
     controls.push(Ok(InProcess::new(label("read memory"), read).boxed()));
     controls
+}
+
+/// Reads bytes in memory, and does nothing with them.
+pub(crate) fn read_bytes(bytes: &[u8]) {
+    // The compiler makes of it the widest reads that every processor of this kind has.
+    let (words, _) = black_box(bytes).as_chunks::<8>();
+    black_box(words.iter().fold(0u64, |sum, word| sum ^ u64::from_ne_bytes(*word)));
 }
 
 /// A hash of all messages.

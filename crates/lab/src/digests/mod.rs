@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+pub(crate) use inside::read_bytes;
 pub use inside::{Message, inside};
 pub use overview::{FILE, INSIDE, SMALL, overview, start_up};
 pub use programs::{PROGRAMS, Program, Way, ways};

@@ -33,12 +33,6 @@ fn in_log(log: &str) -> Option<String> {
     Some(line.get(from..to)?.to_string())
 }
 
-/// Whether the kernel has a file system already; its module may still be loaded later.
-pub fn in_kernel(name: &str) -> bool {
-    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    known.lines().any(|line| line.split_whitespace().last() == Some(name))
-}
-
 /// Times work, also the part of it that the kernel's own threads do: checksums of what is written and
 /// scrubbed are computed there, and count as the time of no process.
 pub(super) fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<Measured, Error> {
@@ -111,6 +105,5 @@ mod tests {
         let seconds = used_between(&before, &threads(proc.path())).as_secs_f64();
         let tick = 1.0 / rustix::param::clock_ticks_per_second() as f64;
         assert!((seconds - 60.0 * tick).abs() < 1e-9, "{seconds}");
-        assert!(in_kernel("tmpfs") && !in_kernel("no such"));
     }
 }

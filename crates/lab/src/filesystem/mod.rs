@@ -15,7 +15,7 @@ mod whole;
 use std::io::Write;
 use std::path::Path;
 
-pub use kernel::{driver, in_kernel};
+pub use kernel::driver;
 pub use model::{ONE_BY_ONE, SECTOR, SIDE_BY_SIDE, model};
 pub use phases::{Group, phases};
 pub use place::{Place, available};

@@ -6,6 +6,7 @@
 use verisum_digest::{ALGORITHMS, Class, Digest, Policy};
 
 use super::{CHECKSUMS, Data};
+use crate::digests;
 use crate::measure::{About, Error, InProcess, Subject};
 
 /// The length of a sector of btrfs.
@@ -20,7 +21,7 @@ pub const ONE_BY_ONE: &str = "model: sectors of 4 KiB, one after the other";
 pub const SIDE_BY_SIDE: &str = "model: sectors of 4 KiB, side by side";
 
 /// A row for every digest, one sector after the other; one for those that are faster side by side; and
-/// copying the same bytes, and the null digest, as controls.
+/// reading and copying the same bytes, and the null digest, as controls.
 pub fn model<'a>(data: &'a Data, policy: &Policy) -> Vec<Box<dyn Subject + 'a>> {
     let bytes = &data.bytes[..SECTORS * SECTOR];
     let sectors = || bytes.chunks_exact(SECTOR);
@@ -61,6 +62,12 @@ pub fn model<'a>(data: &'a Data, policy: &Policy) -> Vec<Box<dyn Subject + 'a>> 
         let work = move || {
             copy.copy_from_slice(bytes);
             std::hint::black_box(&copy);
+            Ok(())
+        };
+        subjects.push(InProcess::new(about, work).boxed());
+        let about = About::new(group, "read memory").bytes(bytes.len() as u64).control();
+        let work = move || {
+            digests::read_bytes(bytes);
             Ok(())
         };
         subjects.push(InProcess::new(about, work).boxed());

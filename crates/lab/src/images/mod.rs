@@ -133,31 +133,42 @@ impl Work for Reading {
     }
 }
 
-/// Reads memory that no cache holds, with some threads: what no digest of bytes in memory can pass.
+/// Reads memory with some threads: what no digest of as many bytes there can pass.
 pub struct Memory {
-    bytes: Vec<u64>,
+    words: Vec<u64>,
+    bytes: u64,
     threads: usize,
 }
 
 impl Memory {
-    /// So many bytes, if there are.
-    pub fn new(bytes: usize, threads: usize) -> Result<Memory, Error> {
+    /// Memory of `room` bytes, if there is so much, of which `bytes` are read: again and again if that is more.
+    pub fn new(room: usize, bytes: u64, threads: usize) -> Result<Memory, Error> {
         let mut words = Vec::new();
         words
-            .try_reserve_exact(bytes / 8)
-            .map_err(|_| Error::Unavailable(format!("not enough memory for {bytes} bytes")))?;
-        words.extend(0..bytes as u64 / 8);
-        Ok(Memory { bytes: words, threads: threads.max(1) })
+            .try_reserve_exact(room / 8)
+            .map_err(|_| Error::Unavailable(format!("not enough memory for {room} bytes")))?;
+        words.extend(0..room as u64 / 8);
+        Ok(Memory { words, bytes, threads: threads.max(1) })
     }
 }
 
 impl Work for Memory {
     fn work(&mut self) -> Result<(), Error> {
-        let sum = |part: &[u64]| part.iter().fold(0, |sum, word| sum ^ word);
-        let parts = self.bytes.chunks(self.bytes.len().div_ceil(self.threads).max(1));
+        let look = |part: &[u64]| {
+            black_box(black_box(part).iter().fold(0, |sum, word| sum ^ word));
+        };
+        let room = self.words.len().max(1);
+        let words = (self.bytes / 8) as usize;
+        // Each thread reads its part of the memory as often as all of it is read.
+        let (times, rest) = (words / room, words % room);
+        let parts = self.words.chunks(room.div_ceil(self.threads));
+        let read = |part: &[u64]| {
+            (0..times).for_each(|_| look(part));
+            look(&part[..(part.len() * rest).div_ceil(room)]);
+        };
         std::thread::scope(|scope| {
             for part in parts {
-                scope.spawn(move || black_box(sum(black_box(part))));
+                scope.spawn(move || read(part));
             }
         });
         Ok(())
@@ -226,9 +237,11 @@ mod tests {
         std::fs::write(file.path(), vec![1; 3_000_001]).unwrap();
         for threads in [1, 2, 5] {
             Reading { path: file.path().into(), threads }.work().unwrap();
-            Memory::new(1 << 20, threads).unwrap().work().unwrap();
+            for bytes in [1000, 1 << 20, 5_000_000] {
+                Memory::new(1 << 20, bytes, threads).unwrap().work().unwrap();
+            }
         }
-        assert!(Memory::new(usize::MAX / 16, 1).is_err());
+        assert!(Memory::new(usize::MAX / 16, 1, 1).is_err());
         assert!(Reading { path: "/no/such".into(), threads: 2 }.work().is_err());
     }
 }

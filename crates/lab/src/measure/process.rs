@@ -180,8 +180,12 @@ fn memory_now() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// Finds a program: on the search path that is given, then where the system keeps those of root. Scripts,
-/// which are mostly there to start another one of the same name, come last.
+/// Programs that users' search paths mostly do not reach.
+const OF_ROOT: [&str; 4] = ["mkfs.btrfs", "btrfs", "mount", "nbdkit"];
+
+/// Finds a program on the search path that is given; without one, and if root's programs are not there, where
+/// the system keeps them. Relative folders are passed over: from each folder they lead to another one.
+/// Scripts, which are mostly there to start another program of the same name, come last.
 pub fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let all = all_programs(name.as_ref(), path);
     let program = all.iter().find(|file| !is_script(file));
@@ -202,8 +206,9 @@ fn all_programs(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
     };
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
     let given = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-    // Relative folders in the path would find another program in each folder.
-    let folders = given.into_iter().filter(|folder| folder.is_absolute()).chain(system);
+    let beyond = path.is_none() || OF_ROOT.iter().any(|of_root| name == *of_root);
+    let folders = given.into_iter().filter(|folder| folder.is_absolute());
+    let folders = folders.chain(system.into_iter().filter(|_| beyond));
     folders.map(|folder| folder.join(name)).filter(runs).collect()
 }
 
@@ -301,7 +306,8 @@ mod tests {
         let script = folder.path().join("sh");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let path = Some(folder.path().as_os_str());
+        let path = std::env::join_paths([folder.path(), Path::new("/bin")]).unwrap();
+        let path = Some(path.as_os_str());
         let found = find_program("sh", path).unwrap();
         assert_ne!(found, script);
         assert_eq!(passed_over(&found, path), Some(script));
@@ -310,8 +316,11 @@ mod tests {
 
     #[test]
     fn programs_are_found_by_absolute_folders() {
-        let found = find_program("sh", Some("relative:/nowhere".as_ref())).unwrap();
-        assert!(found.is_absolute());
+        let of = |name: &str, path: &str| find_program(name, Some(path.as_ref()));
+        assert_eq!(of("sh", "relative:/bin"), Some("/bin/sh".into()));
+        assert_eq!(of("sh", "relative:/nowhere"), None, "what is not in the path is not meant");
+        assert!(of("mount", "/nowhere").is_some(), "a program of root");
+        assert!(find_program("sh", None).is_some_and(|found| found.is_absolute()));
         assert!(find_program("no-such-program", None).is_none());
         assert!(version(Path::new("/bin/sh"), &["-c", "echo tool 1.2"]).unwrap().contains("1.2"));
     }

@@ -71,8 +71,9 @@ pub(super) fn is_unreached(series: &Series) -> bool {
 pub fn unmeasured(results: &Results) -> Option<String> {
     let of = |group: &str| -> Option<String> {
         let series = results.of_group(group);
-        let names: Vec<&str> =
-            series.iter().filter(|one| is_unreached(one)).map(|one| one.name.as_str()).collect();
+        // Names may hold commas.
+        let names: Vec<String> =
+            series.iter().filter(|one| is_unreached(one)).map(|one| format!("\"{}\"", one.name)).collect();
         match names.len() {
             0 => None,
             // What is SKIPPED for another reason says so itself.
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn what_had_no_turn_is_named_once() {
         let mut results = Results::new("test", &Plan::default(), Host::default());
-        for (group, name, rounds) in [("g", "a", 1), ("g", "b", 0), ("h", "a", 0), ("h", "b", 0)] {
+        for (group, name, rounds) in [("g", "a", 1), ("g", "b, 2", 0), ("h", "a", 0), ("h", "b", 0)] {
             let mut series = Series::new(&About::new(group, name));
             match rounds {
                 0 => series.skip(NOT_REACHED),
@@ -109,7 +110,12 @@ mod tests {
             results.series.push(series);
         }
         let text = report("T", &results, Quantity::Time).to_text();
-        assert!(text.contains("\nnot measured, since it was stopped before: g: b; all of h\n"), "{text}");
+        assert!(
+            text.contains("\nnot measured, since it was stopped before: g: \"b, 2\"; all of h\n"),
+            "{text}"
+        );
+        // So it needs no row.
+        assert!(!text.contains("SKIPPED"), "{text}");
         assert!(text.contains("a     /bin/a\n") && !text.contains("/bin/b"), "{text}");
         results.series.truncate(1);
         assert_eq!(unmeasured(&results), None);

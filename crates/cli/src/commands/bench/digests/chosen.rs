@@ -17,8 +17,10 @@ pub(super) struct Chosen {
     pub(super) programs: Vec<&'static str>,
     /// Digests that programs which were asked for by name do not have.
     pub(super) lacking: Vec<(&'static str, &'static str)>,
-    /// Whether programs also check lists.
-    pub(super) lists: bool,
+    /// The programs, each with all digests that were chosen: the first table of the experiment.
+    pub(super) pairs: Vec<(&'static str, &'static str)>,
+    /// Whether the second and third table of the experiment are wanted, too.
+    pub(super) further: bool,
 }
 
 impl Chosen {
@@ -65,8 +67,8 @@ impl Chosen {
         let or = |usual: &[&'static str]| if named.is_empty() { usual.to_vec() } else { named.clone() };
         let historical = arguments.style.is_some();
         let of_programs = or(if historical { &HISTORICAL } else { &USUAL_PROGRAMS });
-        let second =
-            |way: &Way| historical && named.is_empty() && SECOND.contains(&(way.program, way.digest));
+        let further = historical && named.is_empty() && arguments.program.is_empty();
+        let second = |way: &Way| further && SECOND.contains(&(way.program, way.digest));
         let mut ways = digests::ways();
         ways.retain(|way| {
             chosen.contains(&way.program) && (of_programs.contains(&way.digest) || second(way))
@@ -85,8 +87,9 @@ impl Chosen {
             .filter(|(program, digest)| !historical && !has(program, digest))
             .collect();
         let inside = or(&USUAL_INSIDE).iter().filter_map(|id| Algorithm::find(id)).collect();
-        let lists = historical && named.is_empty() && arguments.program.is_empty();
-        Ok(Chosen { inside, ways, ours, programs: chosen, lacking, lists })
+        let all = |&program| of_programs.iter().map(move |&digest| (program, digest));
+        let pairs = chosen.iter().flat_map(all).collect();
+        Ok(Chosen { inside, ways, ours, programs: chosen, lacking, pairs, further })
     }
 
     /// The digests that programs are compared by, in the order of the table.

@@ -125,7 +125,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         for &(file, group) in sizes {
             programs(&chosen, file, group, &mut session, &mut subjects)?;
         }
-        if chosen.lists {
+        if chosen.further {
             lists(files, &mut session, &mut subjects)?;
         }
     }
@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
     let ended = match arguments.style {
         None => session.finish(&report, output),
         Some(Style::TestDigests) => {
-            let lines = style::test_digests(&session);
+            let lines = style::test_digests(&session, &chosen);
             session.finish_with(&lines, &report, output)
         }
     };

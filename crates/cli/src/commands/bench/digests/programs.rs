@@ -63,12 +63,12 @@ pub(super) fn programs(
         let nothing = about("verisum, null digest").bytes(0).control();
         subjects.push(our_program(nothing, &ours, null, file).boxed());
         subjects.push(InProcess::new(about("read the file").control(), ReadFile::new(file)).once().boxed());
+        // It reads no file, so that the cache is nothing to it.
+        let start = About::new(&group, "start a program").control().label("digest", digest);
+        let start = start.label("kind", "program").label("size", kind);
         match find_program("true", path) {
-            Some(program) => {
-                let about = about("start a program").bytes(0).control();
-                subjects.push(Process::new(about, program, [""; 0]).boxed());
-            }
-            None => session.skip(&about("start a program").control(), "true is not installed"),
+            Some(program) => subjects.push(Process::new(start, program, [""; 0]).boxed()),
+            None => session.skip(&start, "true is not installed"),
         }
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! The experiment of 2011: what it measured, and the lines that its script printed.
 
-use verisum_lab::digests::{self, CKSUM, SUM};
+use verisum_lab::digests::{CKSUM, SUM};
 use verisum_lab::record::{NOT_REACHED, Series};
 use verisum_lab::stats::median;
 use verisum_lab::summary::{processor_time, unmeasured};
 
+use super::chosen::Chosen;
 use crate::commands::bench::Session;
 use crate::render::names;
 
@@ -26,17 +27,16 @@ pub(super) const CHECKS: [(&str, &str); 4] =
 pub(super) const LISTS: &str = "checks of a list of two files";
 
 /// The lines of the historical script: fastest first, then those that were skipped.
-pub(super) fn test_digests(session: &Session<'_>) -> String {
+pub(super) fn test_digests(session: &Session<'_>, chosen: &Chosen) -> String {
     let mut lines = String::new();
-    let asked: Vec<(&str, &str)> =
-        HISTORICAL_PROGRAMS.iter().flat_map(|program| HISTORICAL.map(|digest| (*program, digest))).collect();
+    let second: &[(&str, &str)] = if chosen.further { &SECOND } else { &[] };
     let find = |program: &str, digest: &str| {
         let labelled = |one: &&Series| {
             one.name == program && one.labels.get("digest").is_some_and(|label| label == digest)
         };
         session.results.series.iter().find(labelled)
     };
-    for table in [&asked[..], &SECOND[..]] {
+    for table in [&chosen.pairs, second].into_iter().filter(|table| !table.is_empty()) {
         let mut done: Vec<(f64, String)> = Vec::new();
         let mut skipped = Vec::new();
         for (program, digest) in table {
@@ -78,20 +78,12 @@ pub(super) fn test_digests(session: &Session<'_>) -> String {
         let why = names::plain(&one.verdict().unwrap_or_default());
         reasons.push(format!("{} {}: {why}", one.name, of(one)));
     }
-    let mut not_asked = 0;
-    for (program, digest) in asked.iter().chain(&SECOND) {
-        let known = digests::ways().iter().any(|way| (way.program, way.digest) == (*program, *digest));
-        match series().any(|one| one.name == *program && of(one) == *digest) {
-            true => {}
-            false if known => not_asked += 1,
-            false => reasons.push(format!("{program} {digest}: SKIPPED: it has none")),
+    for (program, digest) in chosen.pairs.iter().chain(second) {
+        if !series().any(|one| one.name == *program && of(one) == *digest) {
+            reasons.push(format!("{program} {digest}: SKIPPED: it has none"));
         }
     }
     reasons.dedup();
-    if not_asked > 0 {
-        let plural = if not_asked == 1 { "" } else { "s" };
-        reasons.push(format!("{not_asked} other{plural}: SKIPPED: not asked for by --program and --alg"));
-    }
     reasons.extend(unmeasured(&session.results));
     if !reasons.is_empty() {
         lines.push_str(&format!("\n{}\n", reasons.join("\n")));

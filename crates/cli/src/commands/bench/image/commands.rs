@@ -64,7 +64,7 @@ impl<'a> Commands<'a> {
             // An image and its qcow2, and as much for others.
             (None, false) => (folder.free()? / 4).clamp(SMALLEST, USUAL) >> 20 << 20,
         };
-        session.note(format!("images of {}", sizes::human(size)));
+        session.note(format!("images of {}; rates are of that length, holes included", sizes::human(size)));
         let most = contents.iter().map(|content| content.allocated(size)).max().unwrap_or(0);
         folder.needs(most.saturating_mul(2))?;
         let ours = std::env::current_exe()
@@ -194,9 +194,7 @@ impl<'a> Commands<'a> {
             }
         }
         found.push(self.blksum(group, raw, &expected[0]));
-        // It computes nothing, so that it has no rate.
-        let null = self.about(group, "verisum, null digest", raw, self.digest).bytes(0).control();
-        found.push(Ok(self.verisum(null, &["--cache", "-a", "null"], raw.as_os_str()).boxed()));
+        found.push(self.null(self.about(group, "verisum, null digest", raw, self.digest), raw.as_os_str()));
         let threads = input::usable_cores();
         let mut counts = vec![1, threads];
         counts.dedup();
@@ -206,9 +204,7 @@ impl<'a> Commands<'a> {
             let reading = Reading { path: raw.to_path_buf(), threads };
             found.push(Ok(InProcess::new(read.file(raw).control(), reading).once().boxed()));
             let memory = About::new(group, format!("read memory, {threads} thread{plural}"));
-            let bytes = MEMORY.min(self.size as usize);
-            let memory = memory.bytes(bytes as u64).control();
-            found.push(read_memory(memory, bytes, threads));
+            found.push(read_memory(memory, MEMORY.min(self.size), self.size, threads));
         }
         found
     }
@@ -216,7 +212,17 @@ impl<'a> Commands<'a> {
     fn qcow2<'s>(&self, group: &str, qcow2: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
         let mut found = self.ours(group, qcow2, expected);
         found.push(self.blksum(group, qcow2, &expected[0]));
+        found.push(
+            self.null(self.about(group, "verisum, null digest", qcow2, self.digest), qcow2.as_os_str()),
+        );
         found
+    }
+
+    /// Our command without a digest, as a control. It computes nothing, so that it has no rate.
+    fn null<'s>(&self, about: About, name: &std::ffi::OsStr) -> Found<'s> {
+        let cached = !name.as_encoded_bytes().starts_with(b"nbd");
+        let options: &[&str] = if cached { &["--cache", "-a", "null"] } else { &["-a", "null"] };
+        Ok(self.verisum(about.bytes(0).control(), options, name).boxed())
     }
 
     /// Our command with direct reads and through the page cache.
@@ -302,6 +308,12 @@ impl<'a> Commands<'a> {
         let mut found: Vec<Found<'_>> = vec![Ok(ours.parse(digest_in).boxed())];
         let copy = about("nbdcopy | openssl").label("server", name).expect(&expected.whole);
         let programs = ["nbdcopy", "openssl", "sh"].map(|name| find_program(name, self.path.as_deref()));
+        found.push(self.null(about("verisum, null digest").label("server", name), address.as_ref()));
+        let reading = about("nbdcopy to nothing").label("server", name).control();
+        found.push(match &programs[0] {
+            Some(nbdcopy) => Ok(Process::new(reading, nbdcopy, ["--", &address, "null:"]).boxed()),
+            None => missing(reading, "nbdcopy is not installed"),
+        });
         found.push(match programs {
             [Some(nbdcopy), Some(openssl), Some(sh)] => {
                 // Nothing of it is put together: names are arguments of the shell.
@@ -317,7 +329,7 @@ impl<'a> Commands<'a> {
                 ];
                 Ok(Process::new(copy, sh, arguments).parse(digest_in).boxed())
             }
-            _ => missing(copy, "nbdcopy or openssl is not installed"),
+            _ => missing(copy, "nbdcopy, openssl or sh is not installed"),
         });
         session_measure(session, found);
         drop(server);

@@ -97,8 +97,10 @@ impl LibraryArgs {
                 }
                 // To know zeros they are looked at: that has a rate, and is no digest either.
                 let none = if input == Input::Zero { "finding zeros, no digest" } else { "null digest" };
-                let null_row = About::new(&group, format!("{none}, threads: {most}")).control();
-                rows.push((null_row, settings(&null, input, most)));
+                rows.extend(threads.iter().map(|&threads| {
+                    let about = About::new(&group, format!("{none}, threads: {threads}")).control();
+                    (about, settings(&null, input, threads))
+                }));
                 groups.push(rows);
             }
         }
@@ -136,9 +138,13 @@ impl LibraryArgs {
 /// Subjects, each of which must compute what one thread computes that waits for every update.
 fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<Found<'a>> {
     let mut found: Vec<Found<'a>> = Vec::new();
-    let most = rows.iter().map(|(_, settings)| settings.threads).max().unwrap_or(1);
-    let limit = rows.first().map(|(about, settings)| (about.group.clone(), settings.input));
+    let mut limits: Vec<(String, Settings)> = Vec::new();
     for (about, settings) in rows {
+        let has = limits.iter().any(|(_, limit)| limit.threads == settings.threads);
+        // Holes are not in memory.
+        if !has && settings.input != Input::Hole {
+            limits.push((about.group.clone(), settings.clone()));
+        }
         let plain = Settings { threads: 1, queue_depth: None, ..settings.clone() };
         // The pseudo digest has no value.
         let expected = match settings.digest.name() {
@@ -148,10 +154,15 @@ fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<Found<'a>> {
         let subject = expected.and_then(|expected| settings.subject(about.clone(), expected.as_deref()));
         found.push(subject.or_else(|error| missing(about, error.to_string())));
     }
-    if let Some((group, Input::Data | Input::Zero)) = limit {
-        let bytes = super::MEMORY;
-        let about = About::new(group, format!("read memory, threads: {most}")).bytes(bytes as u64).control();
-        found.push(super::read_memory(about, bytes, most));
+    // As many bytes, in as much memory, as each number of threads hashes.
+    for (group, Settings { size, threads, .. }) in limits {
+        let about = About::new(group, format!("read memory, threads: {threads}"));
+        found.push(super::read_memory(
+            about.label("threads", threads.to_string()),
+            READ as u64,
+            size,
+            threads,
+        ));
     }
     found
 }

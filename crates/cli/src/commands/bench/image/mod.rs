@@ -152,14 +152,15 @@ fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
 }
 
 /// What memory bandwidth is measured on, in bytes: more than caches hold.
-const MEMORY: usize = 128 << 20;
+const MEMORY: u64 = 128 << 20;
 
 /// A subject, or the reason why there is none.
 type Found<'a> = Result<Box<dyn Subject + 'a>, Box<(About, String)>>;
 
-/// Reading of memory; there may not be enough of it.
-fn read_memory<'a>(about: About, bytes: usize, threads: usize) -> Found<'a> {
-    match Memory::new(bytes, threads) {
+/// Reading so many bytes in so much memory; there may not be enough of it.
+fn read_memory<'a>(about: About, room: u64, bytes: u64, threads: usize) -> Found<'a> {
+    let about = about.bytes(bytes).control();
+    match Memory::new(room as usize, bytes, threads) {
         Ok(memory) => Ok(InProcess::new(about, memory).boxed()),
         Err(error) => missing(about, error.to_string()),
     }

@@ -6,6 +6,10 @@ use verisum_lab::stats::Verdict;
 use verisum_lab::summary::processor_time;
 
 use super::OURS;
+use crate::render::names;
+
+/// What is said of an image that was not made.
+const UNREACHED: &str = "SKIPPED: it was stopped before";
 
 /// Lines as they were published: how many times faster than the first program that was found.
 pub(super) fn published(results: &Results, contents: &[Content]) -> String {
@@ -19,6 +23,17 @@ pub(super) fn published(results: &Results, contents: &[Content]) -> String {
     text
 }
 
+/// Why there is nothing to compare: what is missing of ours, or the others'.
+fn why_not(results: &Results, group: &str) -> String {
+    let rows = || results.series.iter().filter(|one| one.group == group && !one.control);
+    if let Some(verdict) = rows().find(|one| one.name == OURS).map_or(Some(UNREACHED.into()), Series::verdict)
+    {
+        return verdict;
+    }
+    let others = rows().filter(|one| !one.name.starts_with(OURS)).filter_map(|one| one.skipped.clone());
+    format!("SKIPPED: nothing to compare with: {}", others.collect::<Vec<_>>().join("; "))
+}
+
 fn line(results: &Results, group: &str, name: &str) -> String {
     let of = |name: &str| -> Option<&Series> {
         let same = |one: &&Series| one.group == group && one.name == name && !one.wall.is_empty();
@@ -29,9 +44,11 @@ fn line(results: &Results, group: &str, name: &str) -> String {
         one.group == group && !one.control && !one.name.starts_with(OURS) && !one.wall.is_empty()
     });
     let (Some(ours), Some(peer)) = (of(OURS), peer) else {
-        return format!("{name}: SKIPPED\n");
+        return format!("{name}: {}\n", names::plain(&why_not(results, group)));
     };
-    let Some(pair) = ranking(&[peer, ours]).pair(0, 1) else { return format!("{name}: SKIPPED\n") };
+    let Some(pair) = ranking(&[peer, ours]).pair(0, 1) else {
+        return format!("{name}: SKIPPED: there is no round that both were measured in\n");
+    };
     let cpu = |series: &Series| processor_time(series).map_or(0.0, |(user, system)| user + system);
     let less = cpu(peer) / cpu(ours).max(1e-6);
     let verdict = if pair.verdict == Verdict::NotResolved { ", not resolved" } else { "" };
