@@ -58,6 +58,7 @@ static OPTIONS: &[Definition] = &[
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    crate::verisum::survive_limits();
     let mut output = Output::new();
     match run(&mut output).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,

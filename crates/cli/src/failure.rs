@@ -58,6 +58,11 @@ impl Failure {
         Err(Failure::Program { name: program.to_string(), why: format!("{}: {said}", ended.status) })
     }
 
+    /// Signals cannot be caught, for want of a thread or a descriptor.
+    pub(crate) fn of_signals(error: io::Error) -> Failure {
+        Failure::Program { name: "signal handler".to_string(), why: cause(&error) }
+    }
+
     /// The place of this failure among the exit codes of `verisum`.
     pub(crate) fn exit(&self) -> Exit {
         match self {
@@ -254,6 +259,13 @@ mod tests {
                 r"$'a\nb': read: the file changed while it was read (5 bytes, then 4)",
             ]
         );
+    }
+
+    #[test]
+    fn what_this_machine_refuses_is_no_bad_usage() {
+        let failure = Failure::of_signals(io::Error::from_raw_os_error(11));
+        assert_eq!(failure.message(), "signal handler: Resource temporarily unavailable");
+        assert_eq!(failure.exit(), Exit::Unchecked);
     }
 
     #[test]

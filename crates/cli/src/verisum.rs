@@ -20,6 +20,7 @@ pub fn main() -> ExitCode {
     if let Some(ended) = commands::bench::starter::called() {
         return ended;
     }
+    survive_limits();
     let mut output = Output::new();
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
@@ -38,6 +39,13 @@ pub fn main() -> ExitCode {
             failure.exit().into()
         }
     }
+}
+
+/// Makes writing beyond the limit of a file's size (`ulimit -f`) an error that is told, and after which all
+/// that was made is removed; the signal for it would end the program. Programs that it starts have the signal
+/// as it was.
+pub(crate) fn survive_limits() {
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
 fn run(output: &mut Output) -> Result<Exit, Failure> {

@@ -449,7 +449,7 @@ fn few_open_files_are_enough_and_too_few_are_said_to_be() {
         assert_eq!(few.stdout, all.stdout);
     }
     let too_few = limited(16, "sum -r .");
-    assert_eq!(too_few.code, Some(2));
+    assert_eq!(too_few.code, Some(3));
     assert_eq!(too_few.stderr, "verisum: the limit of open files: 16: must be at least 32 (ulimit -n 32)\n");
 }
 

@@ -10,6 +10,10 @@ use crate::record::{Results, Series, ranking};
 use crate::stats::{Pair, Verdict};
 use crate::summary::ranked;
 
+/// The most pairs that are judged, all groups together. The largest of ours has some hundreds, and each takes
+/// a fifth of a millisecond.
+const MOST_PAIRS: usize = 20_000;
+
 /// What two measurements say of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Together {
@@ -74,6 +78,8 @@ pub struct Twice {
 pub struct Agreement {
     /// The pairs, group by group.
     pub pairs: Vec<Twice>,
+    /// Groups that were not judged since there were too many pairs, and how many rows they have.
+    pub unjudged: Vec<(String, usize)>,
     /// Whether they must agree: both measured the same, on a machine that is the same, in cores that were
     /// shared or not alike.
     pub expected: bool,
@@ -86,17 +92,25 @@ impl Agreement {
         let same_machine =
             first.host.differences(&second.host).is_empty() && more_crowded(first, second).is_none();
         let mut agreement =
-            Agreement { pairs: Vec::new(), expected: same_machine && first.bench == second.bench };
+            Agreement { expected: same_machine && first.bench == second.bench, ..Agreement::default() };
+        let mut left = MOST_PAIRS;
         for group in first.groups() {
-            agreement.add(group, &first.of_group(group), &second.of_group(group));
+            let both = [first.of_group(group), second.of_group(group)].map(|series| ranked(&series));
+            let rows = both.iter().map(Vec::len).max().unwrap_or(0);
+            match left.checked_sub(rows * rows.saturating_sub(1) / 2) {
+                Some(rest) => {
+                    left = rest;
+                    agreement.add(group, &both[0], &both[1]);
+                }
+                None => agreement.unjudged.push((group.to_string(), rows)),
+            }
         }
         agreement
     }
 
     fn add(&mut self, group: &str, first: &[&Series], second: &[&Series]) {
-        let (first, second) = (ranked(first), ranked(second));
         // All of each take part in its ranking: it is what its tables say.
-        let rankings = [ranking(&first), ranking(&second)];
+        let rankings = [ranking(first), ranking(second)];
         let places: Vec<(usize, usize)> = first
             .iter()
             .enumerate()
@@ -136,6 +150,11 @@ impl Agreement {
     /// Adds to a report what it says: a line for all, one for each contradiction, the numbers by group, and
     /// the pairs that only one resolves; those on which both agree too if `all` are wanted.
     pub fn tell(&self, report: &mut Report, all: bool) {
+        for (group, rows) in &self.unjudged {
+            report.lines.push(format!(
+                "pairs of {group} are not compared: with those of its {rows} rows there are more than {MOST_PAIRS}"
+            ));
+        }
         if self.pairs.is_empty() {
             return;
         }
@@ -303,6 +322,25 @@ mod tests {
         let agreement = Agreement::of(&results, &results);
         assert_eq!((agreement.count(Together::Agree), agreement.count(Together::Neither)), (2, 1));
         assert!(!agreement.is_broken());
+    }
+
+    #[test]
+    fn more_pairs_than_anybody_measures_are_left_out() {
+        let mut many = results(&[("a", 100), ("b", 150)]);
+        for row in 0..300 {
+            let mut series = many.series[0].clone();
+            (series.group, series.name) = ("many".to_string(), row.to_string());
+            many.series.push(series);
+        }
+        let agreement = Agreement::of(&many, &many);
+        assert_eq!(
+            (agreement.pairs.len(), agreement.unjudged.as_slice()),
+            (1, &[("many".to_string(), 300)][..])
+        );
+        let mut report = Report::new("T");
+        agreement.tell(&mut report, false);
+        let last = report.lines.last().unwrap();
+        assert!(last.starts_with("pairs of many are not compared: with those of its 300 rows"), "{last}");
     }
 
     #[test]

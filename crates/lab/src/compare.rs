@@ -36,9 +36,21 @@ pub fn change(first: &Series, second: &Series, rows: usize) -> Option<Change> {
     Some(Change { ratio, p, resolved })
 }
 
+/// Whether any row has times in both that can be set side by side.
+pub fn has_anything_in_common(first: &Results, second: &Results) -> bool {
+    first.series.iter().any(|one| {
+        namesake(one, second).is_some_and(|other| {
+            !one.wall.is_empty() && !other.wall.is_empty() && not_comparable(one, other).is_none()
+        })
+    })
+}
+
 /// The report of two files.
 pub fn report(first: &Results, second: &Results) -> Report {
     let mut report = Report::new(format!("{} beside {}", second.bench, first.bench));
+    if !has_anything_in_common(first, second) {
+        report.lines.push("nothing was compared: no row has times in both on the same data".to_string());
+    }
     if first.bench != second.bench {
         report.lines.push(format!("two experiments: {} and {}", first.bench, second.bench));
     }
@@ -202,7 +214,8 @@ mod tests {
         let before = results(&[("null", 1000)], 1);
         let mut after = results(&[("null", 1200)], 1);
         after.series[0].bytes = 7;
-        assert_eq!(report(&before, &after).lines, [""; 0]);
+        let lines = report(&before, &after).lines;
+        assert_eq!(lines, ["nothing was compared: no row has times in both on the same data"]);
     }
 
     #[test]

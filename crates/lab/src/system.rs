@@ -48,9 +48,24 @@ pub(crate) fn own_usage() -> Usage {
 /// Makes a command start with a copy of this process that shares no memory with it. The kernel counts what
 /// a child had before it became another program as its own: so that is what was written to here, and not
 /// all that this process ever occupied.
+///
+/// It is killed when the thread that starts it ends before it, as that of a process that is killed does.
 pub(crate) fn start_by_fork(command: &mut Command) {
-    // SAFETY: the closure does nothing, so nothing in it is forbidden between fork and exec.
-    unsafe { command.pre_exec(|| Ok(())) };
+    let parent = std::process::id();
+    // SAFETY: between fork and exec the closure makes two system calls, which take numbers, and allocates
+    // nothing: neither of its errors holds more than a number.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // Who ended before that sends no signal any more.
+            match libc::getppid() as u32 == parent {
+                true => Ok(()),
+                false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            }
+        })
+    };
 }
 
 /// Makes a command start with such a copy, which ends before it becomes another program.

@@ -68,10 +68,9 @@ pub(crate) enum Order {
 pub(crate) fn require_open_files() -> Result<(), Failure> {
     let least = verisum_tree::LEAST_OPEN_FILES;
     match getrlimit(Resource::Nofile).current {
-        Some(limit) if limit < least => Err(Failure::Value {
-            option: "the limit of open files",
-            value: limit.to_string(),
-            must: format!("must be at least {least} (ulimit -n {least})"),
+        Some(limit) if limit < least => Err(Failure::Program {
+            name: "the limit of open files".to_string(),
+            why: format!("{limit}: must be at least {least} (ulimit -n {least})"),
         }),
         _ => Ok(()),
     }

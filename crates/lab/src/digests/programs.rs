@@ -62,6 +62,13 @@ impl Way {
         }
     }
 
+    /// Why it cannot hash a file of this name, if so.
+    pub fn unable(&self, file: &Path) -> Option<&'static str> {
+        let backslash = file.as_os_str().as_encoded_bytes().contains(&b'\\');
+        (self.program == "rhash" && backslash)
+            .then_some("takes a backslash in a name for a slash, and finds no such file")
+    }
+
     /// Where its executable is.
     pub fn find(&self, path: Option<&OsStr>) -> Option<PathBuf> {
         find_program(self.executable, path)
@@ -238,6 +245,15 @@ mod tests {
         for series in measure(&mut subjects, &plan, &mut ()) {
             assert!(!series.wrong, "{} {}: {:?}", series.name, series.group, series.skipped);
         }
+    }
+
+    #[test]
+    fn who_does_not_find_a_file_is_known() {
+        let unable = |program: &str, name: &str| {
+            let way = ways().into_iter().find(|way| way.program == program).unwrap();
+            way.unable(Path::new(name)).is_some()
+        };
+        assert!(unable("rhash", "a\\b") && !unable("rhash", "a/b") && !unable("openssl", "a\\b"));
     }
 
     #[test]

@@ -6,11 +6,13 @@
 mod chart;
 mod draw;
 mod html;
+mod letters;
 
 pub use chart::{Bar, Chart, Line, Marker, Shape};
 
 use std::fmt::Write;
 
+use letters::{csv_field, csv_text, markdown_sentence, markdown_text};
 use serde_json::{Map, Value, json};
 
 /// What a cell holds.
@@ -163,12 +165,13 @@ impl Report {
 
     /// For a terminal: columns as wide as their widest cell.
     pub fn to_text(&self) -> String {
+        let report = self.printable();
         let mut text = String::new();
-        for line in &self.lines {
+        for line in &report.lines {
             let _ = writeln!(text, "{line}");
         }
-        for (index, table) in self.tables.iter().enumerate() {
-            if index > 0 || !self.lines.is_empty() {
+        for (index, table) in report.tables.iter().enumerate() {
+            if index > 0 || !report.lines.is_empty() {
                 text.push('\n');
             }
             if !table.title.is_empty() {
@@ -238,17 +241,14 @@ impl Report {
     }
 
     /// RFC 4180, tables one after the other with an empty line between; what was measured is the last. The
-    /// first column of each is the table's title.
+    /// first column of each is the table's title. No text is a formula.
     pub fn to_csv(&self) -> String {
-        let field = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.to_string(),
-        };
+        let report = self.printable();
         let mut csv = String::new();
-        let mut tables: Vec<Table> = self.tables.iter().map(Table::exported).collect();
-        if !self.parameters.is_empty() {
+        let mut tables: Vec<Table> = report.tables.iter().map(Table::exported).collect();
+        if !report.parameters.is_empty() {
             let mut parameters = Table::new("", &[("parameter", ""), ("value", "")]);
-            for (name, said) in &self.parameters {
+            for (name, said) in &report.parameters {
                 parameters.row([Cell::text(*name), Cell::text(said)]);
             }
             tables.push(parameters);
@@ -258,15 +258,19 @@ impl Report {
                 csv.push_str("\r\n");
             }
             let exact = |cell: &Cell| match cell {
+                Cell::Text(text) => csv_text(text),
                 Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
                 Cell::Missing => String::new(),
-                other => other.shown(),
+                Cell::Count(count) => count.to_string(),
             };
-            let lines = std::iter::once(("table", table.headings()))
-                .chain(table.rows.iter().map(|row| (table.title.as_str(), row.iter().map(exact).collect())));
-            for (title, line) in lines {
-                let titled = (!table.title.is_empty()).then(|| title.to_string());
-                let fields: Vec<String> = titled.iter().chain(&line).map(|text| field(text)).collect();
+            let titled = !table.title.is_empty();
+            let headings = table.headings().iter().map(|heading| csv_field(heading)).collect();
+            let lines = std::iter::once(("table".to_string(), headings)).chain(
+                table.rows.iter().map(|row| (csv_text(&table.title), row.iter().map(exact).collect())),
+            );
+            for (title, mut line) in lines {
+                let mut fields: Vec<String> = if titled { vec![title] } else { Vec::new() };
+                fields.append(&mut line);
                 csv.push_str(&fields.join(","));
                 csv.push_str("\r\n");
             }
@@ -276,26 +280,26 @@ impl Report {
 
     /// Tables as GitHub shows them.
     pub fn to_markdown(&self) -> String {
-        let field = |text: String| text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ");
-        let mut markdown = format!("# {}\n", self.title);
-        for line in &self.lines {
-            let _ = write!(markdown, "\n{}\n", field(line.clone()));
+        let report = self.printable();
+        let mut markdown = format!("# {}\n", markdown_text(&report.title));
+        for line in &report.lines {
+            let _ = write!(markdown, "\n{}\n", markdown_sentence(line));
         }
-        if let Some(said) = self.parameters_line() {
-            let _ = write!(markdown, "\n{}\n", field(said));
+        if let Some(said) = report.parameters_line() {
+            let _ = write!(markdown, "\n{}\n", markdown_sentence(&said));
         }
-        for table in self.tables.iter().map(Table::exported) {
-            let _ = write!(markdown, "\n## {}\n\n", table.title);
+        for table in report.tables.iter().map(Table::exported) {
+            let _ = write!(markdown, "\n## {}\n\n", markdown_text(&table.title));
             let _ = writeln!(markdown, "| {} |", table.headings().join(" | "));
             let rules: Vec<&str> =
                 (0..table.columns.len()).map(|c| if table.right(c) { "-:" } else { "-" }).collect();
             let _ = writeln!(markdown, "|{}|", rules.join("|"));
             for row in &table.rows {
-                let cells: Vec<String> = row.iter().map(|cell| field(cell.shown())).collect();
+                let cells: Vec<String> = row.iter().map(|cell| markdown_text(&cell.shown())).collect();
                 let _ = writeln!(markdown, "| {} |", cells.join(" | "));
             }
             for note in &table.notes {
-                let _ = write!(markdown, "\n{}\n", field(note.clone()));
+                let _ = write!(markdown, "\n{}\n", markdown_sentence(note));
             }
         }
         markdown
@@ -309,7 +313,7 @@ impl Report {
 
     /// One page, complete in itself.
     pub fn to_html(&self) -> String {
-        html::page(self)
+        html::page(&self.printable())
     }
 }
 
@@ -350,7 +354,7 @@ mod tests {
             "1 < 2\n\nCost\nhash     time (ns)\na|b,<c>        1.2\nd                -\n"
         );
         assert_eq!(report.to_csv(), "table,hash,time (ns)\r\nCost,\"a|b,<c>\",1.25\r\nCost,d,\r\n");
-        assert!(report.to_markdown().contains("| a\\|b,<c> | 1.2 |\n| d | - |\n"));
+        assert!(report.to_markdown().contains("| a\\|b,\\<c> | 1.2 |\n| d | - |\n"));
         assert!(report.to_html().contains("<td>a|b,&lt;c&gt;</td><td class=\"n\">1.2</td>"));
         let json = report.to_json();
         assert_eq!(json["tables"][0]["rows"][0]["time"], 1.25);
@@ -363,7 +367,7 @@ mod tests {
         let mut report = report();
         report.tables[0].notes.push("time: of <one>".to_string());
         assert!(report.to_text().ends_with("-\ntime: of <one>\n"));
-        assert!(report.to_markdown().ends_with("| d | - |\n\ntime: of <one>\n"));
+        assert!(report.to_markdown().ends_with("| d | - |\n\ntime: of \\<one>\n"));
         assert!(report.to_html().contains("</table></div>\n<p class=\"said\">time: of &lt;one&gt;</p>"));
         assert_eq!(report.to_json()["tables"][0]["notes"], json!(["time: of <one>"]));
     }

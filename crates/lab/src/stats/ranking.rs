@@ -69,6 +69,7 @@ fn range(low: f64, high: f64) -> String {
 /// Every pair of what was compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
+    /// By first, then by second.
     pairs: Vec<Pair>,
 }
 
@@ -81,7 +82,8 @@ impl Ranking {
     /// One beside the other, in the order that is asked for; `None` for one beside itself.
     pub fn pair(&self, first: usize, second: usize) -> Option<Pair> {
         let (low, high) = (first.min(second), first.max(second));
-        let pair = self.pairs.iter().find(|pair| (pair.first, pair.second) == (low, high))?;
+        let place = self.pairs.binary_search_by_key(&(low, high), |pair| (pair.first, pair.second)).ok()?;
+        let pair = &self.pairs[place];
         Some(if first == low { pair.clone() } else { pair.reversed() })
     }
 }

@@ -40,5 +40,11 @@ pub(crate) fn run(arguments: &CompareArgs, output: &mut Output) -> Result<Exit, 
     let mut report = compare::report(&first, &second);
     agreement.tell(&mut report, arguments.pairs);
     arguments.report.show(&report, output)?;
-    Ok(if agreement.is_broken() { Exit::Mismatch } else { Exit::Clean })
+    Ok(if agreement.is_broken() {
+        Exit::Mismatch
+    } else if compare::has_anything_in_common(&first, &second) {
+        Exit::Clean
+    } else {
+        Exit::Unchecked
+    })
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_digest::{Digest, Level, Policy};
+use verisum_lab::digests::PROGRAMS;
 use verisum_lab::export::{Cell, Table};
 use verisum_lab::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
 use verisum_lab::measure::{About, Amount, Error, InProcess, Process, Subject, Work, find_program, version};
@@ -14,6 +15,7 @@ use verisum_lab::summary::Quantity;
 
 use super::leftovers::Folder;
 use super::remote::{self, RemoteArgs};
+use super::starter::own_program;
 use super::{BenchOptions, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -136,8 +138,9 @@ fn measure(
     };
     let scripts = chosen.write_scripts(folder)?;
     for way in &chosen.ways {
-        if let Some(found) = find_program(way.program(), chosen.path.as_deref())
-            && let Some(version) = version(&found, version_option(way.program()))
+        if let Some(option) = version_option(way.program())
+            && let Some(found) = find_program(way.program(), chosen.path.as_deref())
+            && let Some(version) = version(&found, option)
         {
             session.results.host.versions.insert(way.program().to_string(), version);
         }
@@ -332,7 +335,7 @@ fn subjects<'a>(
     {
         let starts = about(&way.name).expect(&expected).label("kind", "start");
         let program = match way.name.as_str() {
-            OURS => std::env::current_exe().ok(),
+            OURS => own_program().ok(),
             _ => find_program(way.program(), chosen.path.as_deref()),
         };
         let Some(program) = program else {
@@ -415,13 +418,10 @@ fn memory_available() -> u64 {
     kibibytes.map_or(u64::MAX, |kibibytes| kibibytes * 1024)
 }
 
-/// What makes a program print its version.
-fn version_option(program: &str) -> &'static [&'static str] {
-    match program {
-        "openssl" => &["version"],
-        "perl" => &["-v"],
-        _ => &["--version"],
-    }
+/// What makes a program print its version. None of those that are not known by name: what a script of the
+/// user's does with such an option nobody knows.
+fn version_option(program: &str) -> Option<&'static [&'static str]> {
+    PROGRAMS.iter().map(|known| known.version).find(|(name, _)| *name == program).map(|(_, option)| option)
 }
 
 /// What each way takes to begin, and how fast it is then.

@@ -33,7 +33,7 @@ impl Leftovers {
     /// Catches signals from here on. The first sets `stop`, so that what was measured is kept; the
     /// second removes what is left, and ends the program.
     pub(super) fn watch(&self, stop: Arc<AtomicBool>) -> Result<(), Failure> {
-        let failed = |error| Failure::Usage(format!("signal handler: {error}"));
+        let failed = Failure::of_signals;
         let mut signals = Signals::new(ending_signals()).map_err(failed)?;
         let leftovers = self.clone();
         let watch = move || {

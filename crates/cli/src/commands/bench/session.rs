@@ -231,7 +231,7 @@ impl<'a> Session<'a> {
         if self.options.report.json() {
             return self.finish(report, output);
         }
-        output.text(lines)?;
+        output.bytes(&names::for_terminal(lines.as_bytes()))?;
         self.options.report.export(report)?;
         self.warn(self.results.doubts.iter().all(|doubt| lines.contains(doubt)));
         if let Some(what) = summary::unmeasured(&self.results).filter(|what| !lines.contains(what)) {

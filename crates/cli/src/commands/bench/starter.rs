@@ -1,21 +1,49 @@
 //! The small process that starts the programs that are measured: this program, called by another name.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use verisum_lab::measure::{Starter, serve};
+use verisum_lab::measure::{Starter, find_program, serve};
 
 use crate::commands::demo::scratch::ending_signals;
 use crate::exit::Exit;
+use crate::failure::Failure;
 
 /// The name that it is called by.
 const NAME: &str = "verisum-starter";
 
+/// What the kernel calls this program.
+const SELF: &str = "/proc/self/exe";
+
 /// One that begins with the first program, and kills what runs when `stop` becomes true.
 pub(super) fn starter(stop: Arc<AtomicBool>) -> Starter {
     // Also when the file that this program was started from is no longer there.
-    Starter::new("/proc/self/exe", NAME, stop)
+    let program = match Path::new(SELF).exists() {
+        true => SELF.into(),
+        false => own_program().unwrap_or(SELF.into()),
+    };
+    Starter::new(program, NAME, stop)
+}
+
+/// Where the file is that this program was started from; where no /proc is mounted, by how it was called.
+pub(super) fn own_program() -> Result<PathBuf, Failure> {
+    let called = || {
+        let name = std::env::args_os().next()?;
+        let path = Path::new(&name);
+        match path.components().count() {
+            1 => find_program(path.to_str()?, std::env::var_os("PATH").as_deref()),
+            _ => std::path::absolute(path).ok(),
+        }
+    };
+    let found = std::env::current_exe().ok().or_else(called).filter(|path| path.exists());
+    let missing = || Failure::File {
+        name: SELF.into(),
+        operation: "find this program",
+        error: rustix::io::Errno::NOENT.into(),
+    };
+    found.ok_or_else(missing)
 }
 
 /// Does its work, if this process is called by its name.

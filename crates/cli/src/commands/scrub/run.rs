@@ -190,7 +190,7 @@ fn end_by_signals(options: &mut Options) -> Result<(), Failure> {
         // In this order: the first finds it unset, and sets it.
         flag::register_conditional_default(signal, asked.clone())
             .and_then(|_| flag::register(signal, asked.clone()))
-            .map_err(|error| Failure::Usage(format!("signal handler: {error}")))?;
+            .map_err(Failure::of_signals)?;
     }
     Ok(())
 }

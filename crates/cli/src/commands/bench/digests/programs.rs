@@ -11,6 +11,7 @@ use super::chosen::Chosen;
 use super::data::{Files, ReadFile};
 use super::style::{CHECKS, LISTS};
 use crate::commands::bench::Session;
+use crate::commands::bench::starter::own_program;
 use crate::failure::Failure;
 
 /// Programs, and the controls beside them.
@@ -28,8 +29,7 @@ pub(super) fn programs(
     for program in PROGRAMS.iter().filter(|program| chosen.programs.contains(&program.name)) {
         session.record_version(program.name, program.version);
     }
-    let ours = std::env::current_exe()
-        .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
+    let ours = own_program()?;
     for digest in chosen.digests() {
         let group = format!("{digest} {size}");
         let kind = if size == SMALL { "small" } else { "large" };
@@ -50,6 +50,9 @@ pub(super) fn programs(
         for way in chosen.ways.iter().filter(|way| way.digest == digest) {
             let about = about(way.program).expect(&expected);
             match way.find(path) {
+                Some(_) if way.unable(file).is_some() => {
+                    session.skip(&about, way.unable(file).unwrap_or_default());
+                }
                 Some(executable) => subjects.push(way.subject(about, &executable, file).boxed()),
                 None => session.skip(&about, format!("{} is not installed", way.executable)),
             }

@@ -13,6 +13,7 @@ use verisum_lab::measure::{About, Amount, InProcess, Process, Stdin, find_progra
 
 use super::{Found, ImageArgs, MEMORY, OURS, SOURCES, missing, read_memory, served, session_measure};
 use crate::commands::bench::leftovers::Folder;
+use crate::commands::bench::starter::own_program;
 use crate::commands::bench::{Session, files};
 use crate::failure::Failure;
 use crate::{digests, input, sizes};
@@ -67,8 +68,7 @@ impl<'a> Commands<'a> {
         session.note(format!("images of {}; rates are of that length, holes included", sizes::human(size)));
         let most = contents.iter().map(|content| content.allocated(size)).max().unwrap_or(0);
         folder.needs(most.saturating_mul(2))?;
-        let ours = std::env::current_exe()
-            .map_err(|error| Failure::Program { name: OURS.to_string(), why: error.to_string() })?;
+        let ours = own_program()?;
         let path = std::env::var_os("PATH");
         for program in PROGRAMS {
             session.record_version(program.name, program.version);
