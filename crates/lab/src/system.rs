@@ -100,8 +100,13 @@ const CACHESTAT: libc::c_long = 451;
 /// How many bytes of the file's first `length` are in the page cache, to whole pages. An error where the
 /// kernel tells that only to the file's owner, or to those who may write to it.
 pub(crate) fn resident(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
+    resident_from(file, 0, length)
+}
+
+/// As [`resident`], of `length` bytes from `start`, where a page begins.
+pub(crate) fn resident_from(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<u64> {
     let page = rustix::param::page_size() as u64;
-    match cachestat(file, length) {
+    match cachestat(file, start, length) {
         Ok(pages) => Ok(pages * page),
         // Older kernels, and those that are told to refuse what they do not know.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
@@ -109,15 +114,15 @@ pub(crate) fn resident(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
             if !may_ask(file)? {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
-            Ok(mincore(file, length)? * page)
+            Ok(mincore(file, start, length)? * page)
         }
         Err(error) => Err(error),
     }
 }
 
-fn cachestat(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
+fn cachestat(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<u64> {
     // struct cachestat_range and struct cachestat of linux/mman.h.
-    let range = [0u64, length];
+    let range = [start, length];
     let mut found = [0u64; 5];
     // SAFETY: the kernel reads two and writes five numbers of 64 bits, which these arrays are.
     let result = unsafe {
@@ -137,13 +142,13 @@ fn may_ask(file: BorrowedFd<'_>) -> io::Result<bool> {
 }
 
 /// As cachestat, on older kernels. They tell it only of files that this user might write to.
-fn mincore(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
+fn mincore(file: BorrowedFd<'_>, from: u64, length: u64) -> io::Result<u64> {
     /// So that the kernel's answer needs little memory: a byte a page.
     const WINDOW: u64 = 1 << 30;
     let page = rustix::param::page_size() as u64;
     let mut count = 0;
-    for start in (0..length).step_by(WINDOW as usize) {
-        let bytes = (length - start).min(WINDOW) as usize;
+    for start in (from..from + length).step_by(WINDOW as usize) {
+        let bytes = (from + length - start).min(WINDOW) as usize;
         let mut answer = vec![0u8; bytes.div_ceil(page as usize)];
         // SAFETY: a new mapping of the kernel's choice, read by nobody, unmapped before the end with the
         // same address and length; mincore writes a byte for each page of it.
@@ -268,6 +273,6 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut &file, &vec![1; 1 << 20]).unwrap();
         assert_eq!(resident(file.as_fd(), 1 << 20).unwrap(), 1 << 20);
-        assert_eq!(mincore(file.as_fd(), 1 << 20).unwrap() * rustix::param::page_size() as u64, 1 << 20);
+        assert_eq!(mincore(file.as_fd(), 0, 1 << 20).unwrap() * rustix::param::page_size() as u64, 1 << 20);
     }
 }

@@ -1,10 +1,12 @@
 //! The page cache: what of the subjects' files is in it, and how to empty it.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Advice;
+use rustix::fs::{Advice, SeekFrom};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
@@ -55,8 +57,33 @@ pub fn state(files: &[PathBuf]) -> Cache {
         _ if total == 0 => Cache::None,
         0 => Cache::Cold,
         _ if found == total => Cache::Warm,
+        // Holes have no pages until somebody reads them.
+        _ if files.iter().all(|path| is_data_resident(path).unwrap_or(false)) => Cache::Warm,
         _ => Cache::Partial,
     }
+}
+
+/// A file in more pieces than these takes too long to ask about before each run.
+const MOST_PIECES: usize = 10_000;
+
+/// Whether all of a file that is no hole is in the cache.
+fn is_data_resident(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let page = rustix::param::page_size() as u64;
+    let mut end = 0;
+    for _ in 0..MOST_PIECES {
+        let data = match rustix::fs::seek(&file, SeekFrom::Data(end)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        end = rustix::fs::seek(&file, SeekFrom::Hole(data))?;
+        let start = data / page * page;
+        if system::resident_from(file.as_fd(), start, end - start)? < end - start {
+            return Ok(false);
+        }
+    }
+    Ok(false)
 }
 
 /// A file's length and how much of it is in the cache.
@@ -66,7 +93,7 @@ fn resident(path: &Path) -> Result<(u64, u64), Error> {
     let about = file.metadata().map_err(failed)?;
     match about.is_file() {
         true => Ok((about.len(), system::resident(file.as_fd(), about.len()).map_err(failed)?)),
-        false => Err(failed(std::io::ErrorKind::Unsupported.into())),
+        false => Err(failed(io::ErrorKind::Unsupported.into())),
     }
 }
 
@@ -129,6 +156,18 @@ mod tests {
             // Sources on a file system in memory.
             Err(error) => assert!(error.to_string().contains("cannot be dropped"), "{error}"),
         }
+        // A hole, data, a hole: only what is read has pages.
+        let holes = [folder.path().join("holes")];
+        let file = File::create(&holes[0]).unwrap();
+        file.set_len(3 << 20).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1; 1 << 16], 1 << 20).unwrap();
+        assert_eq!(state(&holes), Cache::Warm);
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1; 1 << 16], 2 << 20).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 2 << 20, None, Advice::DontNeed).unwrap();
+        // Those on a file system in memory cannot be dropped.
+        assert!(matches!(state(&holes), Cache::Partial | Cache::Warm));
+        assert_eq!(is_data_resident(&holes[0]).unwrap(), state(&holes) == Cache::Warm);
         assert_eq!(state(&["/dev/null".into()]), Cache::Unknown);
         assert!(drop_files(&["/nowhere".into()]).is_err());
         if !rustix::process::geteuid().is_root() {
