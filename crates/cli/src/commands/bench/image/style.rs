@@ -1,15 +1,12 @@
 //! The lines of the published experiment: an image, and how many times faster it is hashed.
 
 use verisum_lab::images::Content;
-use verisum_lab::record::{Results, Series, ranking};
+use verisum_lab::record::{NOT_REACHED, Results, Series, ranking};
 use verisum_lab::stats::Verdict;
 use verisum_lab::summary::processor_time;
 
 use super::OURS;
 use crate::render::names;
-
-/// What is said of an image that was not made.
-const UNREACHED: &str = "SKIPPED: it was stopped before";
 
 /// Lines as they were published: how many times faster than the first program that was found.
 pub(super) fn published(results: &Results, contents: &[Content]) -> String {
@@ -26,12 +23,15 @@ pub(super) fn published(results: &Results, contents: &[Content]) -> String {
 /// Why there is nothing to compare: what is missing of ours, or the others'.
 fn why_not(results: &Results, group: &str) -> String {
     let rows = || results.series.iter().filter(|one| one.group == group && !one.control);
-    if let Some(verdict) = rows().find(|one| one.name == OURS).map_or(Some(UNREACHED.into()), Series::verdict)
-    {
-        return verdict;
-    }
-    let others = rows().filter(|one| !one.name.starts_with(OURS)).filter_map(|one| one.skipped.clone());
-    format!("SKIPPED: nothing to compare with: {}", others.collect::<Vec<_>>().join("; "))
+    let Some(ours) = rows().find(|one| one.name == OURS) else {
+        return format!("SKIPPED: {NOT_REACHED}");
+    };
+    ours.verdict().unwrap_or_else(|| {
+        let others = rows().filter(|one| !one.name.starts_with(OURS));
+        let mut reasons: Vec<&str> = others.filter_map(|one| one.skipped.as_deref()).collect();
+        reasons.dedup();
+        format!("SKIPPED: nothing to compare with: {}", reasons.join("; "))
+    })
 }
 
 fn line(results: &Results, group: &str, name: &str) -> String {
