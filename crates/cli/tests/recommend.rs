@@ -65,9 +65,36 @@ fn nothing_is_written_and_the_results_can_be_compared() {
     let path = folder.path().join("r.json");
     let path = path.to_str().unwrap();
     let out = recommend(tree.path(), &["--threads", "1", "--export-json", path]).clean();
-    assert!(out.contains("on 1 thread;") && out.contains("runner-up: "), "{out}");
+    assert!(out.contains("runner-up: "), "{out}");
+    let found: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(found["recommendation"]["threads"], 1);
     assert_eq!(state(), before);
     verisum(["bench", "compare", path, path]).clean();
+}
+
+/// One figure for reading, and nothing said of a device, where files are in memory.
+#[test]
+fn of_files_in_memory_reading_and_hashing_are_added() {
+    let Ok(tree) = tempfile::tempdir_in("/dev/shm") else { return };
+    for number in 0..4 {
+        fs::write(tree.path().join(number.to_string()), vec![number; 2 << 20]).unwrap();
+    }
+    for purpose in ["bitrot", "image"] {
+        let out = recommend(tree.path(), &["--for", purpose, "--json"]).clean();
+        let answer = serde_json::from_str::<Value>(&out).unwrap()["recommendation"].take();
+        assert_eq!(answer["from_memory"], true);
+        for row in answer["decision"]["rows"].as_array().unwrap() {
+            let of = |name: &str| row[name].as_f64().unwrap();
+            assert!(row["device"].is_null() && row["disk_bound"] == false);
+            assert!((of("opening") + of("hash") - of("total")).abs() < 1e-9, "{row}");
+            assert!(["memory", "hashing"].contains(&row["bound_by"].as_str().unwrap()), "{row}");
+        }
+        let lines: Vec<&str> =
+            answer["lines"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+        assert!(lines[1].ends_with("; the files are in memory"), "{lines:?}");
+        assert!(lines[2].starts_with("reading: ") && lines[2].contains(" from memory: "), "{lines:?}");
+        assert!(lines[3].starts_with("of these ") && !lines[3].contains("device"), "{lines:?}");
+    }
 }
 
 #[test]

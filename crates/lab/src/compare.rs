@@ -94,7 +94,7 @@ pub fn report(first: &Results, second: &Results) -> Report {
         }
         let ms = |series: &Series| match series.wall.is_empty() || series.is_below_clock() {
             true => Cell::Missing,
-            false => Cell::Number(median(&series.wall) * 1e3, 4),
+            false => crate::summary::number(median(&series.wall) * 1e3),
         };
         let ratios = match &change {
             Some(found) => {

@@ -183,7 +183,8 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     table
 }
 
-fn number(value: f64) -> Cell {
+/// A number with the digits that count.
+pub fn number(value: f64) -> Cell {
     Cell::Number(value, decimals(value))
 }
 

@@ -115,11 +115,9 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         name: "recommend".to_string(),
         why: error.to_string(),
     };
-    let mut device = Device::default();
-    let [small, large] = [(&survey.small, UNTIL[1]), (&survey.large, UNTIL[2])];
-    read(small.0, small.1).map_err(failed)?.iter().for_each(|read| device.add_small(read));
-    read(large.0, large.1).map_err(failed)?.iter().for_each(|read| device.add_large(read));
-    let cost = device.cost(&survey.load);
+    let small = read(&survey.small, UNTIL[1]).map_err(failed)?;
+    let large = read(&survey.large, UNTIL[2]).map_err(failed)?;
+    let device = Device::of(&small, &large);
     let load = survey.load;
     let wanted = survey.small.len() + survey.large.len();
     let lost = device.small.failed + device.large.failed;
@@ -143,19 +141,21 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     session.measure(recommend::subjects(purpose, &sample, &policy, threads));
     session.complete();
 
-    let candidates = purpose.candidates().iter();
-    let hashes = candidates
-        .filter_map(|one| Some((one.id, recommend::cost(one.id, &session.results.series, &load)?)))
-        .collect();
+    let series = &session.results.series;
+    let candidates = || purpose.candidates().iter().map(|one| one.id);
+    let is_resolved = |name: &&str| recommend::is_resolved(name, purpose, series, &load);
     let input = Input {
         purpose,
         load,
-        device: cost.map(|[median, ..]| median),
-        device_range: cost.map(|[_, low, high]| [low, high]),
+        device: device.cost(&load),
+        device_range: device.range(&load),
         from_memory: device.from_memory(),
-        opening: recommend::opening(&session.results.series, &load),
+        opening: recommend::opening(series, &load),
         rotating: verisum_tree::is_rotating(survey.device),
-        hashes,
+        hashes: candidates().filter_map(|id| Some((id, recommend::cost(id, series, &load)?))).collect(),
+        resolved: candidates().filter(is_resolved).collect(),
+        chosen: wanted as u64,
+        lost,
         threads,
     };
     let mut report = report(&session, &input, &survey, &arguments.on);
@@ -292,37 +292,39 @@ fn chart(title: &str, decision: &Decision) -> Chart {
 
 fn table(input: &Input, decision: &Decision) -> Table {
     let opened = decision.rows.iter().any(|row| row.opening.is_some());
+    let in_memory = input.from_memory == Some(true);
     let mut columns = vec![("digest", "")];
-    columns.push(match input.from_memory {
-        Some(true) => ("reading, from memory", "s"),
-        _ => ("device", "s"),
-    });
-    columns.extend(opened.then_some(("opening", "s")));
+    columns.extend((!in_memory).then_some(("device", "s")));
+    columns.extend(opened.then_some(("opening and reading from memory", "s")));
     columns.extend([("hashing", "s"), ("in all", "s"), ("hashing of all", "%"), ("bound by", "")]);
     let mut table = Table::new("All files, in the order of preference", &columns);
     for row in &decision.rows {
-        let seconds = |value: f64| Cell::Number(value, if value < 10.0 { 3 } else { 0 });
-        let mut cells = vec![Cell::text(row.name), row.device.map_or(Cell::Missing, seconds)];
-        cells.extend(opened.then(|| row.opening.map_or(Cell::Missing, seconds)));
+        let seconds = |value: Option<f64>| value.map_or(Cell::Missing, summary::number);
+        let mut cells = vec![Cell::text(row.name)];
+        cells.extend((!in_memory).then(|| seconds(row.device)));
+        cells.extend(opened.then(|| seconds(row.opening)));
         cells.extend([
-            seconds(row.hash),
-            seconds(row.total),
+            summary::number(row.hash),
+            summary::number(row.total),
             Cell::Number(row.busy * 100.0, 0),
-            Cell::text(row.bound_by()),
+            Cell::text(row.bound_by.name()),
         ]);
         table.row(cells);
     }
     if opened {
-        table = table.note(
-            "opening: to open, read from memory and close all files without a digest; hashing: what the digest \
-             adds to that",
-        );
+        table = table.note(match in_memory {
+            true => "opening and reading from memory: these files, without a digest",
+            false => "opening and reading from memory: such files, without a digest; hashing: what it adds",
+        });
     } else if input.purpose.opens_files() {
         table =
             table.note("hashing: with opening and reading from memory, since these alone were not measured");
     }
-    let work = if opened { "opening with hashing" } else { "hashing" };
-    table.note(format!(
-        "in all: one file is read while another is hashed, so the longer of the device and of {work}"
-    ))
+    let work = if opened { "all the rest" } else { "hashing" };
+    table.note(match in_memory {
+        true => "in all: the same processors read from memory and hash, so both together".to_string(),
+        false => format!(
+            "in all: one file is read while another is hashed, so the longer of the device and of {work}"
+        ),
+    })
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Load, Purpose};
 
 /// Who takes at most so many times as long as the fastest is no slower in practice.
-const TOLERANCE: f64 = 1.1;
+pub(super) const TOLERANCE: f64 = 1.1;
 
 /// What files cost, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -30,6 +30,12 @@ impl Cost {
     pub fn of_stored(&self, load: &Load) -> f64 {
         load.small_files as f64 * self.small_file + load.large_stored as f64 * self.large_byte
     }
+
+    /// Whether small files take most of it, which is opening them, or the bytes of large ones.
+    fn bound(&self, load: &Load) -> Bound {
+        let small = load.small_files as f64 * self.small_file;
+        if small >= load.large_stored as f64 * self.large_byte { Bound::Opening } else { Bound::Memory }
+    }
 }
 
 /// All that the rule looks at.
@@ -52,6 +58,12 @@ pub struct Input {
     pub opening: Option<Cost>,
     /// What the same costs with hashing, of each candidate that was measured.
     pub hashes: Vec<(&'static str, Cost)>,
+    /// Those of them whose hashing took more than nothing, as surely as an interval says it.
+    pub resolved: Vec<&'static str>,
+    /// How many files were chosen to be read.
+    pub chosen: u64,
+    /// How many of them cannot be read.
+    pub lost: u64,
     /// On how many threads.
     pub threads: usize,
 }
@@ -67,7 +79,7 @@ pub struct Row {
     pub opening: Option<f64>,
     /// What hashing adds to that.
     pub hash: f64,
-    /// Reading them from the device.
+    /// Reading them from the device; `None` if that is not known, or they are in memory.
     pub device: Option<f64>,
     /// All of it: the device gives one file while another is hashed, so the greater of the two.
     pub total: f64,
@@ -75,6 +87,36 @@ pub struct Row {
     pub busy: f64,
     /// Whether the device takes longer than opening and hashing.
     pub disk_bound: bool,
+    /// What takes most of the time.
+    pub bound_by: Bound,
+    /// Whether hashing surely took more than nothing.
+    pub resolved: bool,
+}
+
+/// What takes most of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// Reading from the device.
+    Device,
+    /// Opening many small files.
+    Opening,
+    /// Copying the bytes of large files from memory.
+    Memory,
+    /// The digest.
+    Hashing,
+}
+
+impl Bound {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bound::Device => "device",
+            Bound::Opening => "opening",
+            Bound::Memory => "memory",
+            Bound::Hashing => "hashing",
+        }
+    }
 }
 
 impl Row {
@@ -84,17 +126,8 @@ impl Row {
     }
 
     /// Whether hashing is less than what one measurement differs from the next by.
-    fn is_hidden(&self) -> bool {
+    pub(super) fn is_hidden(&self) -> bool {
         self.opening.is_some_and(|opening| self.hash <= opening * (TOLERANCE - 1.0))
-    }
-
-    /// What takes the time.
-    pub fn bound_by(&self) -> &'static str {
-        match self.opening {
-            _ if self.disk_bound => "device",
-            Some(opening) if opening > self.hash => "opening",
-            _ => "hashing",
-        }
     }
 }
 
@@ -116,8 +149,19 @@ pub fn decide(input: &Input) -> Option<Decision> {
     if input.load.files == 0 {
         return None;
     }
+    let load = &input.load;
+    let control = input.opening.map_or(0.0, |cost| cost.of(load, input.purpose));
+    // No device copies files that are in memory, the processors do: that was measured on these very files.
+    let (opening, device) = match input.from_memory {
+        Some(true) => (input.device.or(input.opening), None),
+        _ => (input.opening, input.device),
+    };
+    let opens = opening.map(|cost| match input.from_memory {
+        Some(true) => cost.of_stored(load),
+        _ => cost.of(load, input.purpose),
+    });
+    let device = device.map(|cost| cost.of_stored(load));
     // The preference is the order of the table, in whatever order they were measured.
-    let opening = input.opening.map(|cost| cost.of(&input.load, input.purpose));
     let rows: Vec<Row> = input
         .purpose
         .candidates()
@@ -125,14 +169,19 @@ pub fn decide(input: &Input) -> Option<Decision> {
         .filter_map(|candidate| {
             let (_, cost) = input.hashes.iter().find(|(name, _)| *name == candidate.id)?;
             // No digest takes less time than none.
-            let hash = (cost.of(&input.load, input.purpose) - opening.unwrap_or(0.0)).max(0.0);
-            let work = opening.unwrap_or(0.0) + hash;
-            let device = input.device.map(|cost| cost.of_stored(&input.load));
+            let hash = (cost.of(load, input.purpose) - control).max(0.0);
+            let work = opens.unwrap_or(0.0) + hash;
             let total = work.max(device.unwrap_or(0.0));
             let busy = if total > 0.0 { hash / total } else { 0.0 };
             let disk_bound = device.is_some_and(|device| device >= work);
-            let (name, why) = (candidate.id, candidate.why);
-            Some(Row { name, why, opening, hash, device, total, busy, disk_bound })
+            let bound_by = match opening {
+                _ if disk_bound => Bound::Device,
+                Some(cost) if opens > Some(hash) => cost.bound(load),
+                _ => Bound::Hashing,
+            };
+            let resolved = input.resolved.contains(&candidate.id);
+            let (name, why, opening) = (candidate.id, candidate.why, opens);
+            Some(Row { name, why, opening, hash, device, total, busy, disk_bound, bound_by, resolved })
         })
         .collect();
     let fastest = rows.iter().map(|row| row.total).fold(f64::INFINITY, f64::min);
@@ -143,135 +192,16 @@ pub fn decide(input: &Input) -> Option<Decision> {
     let quickest = others.min_by(|a, b| a.total.total_cmp(&b.total));
     let runner_up = best.next().or(quickest).cloned();
     // What came from memory says nothing of the disk; nor does a disk that may be faster than a candidate.
-    let least = input.device_range.map_or(0.0, |[low, _]| low.of_stored(&input.load));
+    let least = input.device_range.map_or(0.0, |[low, _]| low.of_stored(load));
     let disk_decides = input.from_memory == Some(false)
         && rows.len() > 1
         && rows.iter().all(|row| row.disk_bound && row.work() < least && as_fast(&row));
     Some(Decision { choice, runner_up, disk_decides, rows })
 }
 
-/// The decision in words, with the figures it comes from.
-pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
-    let (choice, load) = (&decision.choice, &input.load);
-    let mut lines = vec![format!("{}: {}", choice.name, choice.why)];
-    let more = if load.complete { "" } else { "at least " };
-    let files = if load.files == 1 { "file" } else { "files" };
-    let all = format!("{more}{} {files}, {}", grouped(load.files), decimal(load.bytes as f64));
-    let bound = match choice.device {
-        None => "nothing could be read cold, so the disk is not in it".to_string(),
-        Some(_) if choice.disk_bound && input.from_memory != Some(false) => {
-            let from = if input.from_memory.is_some() { ", though from memory" } else { "" };
-            format!("reading takes longer than hashing{from}; {} costs nothing extra", choice.name)
-        }
-        Some(_) if choice.disk_bound => format!("disk-bound; {} costs nothing extra here", choice.name),
-        Some(device) if choice.bound_by() == "opening" => {
-            format!("bound by opening files more than by hashing: reading alone takes {}", time(device))
-        }
-        Some(device) => format!("hash-bound: reading alone takes {}", time(device)),
-    };
-    lines.push(format!("{all}: {}, {bound}", time(choice.total)));
-    let holes = load.large_bytes.saturating_sub(load.large_stored).min(load.bytes);
-    let hashed = if input.purpose == Purpose::Image { load.bytes - holes } else { load.bytes };
-    if let Some(device) = choice.device.filter(|device| *device > 0.0) {
-        let kind = match (input.from_memory, input.rotating) {
-            (Some(true), _) => "from memory: these files could not be put out of the cache",
-            (None, _) => "from the disk or from memory: the kernel does not say it of files of others",
-            (Some(false), true) => "cold, from a disk that is said to rotate",
-            (Some(false), false) => "cold, from a disk that does not rotate",
-        };
-        let rate = |seconds: f64| decimal((load.bytes - holes) as f64 / seconds);
-        let between = match input.device_range.map(|range| range.map(|cost| cost.of_stored(load))) {
-            Some([low, high]) if low > 0.0 && low < high => format!(" ({} to {})", rate(high), rate(low)),
-            _ => String::new(),
-        };
-        let read = format!("{}/s{between}", rate(device));
-        lines.push(format!("device: {read} {kind}"));
-    }
-    lines.push(shares(choice, hashed, input.threads));
-    if decision.disk_decides {
-        lines.push(format!(
-            "the disk makes the choice irrelevant: all {} candidates take the same time",
-            decision.rows.len()
-        ));
-    }
-    if let Some(second) = &decision.runner_up {
-        let beside = second.total / choice.total.max(f64::MIN_POSITIVE);
-        let takes = match beside {
-            _ if choice.total == 0.0 => "as long".to_string(),
-            b if b > TOLERANCE => format!("{b:.1} times as long"),
-            b if b < 1.0 / TOLERANCE => format!("{b:.2} times as long"),
-            _ => "as long".to_string(),
-        };
-        lines.push(format!("runner-up: {}, {}, {takes}: {}", second.name, time(second.total), second.why));
-    }
-    lines
-}
-
-/// What of the whole time is the device's, opening, and hashing so many bytes.
-fn shares(choice: &Row, hashed: u64, threads: usize) -> String {
-    let percent = |part: f64| if choice.total > 0.0 { part / choice.total * 100.0 } else { 0.0 };
-    let share = |part: f64| format!("{} ({:.0}%)", time(part), percent(part));
-    let threads = if threads == 1 { "1 thread" } else { &format!("{threads} threads") };
-    let mut parts = Vec::new();
-    parts.extend(choice.device.map(|device| format!("device {}", share(device))));
-    parts.extend(
-        choice
-            .opening
-            .map(|opening| format!("opening the files and reading them from memory {}", share(opening))),
-    );
-    parts.push(match choice.is_hidden() {
-        true => format!("{} too little beside that to be told", choice.name),
-        false if choice.hash > 0.0 => {
-            let rate = decimal(hashed as f64 / choice.hash);
-            format!("{} {}, {rate}/s on {threads}", choice.name, share(choice.hash))
-        }
-        false => format!("{} no time", choice.name),
-    });
-    let meanwhile = if choice.device.is_some() { "; the device works while the rest is done" } else { "" };
-    format!("of these {}: {}{meanwhile}", time(choice.total), parts.join("; "))
-}
-
-/// Seconds in the unit that suits them.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 0.001 => format!("{:.0} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s if s < 9.95 => format!("{s:.1} s"),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s if s < 48.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} days", s / 86_400.0),
-    }
-}
-
-/// Bytes in powers of 1000, as disks are sold.
-fn decimal(bytes: f64) -> String {
-    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
-    let mut value = bytes;
-    let mut place = 0;
-    while value >= 999.5 && place + 1 < units.len() {
-        value /= 1000.0;
-        place += 1;
-    }
-    let digits = if place == 0 || value >= 99.5 { 0 } else { 1 };
-    format!("{value:.digits$} {}", units[place])
-}
-
-/// A number with a comma before each three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::sentences;
     use super::*;
 
     const LARGE: Load = Load {
@@ -287,11 +217,15 @@ mod tests {
         unreadable: 0,
     };
 
-    fn rate(bytes_a_second: f64) -> Cost {
+    pub(in crate::recommend) fn rate(bytes_a_second: f64) -> Cost {
         Cost { small_file: 0.0, large_byte: 1.0 / bytes_a_second }
     }
 
-    fn input(purpose: Purpose, device: f64, hashes: &[(&'static str, f64)]) -> Input {
+    pub(in crate::recommend) fn input(
+        purpose: Purpose,
+        device: f64,
+        hashes: &[(&'static str, f64)],
+    ) -> Input {
         Input {
             purpose,
             load: LARGE,
@@ -301,6 +235,9 @@ mod tests {
             rotating: false,
             opening: None,
             hashes: hashes.iter().map(|&(name, bytes)| (name, rate(bytes))).collect(),
+            resolved: vec!["sha256", "blake3"],
+            chosen: 64,
+            lost: 0,
             threads: 2,
         }
     }
@@ -317,7 +254,7 @@ mod tests {
         assert_eq!(lines[2], "device: 532 MB/s (505 MB to 559 MB) cold, from a disk that does not rotate");
         assert_eq!(
             lines[3],
-            "of these 47 min: device 47 min (100%); sha256 6 min (14%), 3.9 GB/s on 2 threads; \
+            "of these 47 min: device 47 min (100%); sha256 6.4 min (14%), 3.9 GB/s on 2 threads; \
              the device works while the rest is done"
         );
         assert_eq!(lines[4], "the disk makes the choice irrelevant: all 3 candidates take the same time");
@@ -350,7 +287,7 @@ mod tests {
             &input(Purpose::Tamper, 20e9, &hashes),
             &decide(&input(Purpose::Tamper, 20e9, &hashes)).unwrap(),
         );
-        assert_eq!(lines[1], "88,000 files, 1.5 TB: 25 min, hash-bound: reading alone takes 75 s");
+        assert_eq!(lines[1], "88,000 files, 1.5 TB: 25 min, hash-bound: the device alone takes 75 s");
         assert!(lines[4].contains("3.3 times as long"), "{}", lines[4]);
     }
 
@@ -415,7 +352,7 @@ mod tests {
         near(row("sha256").hash, 54.0);
         near(row("sha256").total, 84.0);
         near(row("sha256").device.unwrap(), 2.0);
-        assert_eq!((row("sha256").bound_by(), row("blake3").bound_by()), ("hashing", "opening"));
+        assert_eq!((row("sha256").bound_by, row("blake3").bound_by), (Bound::Hashing, Bound::Opening));
         // What seems to take less time than nothing takes none.
         assert_eq!((row("blake3").hash, row("blake3").total), (0.0, 30.0));
         let lines = sentences(&input, &decision);
@@ -428,20 +365,6 @@ mod tests {
         input.hashes.truncate(1);
         let line = &sentences(&input, &decide(&input).unwrap())[3];
         assert!(line.contains("from memory 30 s (36%); sha256 54 s (64%), 1.9 GB/s on 2 threads"), "{line}");
-    }
-
-    #[test]
-    fn what_came_from_memory_says_nothing_of_the_disk() {
-        for (from_memory, words) in [(Some(true), "though from memory"), (None, "the kernel does not say")] {
-            let mut input = input(Purpose::Bitrot, 532e6, &[("sha256", 3.9e9), ("blake3", 6e9)]);
-            input.from_memory = from_memory;
-            let decision = decide(&input).unwrap();
-            let text = sentences(&input, &decision).join("\n");
-            assert!(
-                !decision.disk_decides && !text.contains("the disk makes") && !text.contains("disk-bound")
-            );
-            assert!(text.contains(words), "{text}");
-        }
     }
 
     #[test]
@@ -471,6 +394,27 @@ mod tests {
         assert!(sentences(&unread, &decision)[1].contains("nothing could be read cold"));
     }
 
+    /// The same processors copy from memory and hash, so one takes its time after the other.
+    #[test]
+    fn what_comes_from_memory_is_added_to_hashing() {
+        let of = |purpose, opening: Option<Cost>| {
+            let mut input = input(purpose, 15e9, &[("sha256", 10e9)]);
+            (input.from_memory, input.opening) = (Some(true), opening);
+            let decision = decide(&input).unwrap();
+            assert!(
+                !decision.disk_decides && !decision.choice.disk_bound && decision.choice.device.is_none()
+            );
+            decision.choice
+        };
+        let row = of(Purpose::Image, None);
+        assert_eq!((row.opening, row.hash, row.total), (Some(100.0), 150.0, 250.0));
+        assert_eq!(row.bound_by, Bound::Hashing);
+        // What the files themselves took counts, and the control only for what hashing adds.
+        let row = of(Purpose::Bitrot, Some(rate(20e9)));
+        assert_eq!((row.opening, row.hash, row.total), (Some(100.0), 75.0, 175.0));
+        assert_eq!(row.bound_by, Bound::Memory);
+    }
+
     #[test]
     fn zero_bytes_take_no_time() {
         let mut input = input(Purpose::Bitrot, 1e9, &[("sha256", 1e9), ("blake3", 1e9)]);
@@ -479,15 +423,5 @@ mod tests {
         let decision = decide(&input).unwrap();
         assert_eq!(decision.choice.name, "sha256");
         assert!(sentences(&input, &decision).iter().all(|line| !line.contains("NaN")));
-    }
-
-    #[test]
-    fn figures_are_written_as_people_do() {
-        assert_eq!([0.5, 61.0, 2820.0, 9000.0].map(time), ["500 ms", "61 s", "47 min", "2.5 h"]);
-        assert_eq!([12.0, 1500.0, 1.5e12].map(decimal), ["12 bytes", "1.5 kB", "1.5 TB"]);
-        assert_eq!(
-            [0, 999, 1000, 88_000, 1_234_567].map(grouped),
-            ["0", "999", "1,000", "88,000", "1,234,567"]
-        );
     }
 }

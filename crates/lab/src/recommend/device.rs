@@ -16,7 +16,7 @@ use verisum_tree::{Entry, Error as TreeError, Job, Operation, Plan, Stop, hash};
 use super::survey::SMALL;
 use super::{Cost, Load};
 use crate::measure::Error;
-use crate::stats::interval;
+use crate::stats::{fewest_rounds_of, interval, median};
 use crate::system;
 
 /// The most bytes that are read at once: they displace others from the cache.
@@ -35,6 +35,8 @@ pub struct Read {
     pub bytes: u64,
     /// How long it took.
     pub time: Duration,
+    /// Bytes of the files that were to be read, without their holes; the time may end before all are.
+    pub wanted: u64,
     /// Bytes of these files that stayed in memory although they were to be dropped.
     pub resident: u64,
     /// Bytes of files of which the kernel does not say whether they did.
@@ -57,41 +59,64 @@ pub struct Device {
 }
 
 impl Device {
-    /// Adds a pass over small files.
-    pub fn add_small(&mut self, read: &Read) {
-        self.small.add(read);
-        self.small_file.extend((read.files > 0).then(|| read.time.as_secs_f64() / read.files as f64));
+    /// What passes over small and large files found. What was just written stays in memory until the kernel
+    /// wrote it: where other passes came from the device, those from memory say nothing of it.
+    pub fn of(small: &[Read], large: &[Read]) -> Device {
+        let counted = |passes: &[Read]| -> (Read, Vec<Read>) {
+            let read = passes.iter().filter(|read| read.bytes > 0);
+            let some_cold = read.clone().any(|read| !read.is_from_memory());
+            let kept: Vec<Read> =
+                read.filter(|read| !(some_cold && read.is_from_memory())).copied().collect();
+            let mut all = Read::default();
+            kept.iter().for_each(|read| all.add(read));
+            // A file that cannot be read fails in every pass.
+            all.failed = passes.iter().map(|read| read.failed).max().unwrap_or(0);
+            (all, kept)
+        };
+        let [(small, of_small), (large, of_large)] = [counted(small), counted(large)];
+        let seconds = |read: &Read, count: u64| read.time.as_secs_f64() / count as f64;
+        Device {
+            small,
+            large,
+            small_file: of_small
+                .iter()
+                .filter(|read| read.files > 0)
+                .map(|read| seconds(read, read.files))
+                .collect(),
+            large_byte: of_large.iter().map(|read| seconds(read, read.bytes)).collect(),
+        }
     }
 
-    /// Adds a pass over large files.
-    pub fn add_large(&mut self, read: &Read) {
-        self.large.add(read);
-        self.large_byte.extend((read.bytes > 0).then(|| read.time.as_secs_f64() / read.bytes as f64));
+    /// What reading costs these files, the medians. `None` where nothing was read of what there is.
+    pub fn cost(&self, load: &Load) -> Option<Cost> {
+        let of = |there: bool, times: &[f64]| match there {
+            true => (!times.is_empty()).then(|| median(times)),
+            false => Some(0.0),
+        };
+        let small_file = of(load.small_files > 0, &self.small_file)?;
+        let large_byte = of(load.large_stored > 0, &self.large_byte)?;
+        Some(Cost { small_file, large_byte })
     }
 
-    /// What reading costs these files: the median, and the interval's ends. `None` where nothing was read of
-    /// what there is.
-    pub fn cost(&self, load: &Load) -> Option<[Cost; 3]> {
-        let of = |there: bool, times: &[f64]| match (there, times.is_empty()) {
-            (false, _) => Some([0.0; 3]),
-            (true, true) => None,
-            (true, false) => Some(interval(times)).map(|found| [found.median, found.low, found.high]),
+    /// Within what that lies; `None` of too few passes to say it.
+    pub fn range(&self, load: &Load) -> Option<[Cost; 2]> {
+        let of = |there: bool, times: &[f64]| match there {
+            true if times.len() < fewest_rounds_of(1) => None,
+            true => Some(interval(times)).map(|found| [found.low, found.high]),
+            false => Some([0.0; 2]),
         };
         let small = of(load.small_files > 0, &self.small_file)?;
         let large = of(load.large_stored > 0, &self.large_byte)?;
-        Some([0, 1, 2].map(|at| Cost { small_file: small[at], large_byte: large[at] }))
+        Some([0, 1].map(|at| Cost { small_file: small[at], large_byte: large[at] }))
     }
 
     /// Whether what was read came from memory for a good part; `None` where the kernel does not say.
     pub fn from_memory(&self) -> Option<bool> {
-        let [resident, unknown, bytes] = [
-            self.small.resident + self.large.resident,
-            self.small.unknown + self.large.unknown,
-            self.small.bytes + self.large.bytes,
-        ];
-        match resident * 10 > bytes {
+        let mut both = self.small;
+        both.add(&self.large);
+        match both.is_from_memory() {
             true => Some(true),
-            false => (unknown * 10 <= bytes).then_some(false),
+            false => (both.unknown * 10 <= both.wanted).then_some(false),
         }
     }
 }
@@ -101,10 +126,14 @@ impl Read {
         self.files += other.files;
         self.bytes += other.bytes;
         self.time += other.time;
+        self.wanted += other.wanted;
         self.resident += other.resident;
         self.unknown += other.unknown;
-        // A file that cannot be read fails in every pass.
-        self.failed = self.failed.max(other.failed);
+    }
+
+    /// Whether a good part of it did not come from the device.
+    fn is_from_memory(&self) -> bool {
+        self.resident * 10 > self.wanted
     }
 }
 
@@ -124,11 +153,30 @@ pub fn read_often(
             break;
         }
         let share = now + until.saturating_duration_since(now) / left;
-        found.push(read_cold(&files, threads, share, stopped)?);
+        let read = read_cold(&files, threads, share, stopped)?;
+        if found.is_empty() && read.is_from_memory() {
+            wait_until_written(&files, share.min(now + WRITING), stopped);
+        }
+        found.push(read);
         let step = files.len().div_ceil(PASSES as usize);
         files.rotate_left(step);
     }
     Ok(found)
+}
+
+/// The longest that is waited for files that were just written to be on their device.
+const WRITING: Duration = Duration::from_secs(1);
+
+/// Waits until the kernel lets go of all files, a moment, or somebody's wish.
+fn wait_until_written(files: &[PathBuf], until: Instant, stopped: &dyn Fn() -> bool) {
+    for path in files {
+        while drop_pages(path).is_ok_and(|left| left.is_some_and(|bytes| bytes > 0)) {
+            if stopped() || Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 /// Puts files out of the cache, without writing anything and without rights, and reads them until their
@@ -195,6 +243,7 @@ pub fn read_cold(
     let is_large = size > entries_count * SMALL;
     let part = if is_large { stored as f64 / size as f64 } else { 1.0 };
     found.bytes = (progress.bytes() as f64 * part) as u64;
+    found.wanted = if is_large { stored } else { size };
     found.time = time;
     Ok(found)
 }
@@ -234,18 +283,40 @@ mod tests {
         assert_eq!(read_cold(&files, 2, until, &|| true).unwrap().files, 0);
         let passes = read_often(&files, 2, until, &|| false).unwrap();
         assert_eq!(passes.len(), PASSES as usize);
-        let mut device = Device::default();
-        passes.iter().for_each(|read| device.add_small(read));
-        assert_eq!((device.small.files, device.small.failed), (20 * 8, 1));
+        let device = Device::of(&passes, &[]);
+        assert!(
+            device.small.files >= 20 && device.small.files.is_multiple_of(20) && device.small.failed == 1
+        );
         let load = Load { small_files: 20, ..Load::default() };
-        let [cost, low, high] = device.cost(&load).unwrap();
-        assert!(low.small_file <= cost.small_file && cost.small_file <= high.small_file);
+        assert!(device.cost(&load).unwrap().small_file > 0.0);
         assert_eq!(device.cost(&Load { large_stored: 1, ..load }), None);
-        let memory =
-            Device { small: Read { bytes: 100, resident: 50, ..Read::default() }, ..Device::default() };
-        assert_eq!((memory.from_memory(), Device::default().from_memory()), (Some(true), Some(false)));
-        let unknown =
-            Device { small: Read { bytes: 100, unknown: 50, ..Read::default() }, ..Device::default() };
-        assert_eq!(unknown.from_memory(), None);
+    }
+
+    fn pass(seconds: u64, resident: u64, unknown: u64) -> Read {
+        let time = Duration::from_secs(seconds);
+        Read { files: 1, bytes: 100, wanted: 100, time, resident, unknown, failed: 0 }
+    }
+
+    #[test]
+    fn what_was_just_written_is_left_out_where_the_rest_came_from_the_device() {
+        let mut passes = vec![pass(5, 0, 0); 7];
+        passes.insert(0, pass(1, 100, 0));
+        let load = Load { large_files: 1, large_stored: 100, ..Load::default() };
+        let device = Device::of(&[], &passes);
+        assert_eq!((device.from_memory(), device.large.files), (Some(false), 7));
+        assert_eq!(device.range(&load).unwrap().map(|cost| cost.large_byte), [0.05; 2]);
+        // Where all of it stays in memory, memory is what was measured.
+        let device = Device::of(&[], &[pass(1, 100, 0); 8]);
+        assert_eq!((device.from_memory(), device.large.files), (Some(true), 8));
+        assert_eq!(Device::of(&[pass(1, 0, 50)], &[]).from_memory(), None);
+        assert_eq!(Device::default().from_memory(), Some(false));
+    }
+
+    #[test]
+    fn few_passes_have_no_range() {
+        let load = Load { small_files: 1, ..Load::default() };
+        let device = Device::of(&[pass(1, 0, 0); 5], &[]);
+        assert_eq!((device.cost(&load).unwrap().small_file, device.range(&load)), (1.0, None));
+        assert!(Device::of(&[pass(1, 0, 0); 6], &[]).range(&load).is_some());
     }
 }

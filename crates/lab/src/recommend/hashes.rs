@@ -15,6 +15,7 @@ use verisum_tree::{Entry, Job, Plan, hash};
 use super::{Cost, Load, Purpose};
 use crate::measure::{About, Error, InProcess, Subject};
 use crate::record::Series;
+use crate::stats::{difference, fewest_rounds_of};
 
 /// The groups of the rows.
 const SMALL: &str = "small files";
@@ -206,6 +207,34 @@ pub fn cost(name: &str, series: &[Series], load: &Load) -> Option<Cost> {
     })
 }
 
+/// Whether a candidate surely took longer than the same without a digest, from its rows: where too few rounds
+/// say it, or the difference may be nothing, the difference is no rate.
+pub fn is_resolved(name: &str, purpose: Purpose, series: &[Series], load: &Load) -> bool {
+    // The least seconds that hashing all files of a kind takes.
+    let least = |group: &str| {
+        let there = if group == SMALL { load.small_files } else { load.large_files };
+        if there == 0 {
+            return Some(0.0);
+        }
+        let of = |name: &str| {
+            let mut found = series.iter().filter(|one| one.name == name && one.group == group);
+            found.next().filter(|one| one.wall.len() >= fewest_rounds_of(1))
+        };
+        let one = of(name)?;
+        let seconds = match purpose.opens_files() {
+            true => difference(&one.wall, &of(NO_DIGEST)?.wall).low,
+            false => one.time()?.low,
+        };
+        let share = match group {
+            SMALL => there as f64 / one.labels.get("files")?.parse::<f64>().ok()?,
+            _ => load.large_bytes as f64 / one.bytes.max(1) as f64,
+        };
+        Some(seconds * share)
+    };
+    let (small, large) = (least(SMALL), least(LARGE));
+    small.zip(large).is_some_and(|(small, large)| small + large > 0.0)
+}
+
 /// What opening, reading and closing files in memory costs, from its rows; `None` where no file is opened, and
 /// where it has no times.
 pub fn opening(series: &[Series], load: &Load) -> Option<Cost> {
@@ -243,6 +272,15 @@ mod tests {
                 assert!(cost.small_file > 0.0 && cost.large_byte > 0.0);
             }
             assert_eq!(cost("md5", &series, &load), None);
+            // One round says nothing of a difference.
+            assert!(!is_resolved("sha256", purpose, &series, &load));
+            let often = |one: &Series| Series { wall: vec![one.wall[0]; 6], ..one.clone() };
+            let mut series_often: Vec<Series> = series.iter().map(often).collect();
+            let longer = |one: &mut Series| one.wall.fill(10.0);
+            series_often.iter_mut().filter(|one| one.name == "sha256").for_each(longer);
+            assert!(is_resolved("sha256", purpose, &series_often, &load));
+            series_often.iter_mut().filter(|one| one.name == NO_DIGEST).for_each(longer);
+            assert_eq!(is_resolved("sha256", purpose, &series_often, &load), !purpose.opens_files());
             assert_eq!(opening(&series, &load).is_some(), purpose == Purpose::Bitrot);
             // What looks at no byte has no rate.
             assert!(series.iter().all(|one| one.name != NULL || one.rate().is_none()));

@@ -7,10 +7,12 @@ mod candidates;
 mod decide;
 mod device;
 mod hashes;
+mod sentences;
 mod survey;
 
 pub use candidates::{Candidate, Purpose};
-pub use decide::{Cost, Decision, Input, Row, decide, sentences};
+pub use decide::{Bound, Cost, Decision, Input, Row, decide};
 pub use device::{Device, Read, read_cold, read_often};
-pub use hashes::{Sample, cost, opening, subjects};
+pub use hashes::{Sample, cost, is_resolved, opening, subjects};
+pub use sentences::sentences;
 pub use survey::{Load, SMALL, Survey, survey};
