@@ -150,11 +150,10 @@ impl Agreement {
     /// Adds to a report what it says: a line for all, one for each contradiction, the numbers by group, and
     /// the pairs that only one resolves; those on which both agree too if `all` are wanted.
     pub fn tell(&self, report: &mut Report, all: bool) {
-        for (group, rows) in &self.unjudged {
-            report.lines.push(format!(
-                "pairs of {group} are not compared: with those of its {rows} rows there are more than {MOST_PAIRS}"
-            ));
-        }
+        let unjudged = self.unjudged.iter().map(|(group, rows)| {
+            format!("pairs of {group} are not compared: with those of its {rows} rows there are more than {MOST_PAIRS}")
+        });
+        report.lines.splice(0..0, unjudged);
         if self.pairs.is_empty() {
             return;
         }
@@ -339,8 +338,9 @@ mod tests {
         );
         let mut report = Report::new("T");
         agreement.tell(&mut report, false);
-        let last = report.lines.last().unwrap();
-        assert!(last.starts_with("pairs of many are not compared: with those of its 300 rows"), "{last}");
+        assert!(report.lines[0].starts_with("pairs: 1, "), "{:?}", report.lines);
+        let line = &report.lines[1];
+        assert!(line.starts_with("pairs of many are not compared: with those of its 300 rows"), "{line}");
     }
 
     #[test]

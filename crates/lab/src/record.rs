@@ -1,5 +1,7 @@
 //! What was measured, as it is kept: one JSON file of a documented form, docs/lab.md.
 
+mod nonsense;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
@@ -145,45 +147,6 @@ impl Series {
         self.rounds.push(round);
         self.memory = self.memory.max(measured.memory);
         self.digest.clone_from(&measured.digest);
-    }
-
-    /// What nobody can have measured.
-    fn nonsense(&self) -> Option<&'static str> {
-        /// Seconds of any run, which end before this.
-        const LONGEST: f64 = 1e9;
-        /// Seconds of one repetition: light goes a millimetre.
-        const SHORTEST: f64 = 3e-12;
-        /// Bytes of a repetition: an exbibyte.
-        const MOST_BYTES: u64 = 1 << 60;
-        let count = self.wall.len();
-        if self.skipped.is_some() && count > 0 {
-            return Some("times, and a reason why there are none");
-        }
-        if self.bytes > MOST_BYTES {
-            return Some("more bytes than there are");
-        }
-        if [self.rounds.len(), self.user.len(), self.system.len()] != [count; 3] {
-            return Some("not as many rounds as times");
-        }
-        if !self.rounds.is_sorted_by(|one, next| one < next) {
-            return Some("rounds are not in order, or twice");
-        }
-        if ![0, count].contains(&self.cycles.len()) {
-            return Some("not as many cycles as times");
-        }
-        if ![0, count].contains(&self.crowding.len())
-            || !self.crowding.iter().all(|much| *much > 0.0 && *much <= LONGEST)
-        {
-            return Some("another crowding of the core than in its runs");
-        }
-        if self.repetitions == 0 {
-            return Some("no repetitions");
-        }
-        let wall = |time: &f64| (SHORTEST..=LONGEST).contains(time);
-        let processor = |time: &f64| (0.0..=LONGEST).contains(time);
-        let cycles = |cycles: &f64| cycles.is_finite() && *cycles >= 0.0;
-        let times = self.wall.iter().all(wall) && self.user.iter().chain(&self.system).all(processor);
-        (!times || !self.cycles.iter().all(cycles)).then_some("a time that is none")
     }
 
     /// Whether its runs are so short that reading the clock is a good part of them.
@@ -371,24 +334,6 @@ impl Results {
         Ok(results)
     }
 
-    /// What no session can be.
-    fn nonsense(&self) -> Option<&'static str> {
-        /// Comparing takes time in the square of the rows.
-        const MOST_ROWS: usize = 10_000;
-        /// The end of the year 9999.
-        const LAST: u64 = 253_402_300_799;
-        /// Threads that want to run: Linux has numbers for 2^22.
-        const MOST_LOAD: f64 = 4_194_304.0;
-        if self.series.len() > MOST_ROWS {
-            return Some("more than the 10,000 rows of any result");
-        }
-        if self.started > LAST {
-            return Some("it began after the year 9999");
-        }
-        let load = self.host.load.is_none_or(|load| (0.0..=MOST_LOAD).contains(&load));
-        (!load).then_some("a load that is none")
-    }
-
     /// Writes a file, which takes the place of an older one at once or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let failed = |source| Error::Io { path: path.to_path_buf(), operation: "write", source };
@@ -481,7 +426,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn results() -> Results {
+    pub(super) fn results() -> Results {
         let mut results = Results::new("test", &Plan::default(), Host::default());
         for (name, ms) in [("b", 2), ("a", 1)] {
             let mut series = Series::new(&About::new("g", name).bytes(1000));
@@ -526,31 +471,6 @@ mod tests {
         {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(Results::read(&path), Err(Error::Form { .. })), "{text}");
-        }
-        let wrongs: [fn(&mut Results); 17] = [
-            |wrong| wrong.series[0].rounds.truncate(2),
-            |wrong| wrong.series[0].wall[0] = -1.0,
-            |wrong| wrong.series[0].rounds[1] = 1,
-            |wrong| wrong.series[1] = wrong.series[0].clone(),
-            |wrong| wrong.series[0].cycles = vec![-1.0; 3],
-            |wrong| wrong.series[0].cycles.push(1.0),
-            |wrong| wrong.series[0].wall[0] = 0.0,
-            |wrong| wrong.series[0].wall[0] = 1e308,
-            |wrong| wrong.series[0].user[0] = 1e10,
-            |wrong| wrong.series[0].repetitions = 0,
-            |wrong| wrong.series[0].wall[0] = 1e-300,
-            |wrong| wrong.series[0].crowding = vec![0.0; 3],
-            |wrong| wrong.series[0].bytes = u64::MAX,
-            |wrong| wrong.series[0].skipped = Some("why".to_string()),
-            |wrong| wrong.host.load = Some(-1e308),
-            |wrong| wrong.started = 1 << 63,
-            |wrong| wrong.series = vec![wrong.series[2].clone(); 10_001],
-        ];
-        for make in wrongs {
-            let mut wrong = results();
-            make(&mut wrong);
-            wrong.write(&path).unwrap();
-            assert!(matches!(Results::read(&path), Err(Error::Form { .. })));
         }
         for special in ["/dev/zero", "/dev/null", "/"] {
             assert!(
