@@ -156,6 +156,12 @@ impl Series {
         median(&self.wall) * f64::from(self.repetitions) < SHORTEST
     }
 
+    /// Whether it is a control whose time is that of the machine. What looks at no byte in this process takes
+    /// some nanoseconds, which say where the code happens to lie.
+    pub(crate) fn tells_of_the_machine(&self) -> bool {
+        self.control && (self.program.is_some() || self.rate().is_some())
+    }
+
     /// The part of its time below which no difference is called resolved.
     pub(crate) fn smallest_effect(&self) -> f64 {
         if self.program.is_some() { SMALLEST_EFFECT } else { SMALLEST_EFFECT_INSIDE }

@@ -66,7 +66,7 @@ fn of_cores(series: &[Series]) -> Option<String> {
 /// Controls do the same work in every run: what changes in them is the machine. The worst of each kind is
 /// named.
 fn of_controls(series: &[Series]) -> Vec<String> {
-    let controls = || series.iter().filter(|one| one.control && one.wall.len() >= 6);
+    let controls = || series.iter().filter(|one| one.tells_of_the_machine() && one.wall.len() >= 6);
     let mut drifting: Vec<(f64, &Series)> = Vec::new();
     let mut scattered: Vec<(f64, &Series)> = Vec::new();
     for control in controls() {
@@ -104,7 +104,7 @@ mod tests {
     use crate::measure::{About, Cache, Measured};
 
     fn control(times: &[f64]) -> Series {
-        let mut series = Series::new(&About::new("g", "null").control());
+        let mut series = Series::new(&About::new("g", "read memory").bytes(1 << 20).control());
         for (round, &time) in times.iter().enumerate() {
             let wall = std::time::Duration::from_secs_f64(time);
             series.add(round as u32, &Measured { wall, ..Measured::default() }, Cache::None);

@@ -91,23 +91,29 @@ impl Arena {
 
     /// None if there is not so much memory.
     fn new() -> Option<Arena> {
-        let mut room = Vec::new();
-        room.try_reserve_exact(Arena::LEN).ok()?;
-        room.resize(Arena::LEN, 0);
-        Some(Arena(room))
+        has_room(Arena::LEN).then(|| Arena(vec![0; Arena::LEN]))
     }
 
     /// One for a thread that can be done without; none where memory is so short that those who cannot be
     /// may soon have too little.
     fn spare() -> Option<Arena> {
-        Vec::<u8>::new().try_reserve_exact(SPARE_ROOM * Arena::LEN).ok()?;
-        Arena::new()
+        if has_room(SPARE_ROOM * Arena::LEN) { Arena::new() } else { None }
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         let start = self.0.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
         &mut self.0[start..]
     }
+}
+
+/// Whether so much memory is to be had. To ask first, and then have it zeroed by the system, touches none of it;
+/// to reserve it and write zeros would touch all of it, which takes longer than hashing a small file.
+fn has_room(bytes: usize) -> bool {
+    let mut room = Vec::<u8>::new();
+    let there = room.try_reserve_exact(bytes).is_ok();
+    // Or nothing is asked for, since nothing is done with it.
+    std::hint::black_box(&room);
+    there
 }
 
 impl<'a, T: Send> Engine<'a, T> {
