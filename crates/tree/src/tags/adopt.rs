@@ -1,10 +1,11 @@
 //! Taking over what other tools recorded.
 
 use super::files::{Opened, each, next_entry, open};
+use super::place::Before;
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
-use crate::store::xattr::{Stored, foreign};
+use crate::store::xattr::{Family, Stored, foreign};
 use crate::{Entry, Error, Kind, Operation, Record, RecordedTime, Standing, Stat, Verdict};
 
 /// What `adopt` may do.
@@ -66,21 +67,21 @@ type Next<'a> = &'a mut (dyn FnMut() -> Option<(Entry, Option<Record>)> + Send);
 fn unverified(session: &Session, opened: &Opened, listed: Option<Record>) {
     if let Some(candidate) = candidate(session, opened, listed) {
         let Opened { entry, file, stat, .. } = opened;
-        session.store(entry, (file, stat), candidate.own.as_slice(), &candidate.best, Outcome::Adopted);
+        session.store(entry, (file, stat), candidate.before(), &candidate.best, Outcome::Adopted);
     }
 }
 
 fn verified(session: &Session, next: Next) {
     let (plan, sets) = session.plan_by_digest();
     let mut wanted = std::iter::from_fn(|| next_wanted(session, next, &sets));
-    read(session, &plan, &mut wanted, &|entry, candidate, content| {
-        let Candidate { best: record, own } = candidate;
+    read(session, &plan, &mut wanted, &|entry, candidate: Candidate, content| {
+        let record = candidate.best;
         let computed = content.digests[0];
         match session.judge(&content, &record, &computed) {
             Verdict::Ok | Verdict::Touched => {
                 let record = Record::new(record.algorithm, computed, &content.after, Some(now()));
                 let file = (&content.file, &content.after);
-                session.store(&entry, file, own.as_slice(), &record, Outcome::Adopted);
+                session.store(&entry, file, candidate.before(), &record, Outcome::Adopted);
             }
             verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
         }
@@ -92,6 +93,14 @@ struct Candidate {
     best: Record,
     /// Our own record, which it would replace.
     own: Option<Record>,
+    /// That stands where `best` is to be.
+    stood: bool,
+}
+
+impl Candidate {
+    fn before(&self) -> Before<'_> {
+        Before { judged: self.own.as_slice(), stood: self.stood }
+    }
 }
 
 /// What is to be adopted of a file; why not is reported.
@@ -131,7 +140,8 @@ fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Opti
         session.plain(entry, Outcome::Current);
         return None;
     }
-    Some(Candidate { best, own })
+    let has_place = |own: Record| session.family() != Family::Plain || own.algorithm.id == best.algorithm.id;
+    Some(Candidate { best, own, stood: !opened.is_apart && own.is_some_and(has_place) })
 }
 
 /// The record that says most about the file as it is, in the terms of our own.

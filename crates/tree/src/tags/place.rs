@@ -21,6 +21,9 @@ pub enum Conflict {
     /// What stands there was written by somebody else since it was looked at.
     #[error("its tag is another than the one that was compared")]
     Changed,
+    /// Somebody removed it since it was looked at.
+    #[error("its tag was removed since it was compared")]
+    Removed,
     /// The new tag is no longer as it was written, so that the old one has to stay.
     #[error("its new tag is gone or another one (the old tag stays)")]
     Lost,
@@ -73,21 +76,38 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Writes a record where nothing stands but what was `judged`, what says the same, and what is of an older
-/// state of the file than `stat`: it was perhaps hours ago that the tags were read.
+/// What was recorded of a file when it was looked at, perhaps hours ago.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'r> {
+    /// What was compared with the file.
+    pub(super) judged: &'r [Record],
+    /// Some of it stood where the new tag is to be, and not in the catalogue or in the place of another tag.
+    pub(super) stood: bool,
+}
+
+impl Before<'_> {
+    /// Of a file that had no tag.
+    pub(super) const NOTHING: Before<'static> = Before { judged: &[], stood: false };
+}
+
+/// Writes a record where nothing stands but what was judged `before`, what says the same, and what is of an
+/// older state of the file than `stat`. What stood there then has to stand there still: whoever removed it
+/// wants none.
 pub(super) fn put(
     family: Family,
     file: &File,
     stat: &Stat,
     record: &Record,
-    judged: &[Record],
+    before: Before,
 ) -> Result<(), Refusal> {
+    let Before { judged, stood } = before;
     // Reading first would be one more call for each file of a first tagging.
     if judged.is_empty() && family.create(file, record)? {
         return Ok(());
     }
     let known: Vec<_> = judged.iter().chain([record]).map(|known| (known.algorithm, known.digest)).collect();
     match standing(family, file, record.algorithm) {
+        Ok(found) if stood && found.is_empty() => Err(Conflict::Removed.into()),
         Ok(found) if !found.iter().all(|tag| is_known(tag, &known, stat)) => Err(Conflict::Changed.into()),
         // Where there are no attributes at all, writing one fails by itself.
         Ok(_) | Err(Errno::OPNOTSUPP) => Ok(family.write(file, record)?),
@@ -131,11 +151,32 @@ mod tests {
         };
         let (theirs, ours) = (record_of(b"other"), record_of(b"content"));
         for family in [Family::Verisum, Family::Shatag, Family::Plain] {
-            assert!(put(family, &file, &stat, &theirs, &[]).is_ok(), "{family:?}");
-            let refused = put(family, &file, &stat, &ours, &[]);
+            assert!(put(family, &file, &stat, &theirs, Before::NOTHING).is_ok(), "{family:?}");
+            let refused = put(family, &file, &stat, &ours, Before::NOTHING);
             assert!(matches!(refused, Err(Refusal::Conflict(Conflict::Changed))), "{family:?}");
             let left = standing(family, &file, ours.algorithm).ok().unwrap();
             assert!(matches!(&left[..], [Ok(tag)] if tag.digest == theirs.digest), "{family:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_that_was_removed_since_the_tags_were_read_stays_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "content").unwrap();
+        let file = File::open(&path).unwrap();
+        let stat = Stat::of(&file).unwrap();
+        let digest = Digest::find("sha256").unwrap();
+        let output = digest.hash(b"content").unwrap();
+        let record = Record::new(digest.algorithm().unwrap(), output, &stat, None);
+        for family in [Family::Verisum, Family::Shatag, Family::Plain] {
+            let before = Before { judged: &[record], stood: true };
+            let refused = put(family, &file, &stat, &record, before);
+            assert!(matches!(refused, Err(Refusal::Conflict(Conflict::Removed))), "{family:?}");
+            assert!(standing(family, &file, record.algorithm).ok().unwrap().is_empty(), "{family:?}");
+            // What the catalogue has goes into the file as soon as that takes it.
+            assert!(put(family, &file, &stat, &record, Before { stood: false, ..before }).is_ok());
+            assert!(put(family, &file, &stat, &record, before).is_ok(), "{family:?}");
         }
     }
 }

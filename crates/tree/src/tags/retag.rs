@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
-use super::place::{Conflict, Held, Refusal, is_known, put, standing};
+use super::place::{Before, Conflict, Held, Refusal, is_known, put, standing};
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session, lock};
 use super::{Counts, Entries, Options, Outcome, Report, now};
@@ -199,9 +199,11 @@ impl Run<'_> {
         if !recorded.new.iter().any(|new| self.is_as_good(new, &stat, &new_digest)) {
             let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
             let judged = [&[recorded.old][..], &recorded.new].concat();
+            let old_stood = self.from.is_replaced_by(&self.to) && !recorded.is_apart;
+            let before = Before { judged: &judged, stood: old_stood || !recorded.new.is_empty() };
             let written = Held::take(&content.file)
                 .map_err(Refusal::from)
-                .and_then(|_held| put(self.to.family, &content.file, &stat, &record, &judged));
+                .and_then(|_held| put(self.to.family, &content.file, &stat, &record, before));
             match written {
                 Ok(()) => {}
                 Err(Refusal::System(errno))

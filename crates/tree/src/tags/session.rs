@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
 
 use super::finding::Counters;
-use super::place::{Refusal, put};
+use super::place::{Before, Refusal, put};
 use super::{Counts, Finding, Options, Outcome, Report};
 use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family, refused};
@@ -156,17 +156,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stores a record in an open file, in the place of those that were `judged`, and reports what came of
-    /// it.
+    /// Stores a record in an open file, in the place of what it had `before`, and reports what came of it.
     pub(super) fn store(
         &self,
         entry: &Entry,
         (file, stat): (&File, &Stat),
-        judged: &[Record],
+        before: Before,
         record: &Record,
         done: Outcome,
     ) {
-        match put(self.family(), file, stat, record, judged) {
+        match put(self.family(), file, stat, record, before) {
             Ok(()) => self.compared(entry, done, record, &record.digest),
             Err(Refusal::System(errno)) if self.keeps_apart(entry, stat, record, errno) => {
                 self.compared(entry, Outcome::Catalogued, record, &record.digest);

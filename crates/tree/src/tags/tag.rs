@@ -3,6 +3,7 @@
 use verisum_digest::Algorithm;
 
 use super::files::open;
+use super::place::Before;
 use super::reading::{Wanted, read_chosen};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
@@ -31,11 +32,19 @@ pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Re
     read_chosen(&session, &plan, entries, &choose, &|entry, record, content| match record {
         None => {
             let record = Record::new(tagging.algorithm, content.digests[0], &content.after, Some(now()));
-            session.store(&entry, (&content.file, &content.after), &[], &record, Outcome::Tagged);
+            let file = (&content.file, &content.after);
+            session.store(&entry, file, Before::NOTHING, &record, Outcome::Tagged);
         }
-        Some(record) => renew(&session, &entry, &content, &record),
+        Some(tagged) => renew(&session, &entry, &content, &tagged),
     });
     session.counts()
+}
+
+/// The record that a file has.
+struct Tagged {
+    record: Record,
+    /// It is in the catalogue.
+    is_apart: bool,
 }
 
 /// What to read of a file, with the record that it has; none if it need not be read.
@@ -44,7 +53,7 @@ fn choose(
     entry: Entry,
     sets: &DigestSets,
     tagging: &TagOptions,
-) -> Option<Wanted<Option<Box<Record>>>> {
+) -> Option<Wanted<Option<Box<Tagged>>>> {
     let opened = open(session, entry, session.family())?;
     let (mut entry, stat) = (opened.entry, opened.stat);
     // Of plain tags a file may have several; each stands for itself.
@@ -82,11 +91,13 @@ fn choose(
     let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
     let set = session.set_of(&entry, sets, algorithm)?;
     entry.hold(opened.file, stat);
-    Some(Wanted { entry, set, modified: stat.modified, token: record.map(Box::new) })
+    let token = record.map(|record| Box::new(Tagged { record, is_apart: opened.is_apart }));
+    Some(Wanted { entry, set, modified: stat.modified, token })
 }
 
 /// Brings a tag up to date, if that is what the file's state asks for.
-fn renew(session: &Session, entry: &Entry, content: &Content, record: &Record) {
+fn renew(session: &Session, entry: &Entry, content: &Content, tagged: &Tagged) {
+    let record = &tagged.record;
     let computed = content.digests[0];
     let outcome = match session.judge(content, record, &computed) {
         Verdict::Ok | Verdict::Touched => Outcome::Refreshed,
@@ -94,5 +105,6 @@ fn renew(session: &Session, entry: &Entry, content: &Content, record: &Record) {
         verdict => return session.compared(entry, Outcome::Judged(verdict), record, &computed),
     };
     let renewed = Record::new(record.algorithm, computed, &content.after, Some(now()));
-    session.store(entry, (&content.file, &content.after), &[*record], &renewed, outcome);
+    let before = Before { judged: &[*record], stood: !tagged.is_apart };
+    session.store(entry, (&content.file, &content.after), before, &renewed, outcome);
 }

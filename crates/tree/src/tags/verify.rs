@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use verisum_digest::Output;
 
 use super::files::{Opened, next_entry, open};
+use super::place::Before;
 use super::reading::{Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
@@ -32,9 +33,9 @@ pub fn verify(entries: Entries, options: &Options, verifying: VerifyOptions, rep
         let plan = run.plan.clone();
         run.new_set = false;
         let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
-        read(&session, &plan, &mut wanted, &|entry, records: Vec<Record>, content| {
-            for (record, computed) in records.iter().zip(&content.digests) {
-                compare(&session, verifying, &entry, record, computed, &content);
+        read(&session, &plan, &mut wanted, &|entry, tagged: Tagged, content| {
+            for (record, computed) in tagged.records.iter().zip(&content.digests) {
+                compare(&session, verifying, &entry, (record, tagged.is_apart), computed, &content);
             }
         });
         // The engine learns of a new set by beginning anew.
@@ -49,7 +50,7 @@ fn compare(
     session: &Session,
     verifying: VerifyOptions,
     entry: &Entry,
-    record: &Record,
+    (record, is_apart): (&Record, bool),
     computed: &Output,
     content: &Content,
 ) {
@@ -57,10 +58,18 @@ fn compare(
     if verifying.stamp && matches!(verdict, Verdict::Ok | Verdict::Touched) {
         let stamped = Record::new(record.algorithm, *computed, &content.after, Some(now()));
         let file = (&content.file, &content.after);
-        session.store(entry, file, &[*record], &stamped, Outcome::Refreshed);
+        let before = Before { judged: &[*record], stood: !is_apart };
+        session.store(entry, file, before, &stamped, Outcome::Refreshed);
     } else {
         session.compared(entry, Outcome::Judged(verdict), record, computed);
     }
+}
+
+/// The records of a file, in the order of its set of digests.
+struct Tagged {
+    records: Vec<Record>,
+    /// They are in the catalogue.
+    is_apart: bool,
 }
 
 struct Run<'a> {
@@ -71,14 +80,14 @@ struct Run<'a> {
     several: Vec<Vec<&'static str>>,
     plan: Plan,
     /// What is to be read next.
-    next: VecDeque<Wanted<Vec<Record>>>,
+    next: VecDeque<Wanted<Tagged>>,
     /// Whether the plan has a set that the engine does not know yet.
     new_set: bool,
 }
 
 impl Run<'_> {
-    /// The next file to read, with its records in the order of its set of digests.
-    fn next_wanted(&mut self, entries: Entries) -> Option<Wanted<Vec<Record>>> {
+    /// The next file to read, with its records.
+    fn next_wanted(&mut self, entries: Entries) -> Option<Wanted<Tagged>> {
         loop {
             if self.new_set {
                 return None;
@@ -92,7 +101,7 @@ impl Run<'_> {
                 self.session.plain(&opened.entry, Outcome::Judged(Verdict::New));
                 self.session.passed_over(&opened.stat);
             }
-            let Opened { mut entry, file, stat, found, .. } = opened;
+            let Opened { mut entry, file, stat, found, is_apart } = opened;
             let mut records = Vec::with_capacity(found.len());
             for found in found {
                 match found {
@@ -114,14 +123,15 @@ impl Run<'_> {
             match together {
                 Some(set) => {
                     entry.hold(file, stat);
-                    let token = records.into_iter().map(|(_, record)| record).collect();
+                    let records = records.into_iter().map(|(_, record)| record).collect();
+                    let token = Tagged { records, is_apart };
                     self.next.push_back(Wanted { entry, set, modified, token });
                 }
                 None => self.next.extend(records.into_iter().map(|(set, record)| Wanted {
                     entry: entry.split(),
                     set,
                     modified,
-                    token: vec![record],
+                    token: Tagged { records: vec![record], is_apart },
                 })),
             }
         }
