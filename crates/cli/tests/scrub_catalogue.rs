@@ -106,6 +106,21 @@ fn a_catalogue_that_goes_during_a_run_is_an_error() {
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("c.db: write: it is not the file any more that was opened"), "{stderr}");
+    assert!(stderr.contains("c.db-wal and -shm are left over"), "{stderr}");
+    // What is left would be worked into a new one.
+    let ended = tree.scrub(&["-q"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("c.db-wal: open: it is the log of a catalogue that is gone"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!tree.catalog().exists());
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{end}", tree.catalog().display()));
+    }
+    tree.scrub(&["-q"]).clean();
+    check(&tree.catalog());
 }
 
 #[test]

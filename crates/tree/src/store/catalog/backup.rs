@@ -1,7 +1,10 @@
 //! Copies of a catalogue.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::lock::{beside, sweep};
 use super::{Catalog, Error, Result};
@@ -32,10 +35,8 @@ impl Catalog {
     }
 
     fn copy_to(&self, partial: &Path) -> Result<()> {
-        let name = partial.to_str().ok_or_else(|| {
-            let error = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the name is not UTF-8");
-            Error::io(partial, "write", error)
-        })?;
+        // SQLite takes the bytes of a name as they are, UTF-8 or not.
+        let name = ToSqlOutput::Borrowed(ValueRef::Text(partial.as_os_str().as_bytes()));
         let copied = self.connection.execute("VACUUM INTO ?1", [name]);
         copied.map(drop).map_err(|e| Error::database(partial, "write", e))
     }

@@ -40,9 +40,24 @@ pub enum Error {
         path: PathBuf,
     },
     /// It was removed, renamed or replaced while it was in use.
-    #[error("{}: write: it is not the file any more that was opened (what this run recorded is lost)", path.display())]
+    #[error(
+        "{}: write: it is not the file any more that was opened (what this run recorded is lost; {}-wal and -shm \
+         are left over, and would damage another file of this name)",
+        path.display(),
+        path.display()
+    )]
     Gone {
         /// The catalogue.
+        path: PathBuf,
+    },
+    /// The log of a catalogue that is no longer beside it.
+    #[error(
+        "{}: open: it is the log of a catalogue that is gone, and would damage a new one (put that catalogue \
+         back, or remove the log)",
+        path.display()
+    )]
+    LeftOver {
+        /// The log.
         path: PathBuf,
     },
     /// It has several names, each of which would have a lock and a log of its own.
@@ -122,6 +137,7 @@ impl Error {
         match self {
             Error::Database { operation, source, .. } => Error::database(path, operation, source),
             Error::Foreign { .. } => Error::Foreign { path: path.to_path_buf() },
+            Error::Damaged { what, .. } => Error::Damaged { path: path.to_path_buf(), what },
             Error::Newer { found, known, .. } => Error::Newer { path: path.to_path_buf(), found, known },
             other => other,
         }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use rusqlite::{OptionalExtension, params};
 
 use super::record::MISSING;
+use super::schema::FRESH_BY_DIGEST;
 use super::{Catalog, Change, Finding, Position, Record, Result, Seen, State};
 
 /// A file by its directory's number and its name.
@@ -266,8 +267,7 @@ impl Catalog {
     /// Prepares for many calls of [`Catalog::inherit`] and for what comes after them: besides the fresh files
     /// those whose records were replaced are listed, without a number.
     pub fn index_fresh(&self) -> Result<()> {
-        let sql = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest);
-                   CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
+        let sql = "CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
                    SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
                    algorithm, file.digest FROM fresh JOIN file USING(directory, name)
                    UNION ALL
@@ -277,7 +277,8 @@ impl Catalog {
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
                    CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)";
-        self.connection.execute_batch(sql).map_err(self.failed("write"))
+        let made = [FRESH_BY_DIGEST, sql].into_iter().try_for_each(|sql| self.connection.execute_batch(sql));
+        made.map_err(self.failed("write"))
     }
 
     /// Whether there is any of the files that [`Catalog::index_fresh`] lists.

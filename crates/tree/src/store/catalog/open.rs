@@ -1,6 +1,7 @@
 //! Opening catalogues: to write, to read where nothing may be written, and for the first time.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ impl Catalog {
     /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one
     /// up to date. Whoever writes holds the [`Lock`].
     pub fn open(path: &Path) -> Result<Catalog> {
-        if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+        if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             create(path)?;
         }
         Catalog::open_existing(path)
@@ -124,17 +125,25 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
     if sharing == Sharing::Alone {
         connection.pragma_update(None, "locking_mode", "exclusive").map_err(failed)?;
     }
-    let version = schema::version(&connection).map_err(failed)?;
-    let application: i32 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
-    if application != schema::APPLICATION && (tables > 0 || version > 0) {
+    let (version, application, parts) = (|| {
+        // Somebody may bring it up to date meanwhile.
+        let moment = connection.unchecked_transaction()?;
+        let version = schema::version(&moment)?;
+        let application: i32 = moment.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let parts = schema::parts(&moment)?;
+        moment.commit()?;
+        Ok((version, application, parts))
+    })()
+    .map_err(failed)?;
+    if application != schema::APPLICATION && (!parts.is_empty() || version > 0) {
         return Err(Error::Foreign { path: path.to_path_buf() });
     }
     if version > schema::VERSION {
         let (found, known) = (version, schema::VERSION);
         return Err(Error::Newer { path: path.to_path_buf(), found, known });
+    }
+    if let Some(what) = schema::difference(&parts, version).map_err(failed)? {
+        return Err(Error::Damaged { path: path.to_path_buf(), what });
     }
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -185,6 +194,7 @@ fn keep_still(path: &Path) -> Option<File> {
 
 /// Makes a catalogue beside its name and renames it: one that is empty was emptied.
 fn create(path: &Path) -> Result<()> {
+    require_no_log(path)?;
     let partial = beside(path, &format!(".{}.new", std::process::id()));
     let _ = std::fs::remove_file(&partial);
     mapping::allocate_before_mapping();
@@ -202,8 +212,24 @@ fn create(path: &Path) -> Result<()> {
     made
 }
 
+/// Fails if a catalogue that was removed or renamed left its log: SQLite would work it into a new one.
+fn require_no_log(path: &Path) -> Result<()> {
+    for end in ["-wal", "-journal", "-shm"] {
+        let left = beside(path, end);
+        match left.symlink_metadata() {
+            // What is in the memory that was shared is in the log too.
+            Ok(found) if found.len() > 0 && end != "-shm" => return Err(Error::LeftOver { path: left }),
+            Ok(_) => std::fs::remove_file(&left).map_err(|e| Error::io(&left, "remove", e))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(&left, "open", error)),
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::Identity;
     use super::*;
 
     #[test]
@@ -225,6 +251,29 @@ mod tests {
         .unwrap();
         let error = Catalog::open(&path).err().unwrap();
         assert!(error.is_damage(), "{error}");
+    }
+
+    #[test]
+    fn the_log_of_a_catalogue_that_is_gone_is_not_worked_into_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("c.db"), folder.path().join("moved.db"));
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        drop(catalog);
+        let log = beside(&path, "-wal");
+        let error = Catalog::open(&path).err().unwrap();
+        assert!(matches!(&error, Error::LeftOver { path } if *path == log), "{error}");
+        assert!(!path.exists());
+        // It is worth something to the one that was moved.
+        std::fs::rename(&moved, &path).unwrap();
+        assert_eq!(Catalog::open(&path).unwrap().roots().unwrap().len(), 1);
+        std::fs::remove_file(&path).unwrap();
+        // An empty one is worth nothing.
+        File::create(&log).unwrap();
+        std::fs::write(beside(&path, "-shm"), "old").unwrap();
+        let catalog = Catalog::open(&path).unwrap();
+        assert_eq!((catalog.roots().unwrap(), catalog.check().unwrap()), (vec![], vec![]));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub fn restore(backup: &Path, path: &Path) -> Result<Vec<Problem>> {
     {
         return Err(Error::io(backup, "restore", io::Error::other("it is the catalogue itself")));
     }
+    // What cannot be replaced should get no lock beside it.
+    drop(replaceable(path)?);
     let _lock = Lock::hold(path)?;
     let old = replaceable(path)?;
     let new = beside(path, &format!(".{}.new", std::process::id()));
@@ -76,6 +78,9 @@ fn replaceable(path: &Path) -> Result<Option<(File, Metadata)>> {
     if !found.is_file() {
         return Err(failed(io::Error::other("not a regular file")));
     }
+    if found.nlink() > 1 {
+        return Err(Error::Linked { path: path.to_path_buf() });
+    }
     let mut file = File::options().read(true).write(true).open(path).map_err(failed)?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
@@ -107,6 +112,9 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::super::Identity;
     use super::*;
 
@@ -148,13 +156,49 @@ mod tests {
         std::fs::write(&text, "some text that somebody wrote ".repeat(9)).unwrap();
         assert!(restore(&copy, &text).is_err() && restore(&text, &copy).is_err());
         assert!(std::fs::read(&text).unwrap().starts_with(b"some"));
-        for name in ["lost", "emptied"] {
-            let path = folder.path().join(name);
-            if name == "emptied" {
+        assert!(!beside(&text, ".lock").exists());
+        for name in [&b"lost"[..], b"emptied", b"no UTF-8: \xff"] {
+            let path = folder.path().join(OsStr::from_bytes(name));
+            if name == b"emptied" {
                 File::create(&path).unwrap();
             }
             assert_eq!(restore(&copy, &path).unwrap(), []);
             assert_eq!(Catalog::open(&path).unwrap().check().unwrap(), []);
         }
+        let (path, other) = (folder.path().join("lost"), folder.path().join("linked"));
+        std::fs::hard_link(&path, &other).unwrap();
+        assert!(matches!(restore(&copy, &other), Err(Error::Linked { .. })));
+        assert_eq!(path.metadata().unwrap().ino(), other.metadata().unwrap().ino());
+    }
+
+    #[test]
+    fn a_backup_in_which_others_made_something_takes_nobodys_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("c.db"), folder.path().join("copy.db"));
+        let made = [
+            ("CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM file; END", "trigger \"t\""),
+            ("CREATE VIEW v AS SELECT 1", "view \"v\""),
+            ("CREATE TABLE t(x)", "table \"t\""),
+            ("CREATE UNIQUE INDEX i ON run(cycle)", "index \"i\""),
+            ("ALTER TABLE run ADD COLUMN x", "table \"run\""),
+            ("DROP INDEX file_in_trouble", "index \"file_in_trouble\" is missing"),
+        ];
+        for (sql, told) in made {
+            let _ = std::fs::remove_file(&copy);
+            drop(Catalog::open(&copy).unwrap());
+            rusqlite::Connection::open(&copy).unwrap().execute_batch(sql).unwrap();
+            let opened = [Catalog::open(&copy), Catalog::open_existing(&copy), Catalog::open_to_read(&copy)];
+            let restored = restore(&copy, &path).err();
+            for error in opened.into_iter().map(Result::err).chain([restored]).flatten() {
+                assert!(error.is_damage() && error.to_string().contains(told), "{error}");
+            }
+            assert!(restore(&copy, &path).is_err() && Catalog::open(&copy).is_err() && !path.exists());
+        }
+        // What a run that was killed and other programs leave, and what changes nothing.
+        std::fs::remove_file(&copy).unwrap();
+        Catalog::open(&copy).unwrap().index_fresh().unwrap();
+        rusqlite::Connection::open(&copy).unwrap().execute_batch("ANALYZE").unwrap();
+        assert_eq!(restore(&copy, &path).unwrap(), []);
+        assert_eq!(Catalog::open(&path).unwrap().check().unwrap(), []);
     }
 }

@@ -4,7 +4,11 @@
 //! by directory and name, because a scan compares one directory after the other, and has one more full
 //! index, by the time of verification, so that the stalest files come out in order without a sort.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
+
+use super::guard;
 
 /// Tells our files from other SQLite databases: `vrsm`.
 pub(super) const APPLICATION: i32 = 0x7672_736d;
@@ -101,6 +105,9 @@ const VERSION_6: &str = "
     CREATE UNIQUE INDEX former_by_file ON former(directory, name, seen_inode) WHERE state <> 0;
 ";
 
+/// An index for the end of a run, which goes with it; a run that is killed there leaves it.
+pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
+
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
 const STAND_INS: [(i64, &str); 3] = [
@@ -124,6 +131,54 @@ const STAND_INS: [(i64, &str); 3] = [
 /// The version of an open database; 0 for one without tables.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// A table, an index, or what else there may be in a database.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    kind: String,
+    name: String,
+    table: String,
+    sql: String,
+}
+
+/// All parts of an open database.
+pub(super) fn parts(connection: &Connection) -> rusqlite::Result<BTreeSet<Part>> {
+    let mut statement = connection.prepare("SELECT type, name, tbl_name, sql FROM main.sqlite_schema")?;
+    let rows = statement.query_map([], |row| {
+        let text = |column: usize| -> rusqlite::Result<String> {
+            let bytes = row.get_ref(column)?.as_bytes().unwrap_or_default();
+            Ok(String::from_utf8_lossy(bytes).into_owned())
+        };
+        Ok(Part { kind: text(0)?, name: text(1)?, table: text(2)?, sql: text(3)? })
+    })?;
+    rows.collect()
+}
+
+/// How the parts of a catalogue differ from those that its version has, if they do. A trigger or an index of
+/// somebody else could change or hide records.
+pub(super) fn difference(found: &BTreeSet<Part>, version: i64) -> rusqlite::Result<Option<String>> {
+    let known = known(version)?;
+    // What `ANALYZE` leaves changes nothing.
+    let is_harmless = |part: &Part| part.kind == "table" && part.name.starts_with("sqlite_stat");
+    if let Some(Part { kind, name, .. }) = found.difference(&known).find(|part| !is_harmless(part)) {
+        return Ok(Some(format!("{kind} {name:?} was not made by verisum")));
+    }
+    let lost = known.difference(found).find(|part| part.name != "fresh_by_digest");
+    Ok(lost.map(|Part { kind, name, .. }| format!("{kind} {name:?} is missing")))
+}
+
+/// The parts that a version may have.
+fn known(version: i64) -> rusqlite::Result<BTreeSet<Part>> {
+    let connection = Connection::open_in_memory()?;
+    guard::register(&connection)?;
+    for step in STEPS.iter().take(usize::try_from(version).unwrap_or(0)) {
+        connection.execute_batch(step)?;
+    }
+    if version > 1 {
+        connection.execute_batch(FRESH_BY_DIGEST)?;
+    }
+    parts(&connection)
 }
 
 /// Lets an older version be read as if it had been brought up to date.
@@ -157,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::store::catalog::tests::record;
-    use crate::store::catalog::{Catalog, State, guard};
+    use crate::store::catalog::{Catalog, State};
 
     /// A catalogue of an older version with a file, a run and a root.
     fn older(path: &Path, version: usize) {
