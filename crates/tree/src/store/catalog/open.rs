@@ -20,7 +20,10 @@ const LOG_PAGES: i64 = 8192;
 
 impl Catalog {
     /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one
-    /// up to date. Whoever writes holds the [`Lock`].
+    /// up to date. Whoever writes holds the [`Lock`](super::Lock).
+    ///
+    /// # Errors
+    /// Also if there is none, but the log of one that was removed or renamed.
     pub fn open(path: &Path) -> Result<Catalog> {
         if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             create(path)?;
