@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::scrubbing::{Tree, check, expect, export, refused, scrub};
+use common::scrubbing::{Tree, check, expect, export, refused, s, scrub};
 use common::{Ended, VERISUM};
 use verisum_testkit::{require_root, require_tool};
 
@@ -152,6 +152,47 @@ fn what_was_recorded_of_a_file_system_is_not_missing_while_that_is_not_mounted()
 }
 
 #[test]
+fn what_was_recorded_of_a_file_system_is_not_missing_without_its_mount_point() {
+    let tree = Tree::new();
+    fs::create_dir_all(tree.path("far/mount")).unwrap();
+    // The mount point was recorded before anything was mounted there.
+    tree.scrub(&[]).clean();
+    let mount = "mount -t tmpfs none \"$0/far/mount\"\nmkdir \"$0/far/mount/in\"\n\
+        echo content > \"$0/far/mount/in/file\"";
+    let both = ["scrub", "-v", "--cross-file-systems"];
+    let Some(ended) = with_mount(&tree, mount, &both, &tree.root()) else { return };
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let (at, file) = (tree.path("far/mount"), tree.path("far/mount/in/file"));
+    let recorded = || {
+        let text = export(&tree.catalog());
+        text.lines().find(|line| line.contains("in/file")).unwrap().to_string()
+    };
+    let before = recorded();
+    for gone in ["far/mount", "far"] {
+        fs::remove_dir(tree.path(gone)).unwrap();
+        for options in [&["-v"][..], &["-v", "--cross-file-systems"]] {
+            let ended = tree.scrub(options);
+            expect(&ended, 3, &[("unverifiable", &at)]);
+            assert!(ended.out().contains("the file system that was recorded here is not mounted"));
+            assert_eq!(recorded(), before);
+        }
+    }
+    // Such a run has not seen everything, and the list of runs says so.
+    let status = ["catalog", "status", "--json", "--catalog"].map(s).into_iter().chain([tree.catalog()]);
+    let status: serde_json::Value = serde_json::from_str(&common::verisum(status).clean()).unwrap();
+    let how = |run: usize| status["runs"][run]["how"].as_str().unwrap();
+    assert_eq!((how(0), how(4)), ("incomplete", "complete"));
+    // Left out on purpose, it is not looked for.
+    expect(&tree.scrub(&["-v", "--exclude", "mount/"]), 0, &[]);
+    // Somebody says that it is no mount point any more.
+    fs::create_dir_all(&at).unwrap();
+    expect(&scrub(&tree.catalog(), &at, &["-v", "--replaced-root"]), 0, &[("missing", &file)]);
+    fs::remove_dir_all(tree.path("far")).unwrap();
+    expect(&tree.scrub(&["-v"]), 0, &[]);
+    check(&tree.catalog());
+}
+
+#[test]
 fn what_is_mounted_where_nothing_is_recorded_is_a_tree_of_its_own() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();
@@ -222,7 +263,7 @@ fn a_link_in_the_place_of_a_directory_is_never_followed() {
 #[test]
 fn what_is_not_there_is_told_with_what_to_do() {
     let tree = Tree::new();
-    let nothing = common::scrubbing::s("none.db");
+    let nothing = s("none.db");
     for verb in [&["scrub", "--catalog"][..], &["catalog", "status", "--catalog"]] {
         let mut command = Command::new(VERISUM);
         let ended = Ended::of(command.args(verb).arg(tree.folder.path().join(&nothing)).output().unwrap());

@@ -8,11 +8,14 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use verisum_digest::{Digest, Policy};
-use verisum_tree::scrub::{Accept, Alarm, Options, Summary, TooMuch, accept, scrub};
+use verisum_tree::scrub::{Accept, Alarm, Options, Report, Summary, TooMuch, accept, scrub};
 use verisum_tree::store::catalog::Catalog;
-use verisum_tree::{Limits, Verdict};
+use verisum_tree::{Excludes, Limits, Stop, Verdict};
 
 const FILES: u64 = 10;
+
+/// What is other than usual in a run.
+type Change<'a> = &'a dyn Fn(&mut Options);
 
 /// A tree of two directories of as many files, and its catalogue.
 struct World {
@@ -58,6 +61,25 @@ impl World {
 
     /// Scrubs a part of the tree; half of it is too much.
     fn scrub(&mut self, below: &str, change: &dyn Fn(&mut Options)) -> Summary {
+        self.scrub_with(below, change, &mut |_| ())
+    }
+
+    /// Scrubs a part of the tree, and interrupts the run once it has told of the file that was only touched:
+    /// what it did is kept, and it does not come to its end.
+    fn interrupt(&mut self, below: &str) {
+        let stop = Arc::new(Stop::default());
+        let request = stop.clone();
+        let summary =
+            self.scrub_with(below, &|options| options.stop = stop.clone(), &mut |_| request.request());
+        assert_eq!((summary.interrupted, summary.count(Verdict::Touched)), (true, 1));
+    }
+
+    fn scrub_with(
+        &mut self,
+        below: &str,
+        change: &dyn Fn(&mut Options),
+        report: &mut (dyn FnMut(Report) + Send),
+    ) -> Summary {
         self.now += 1000;
         let mut options = Options {
             digest: Digest::find("sha256").unwrap(),
@@ -82,7 +104,7 @@ impl World {
         };
         change(&mut options);
         let path = self.path(below);
-        scrub(&mut self.catalog, path.as_path(), &options, &mut |_| ()).unwrap()
+        scrub(&mut self.catalog, path.as_path(), &options, report).unwrap()
     }
 
     fn accept(&mut self, path: &Path) -> u64 {
@@ -201,5 +223,58 @@ fn a_part_of_a_tree_is_compared_with_itself_and_with_the_tree() {
     assert_eq!((summary.alarm, summary.count(Verdict::Modified), summary.held), (None, 1, 9));
     (1..3).for_each(|number| world.write("x", number, "encrypted", 2));
     let summary = world.scrub("x", &|_| ());
+    assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 11, of: 20, unread: 0 }), 11));
+}
+
+#[test]
+fn what_an_interrupted_run_did_elsewhere_is_not_compared_with_a_part() {
+    let without_files = |options: &mut Options| {
+        options.excludes = Some(Arc::new(Excludes::new(["f*"]).unwrap()));
+    };
+    let parts: [(&str, Change); 2] = [("y", &|_| ()), ("", &without_files)];
+    for (below, change) in parts {
+        let mut world = World::new(FILES);
+        (0..9).for_each(|number| world.write("x", number, "encrypted", 2));
+        world.touch("x", 9, 2);
+        world.interrupt("x");
+        let summary = world.scrub(below, change);
+        assert_eq!((summary.alarm, summary.count(Verdict::Modified)), (None, 9), "{below}");
+    }
+    // It is compared with the whole tree.
+    let mut world = World::new(FILES);
+    (0..9).for_each(|number| world.write("x", number, "encrypted", 2));
+    world.touch("x", 9, 2);
+    world.interrupt("x");
+    (0..2).for_each(|number| world.write("y", number, "encrypted", 2));
+    let summary = world.scrub("y", &|_| ());
+    assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 11, of: 20, unread: 0 }), 11));
+}
+
+#[test]
+fn a_file_that_changed_more_than_once_counts_once() {
+    let interrupted = |changed: u64| {
+        let mut world = World::new(FILES);
+        (0..changed).for_each(|number| world.write("x", number, "encrypted", 2));
+        world.touch("y", 9, 2);
+        world.interrupt("");
+        world
+    };
+    // It was replaced, and went.
+    let mut world = interrupted(7);
+    (0..7).for_each(|number| fs::remove_file(world.file("x", number)).unwrap());
+    let summary = world.scrub("", &|_| ());
+    assert_eq!((summary.alarm, summary.count(Verdict::Missing), summary.held), (None, 7, 0));
+    // It was replaced, and written to again.
+    for content in ["ENCRYPTED", "longer than that"] {
+        let mut world = interrupted(7);
+        (0..7).for_each(|number| world.write("x", number, content, 3));
+        let summary = world.scrub("", &without_time);
+        assert_eq!((summary.alarm, summary.waiting, summary.held), (None, 7, 0), "{content}");
+    }
+    // The same, and too much.
+    let mut world = interrupted(10);
+    (0..5).for_each(|number| fs::remove_file(world.file("x", number)).unwrap());
+    fs::remove_file(world.file("y", 0)).unwrap();
+    let summary = world.scrub("", &|_| ());
     assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 11, of: 20, unread: 0 }), 11));
 }

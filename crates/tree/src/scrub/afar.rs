@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use verisum_digest::{Digest, Output};
 
+use super::jobs::Outcome;
 use super::judge::{Judge, Look, Token};
 use super::writer::{Message, Writer};
 use super::{Digests, Error, Options, Report, Scope, Summary, Tally, digests, due, end, forecast, guard};
@@ -431,7 +432,8 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> Afar<'_, 't, Clock> {
         )?;
         self.listing.outcome.known += messages.len() as u64;
         self.writer.keep(&mut messages)?;
-        let mut outcome = self.listing.outcome;
+        let passed_over = self.listing.passed_over();
+        let mut outcome = Outcome { passed_over, ..self.listing.outcome };
         outcome.is_through = true;
         outcome.is_complete = outcome.unlisted == 0;
         self.writer.finish(&outcome)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::jobs::Outcome;
 use super::top::{Top, is_gone};
 use super::writer::{Names, Writer, seen};
-use super::{Error, Report, Summary, TooMuch};
+use super::{Error, Report, Summary};
 use crate::store::catalog::{self, Catalog, Place, Position, Record, Root, Seen, State, Trouble};
 use crate::{Entry, Kind, Stat, Verdict};
 
@@ -52,6 +52,9 @@ impl Writer<'_> {
         let root = self.scope.root.id;
         let names = self.catalog.algorithms()?;
         self.catalog.index_fresh()?;
+        for (directory, device) in &outcome.mounted {
+            self.catalog.set_device(*directory, *device)?;
+        }
         // Only a walk that was everywhere knows what is gone.
         let was_everywhere = outcome.is_through
             && outcome.unlisted + outcome.not_tried == 0
@@ -72,48 +75,20 @@ impl Writer<'_> {
         if has_heirs && looks_elsewhere {
             self.resolve_hidden(&names)?;
         }
-        let newly_missing = self.resolve_missing(&names)?;
+        self.resolve_missing(&names)?;
         if has_heirs {
             self.condemn(looks_elsewhere, &names)?;
         }
         self.catalog.settle_former(root)?;
         self.report_new(&names)?;
         self.report_modified(&names)?;
-        let changed = self.catalog.replaced(root)? + newly_missing;
-        self.summary.alarm = self.too_much(outcome, changed)?;
+        self.summary.alarm = self.too_much(outcome)?;
         if self.summary.alarm.is_none() {
             return Ok(self.catalog.keep_replacements(root)?);
         }
         self.catalog.hold_replacements(root, self.options.now)?;
         self.catalog.hold_missing(root, self.news_since)?;
         self.hold_waiting(&names)
-    }
-
-    /// Whether too much changed in what the run looked at, or in the tree with what is held of it.
-    ///
-    /// Of the changed files that were not read, those of another length have another content. Of the others as
-    /// many are taken to have one as among those that were read.
-    fn too_much(&self, outcome: &Outcome, changed: u64) -> Result<Option<TooMuch>, Error> {
-        let likely = match self.rewritten {
-            (_, 0) => outcome.rewritten,
-            (other, all) => (outcome.rewritten as f64 * other as f64 / all as f64) as u64,
-        };
-        let (new, unread) = (changed + outcome.resized + likely, outcome.resized + outcome.rewritten);
-        if new == 0 {
-            return Ok(None);
-        }
-        let root = &self.scope.root;
-        let held = self.catalog.held(root.id)?;
-        let alarm = self.options.alarm;
-        let is_too_much =
-            |files: u64, of: u64| files >= alarm.at_least.max(1) && files as f64 > alarm.share * of as f64;
-        // Of another part of the tree than the run's more may be held than the part has files.
-        let (files, of) = match is_too_much(new + held, root.files) {
-            true => (changed + unread + held, root.files),
-            false if is_too_much(new, outcome.known) => (changed + unread, outcome.known),
-            false => return Ok(None),
-        };
-        Ok(Some(TooMuch { files, of, unread }))
     }
 
     /// Holds the changed files that were not read, and reports them.
@@ -395,14 +370,13 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// Gives missing files their heirs, and reports those that have none. Returns how many these are.
-    fn resolve_missing(&mut self, names: &Names) -> Result<u64, Error> {
+    /// Gives missing files their heirs, and reports those that have none.
+    fn resolve_missing(&mut self, names: &Names) -> Result<(), Error> {
         let root = self.scope.root.id;
-        let mut newly_missing = 0;
         let mut after: Place = (i64::MIN, Vec::new());
         loop {
             let page = self.catalog.missing(root, &after, PAGE)?;
-            let Some((last, _)) = page.last() else { return Ok(newly_missing) };
+            let Some((last, _)) = page.last() else { return Ok(()) };
             after = last.clone();
             for (place, record) in page {
                 let algorithm = || names.get(&record.algorithm).cloned().unwrap_or_default();
@@ -412,10 +386,7 @@ impl Writer<'_> {
                     continue;
                 }
                 match since {
-                    None => {
-                        newly_missing += 1;
-                        self.summary.add(Verdict::Missing, 1);
-                    }
+                    None => self.summary.add(Verdict::Missing, 1),
                     Some(_) => self.summary.still_missing += 1,
                 }
                 if since.is_none() || self.options.archive {
@@ -432,13 +403,13 @@ impl Writer<'_> {
 
 /// The path of the last directory that was asked for, and what kept one from being known.
 #[derive(Default)]
-struct Folders {
+pub(super) struct Folders {
     last: Option<(i64, PathBuf)>,
-    failed: Option<catalog::Error>,
+    pub(super) failed: Option<catalog::Error>,
 }
 
 impl Folders {
-    fn path(&mut self, catalog: &Catalog, directory: i64) -> Option<&Path> {
+    pub(super) fn path(&mut self, catalog: &Catalog, directory: i64) -> Option<&Path> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != directory) {
             match catalog.path_in_root(directory) {
                 Ok(path) => self.last = Some((directory, path)),

@@ -98,7 +98,7 @@ fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<boo
 pub(super) struct Unmounted {
     pub(super) path: PathBuf,
     directory: i64,
-    /// The device that it is on now.
+    /// The device that it is on now, by the number that is recorded of what is beside it.
     device: u64,
 }
 
@@ -111,7 +111,9 @@ pub(super) fn unmounted(catalog: &Catalog, root: &Root, path: &Path) -> Result<O
         let Some(known) = catalog.directory_in(parent, name.as_os_str())? else { break };
         reached.push(name);
         let Some(device) = device(&reached) else { break };
-        if device == parent_device && catalog.device(known)? != catalog.device(parent)? {
+        let beside = catalog.device(parent)?;
+        if device == parent_device && catalog.device(known)? != beside {
+            let device = beside.unwrap_or(device);
             return Ok(Some(Unmounted { path: reached, directory: known, device }));
         }
         (parent, parent_device) = (known, device);
@@ -128,16 +130,21 @@ fn device(path: &Path) -> Option<u64> {
 /// The part of a root that a directory in it is. `last` is that directory's device.
 pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> Result<Scope, Error> {
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
-    let mut directory = root.directory;
-    for (depth, name) in below.components().enumerate() {
-        let folder: PathBuf = below.components().take(depth + 1).collect();
-        directory = match catalog.directory(&root, &folder)? {
+    let (mut directory, mut reached) = (root.directory, root.path.clone());
+    for name in below.components() {
+        let above = reached.clone();
+        reached.push(name);
+        directory = match catalog.directory_in(directory, name.as_os_str())? {
             Some(known) => known,
             None => {
                 let id = catalog.last_directory()? + 1;
-                let here = if root.is_afar() { None } else { device(&root.path.join(&folder)) };
-                let device = here.unwrap_or(last);
-                catalog.add_directory(id, directory, name.as_os_str(), device)?;
+                let here = if root.is_afar() { None } else { device(&reached) };
+                let device = match here {
+                    // What was recorded beside it has the number that the device had then.
+                    Some(here) if device(&above) == Some(here) => catalog.device(directory)?,
+                    here => here,
+                };
+                catalog.add_directory(id, directory, name.as_os_str(), device.unwrap_or(last))?;
                 id
             }
         };

@@ -83,11 +83,6 @@ pub(super) struct Outcome {
     pub known: u64,
     /// New and changed files for which there was no time.
     pub waiting: u64,
-    /// Recorded files that were not read and have another length, and so another content.
-    pub resized: u64,
-    /// Recorded files that were not read, of the recorded length and another time of modification: some may
-    /// only have been touched.
-    pub rewritten: u64,
     /// Files that were not read because their device fails.
     pub given_up: u64,
     /// Those of them that were known to be bad are apart.
@@ -96,6 +91,11 @@ pub(super) struct Outcome {
     pub mount_points: u64,
     /// Directories and files that could not be looked at.
     pub unlisted: u64,
+    /// The paths of these, of mount points that were not entered, and of roots of their own: what is below was
+    /// not met.
+    pub passed_over: HashSet<PathBuf>,
+    /// Recorded directories at which another file system was mounted since, and its device.
+    pub mounted: Vec<(i64, u64)>,
     /// Whether all that is due and could be found was given out.
     pub is_through: bool,
     /// The same, and everything could be found.

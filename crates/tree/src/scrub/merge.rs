@@ -22,6 +22,9 @@ pub(super) struct Level {
     pub path: PathBuf,
     /// The device it is on.
     pub device: u64,
+    /// The device that is recorded of it, which may have another number since. What is recorded in it on another
+    /// one was mounted there.
+    pub recorded_device: u64,
     /// Whether all of its entries were seen.
     pub is_complete: bool,
     children: HashMap<Vec<u8>, Child>,
@@ -47,8 +50,13 @@ struct Row {
 }
 
 impl Level {
-    /// Reads what is recorded of a directory.
-    pub(super) fn new(catalog: &Catalog, id: i64, path: PathBuf, device: u64) -> Result<Level> {
+    /// Reads what is recorded of a directory. The devices are that which it is on and that which is recorded.
+    pub(super) fn new(
+        catalog: &Catalog,
+        id: i64,
+        path: PathBuf,
+        (device, recorded_device): (u64, u64),
+    ) -> Result<Level> {
         let children = catalog.directories_in(id)?.into_iter();
         let children =
             children.map(|(name, id, device)| (name, Child { id, device, is_seen: false })).collect();
@@ -62,7 +70,7 @@ impl Level {
             true => Files::Asked { state: RandomState::new(), seen: Vec::new() },
             false => Files::Held { names, rows },
         };
-        Ok(Level { id, path, device, is_complete: true, children, files })
+        Ok(Level { id, path, device, recorded_device, is_complete: true, children, files })
     }
 
     /// Takes note of a file; what is recorded of it.
@@ -118,10 +126,10 @@ impl Level {
         }
     }
 
-    /// The recorded directories that were not seen: their names and numbers.
-    pub(super) fn unseen_children(&self) -> impl Iterator<Item = (&OsStr, i64)> + '_ {
+    /// The recorded directories that were not seen: their names, numbers and recorded devices.
+    pub(super) fn unseen_children(&self) -> impl Iterator<Item = (&OsStr, i64, u64)> + '_ {
         let unseen = self.children.iter().filter(|(_, child)| !child.is_seen);
-        unseen.map(|(name, child)| (OsStr::from_bytes(name), child.id))
+        unseen.map(|(name, child)| (OsStr::from_bytes(name), child.id, child.device))
     }
 }
 

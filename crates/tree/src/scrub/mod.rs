@@ -10,6 +10,7 @@
 
 mod accept;
 mod afar;
+mod alarm;
 mod condemn;
 mod due;
 mod finish;
@@ -229,9 +230,10 @@ impl Summary {
 /// So much that something must be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch {
-    /// Files that changed or went, with those that were held before.
+    /// Files that changed or went, each of them once; in comparison with the whole tree with those that were
+    /// held before.
     pub files: u64,
-    /// The recorded files that they are among.
+    /// The recorded files that they are among: those of the tree, or those that the run met.
     pub of: u64,
     /// Those of them that were written to and that there was no time to read.
     pub unread: u64,
@@ -411,11 +413,11 @@ fn error_text(error: &crate::Error) -> String {
 }
 
 fn counts(summary: &Summary) -> String {
-    let counts: serde_json::Map<_, _> = Verdict::ALL
-        .iter()
-        .zip(summary.counts)
+    let counts = Verdict::ALL.iter().zip(summary.counts).map(|(verdict, count)| (verdict.name(), count));
+    let counts: serde_json::Map<_, _> = counts
+        .chain([(catalog::UNLISTED, summary.unlisted)])
         .filter(|(_, count)| *count > 0)
-        .map(|(verdict, count)| (verdict.name().to_string(), count.into()))
+        .map(|(name, count)| (name.to_string(), count.into()))
         .collect();
     serde_json::Value::Object(counts).to_string()
 }

@@ -30,8 +30,8 @@ pub(super) enum Message {
     Judged(Box<Judged>),
     /// A file that is not there. `state` is that of its record, if it has one.
     Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
-    /// A recorded file that changed, and that there is no time to read.
-    Waiting { directory: i64, name: OsString },
+    /// A recorded file that was written to, perhaps to another length, and that there is no time to read.
+    Waiting { directory: i64, name: OsString, is_resized: bool },
     /// Something that could not be looked at.
     Unlisted { path: PathBuf, error: String, storage_failed: bool },
 }
@@ -199,7 +199,9 @@ impl<'a> Writer<'a> {
                 }
                 Ok(())
             }
-            Message::Waiting { directory, name } => self.catalog.add_waiting(root, *directory, name),
+            Message::Waiting { directory, name, is_resized } => {
+                self.catalog.add_waiting(root, *directory, name, *is_resized)
+            }
             Message::Gone { .. } | Message::Unlisted { .. } => Ok(()),
         }
     }
@@ -296,7 +298,7 @@ fn place(message: &Message) -> (bool, i64, &OsStr) {
     match message {
         Message::Directory { id, .. } => (false, *id, OsStr::new("")),
         Message::Judged(judged) => (true, judged.directory, &judged.name),
-        Message::Gone { directory, name, .. } | Message::Waiting { directory, name } => {
+        Message::Gone { directory, name, .. } | Message::Waiting { directory, name, .. } => {
             (true, *directory, name)
         }
         Message::Unlisted { .. } => (true, i64::MAX, OsStr::new("")),

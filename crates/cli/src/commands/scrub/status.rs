@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use verisum_tree::Verdict;
-use verisum_tree::store::catalog::{Catalog, Lock, Root, Run};
+use verisum_tree::store::catalog::{Catalog, Lock, Root, Run, UNLISTED};
 
 use super::place::{CatalogArgs, with_name};
 use super::values::{counted, written};
@@ -76,12 +76,18 @@ fn print(
     Ok(())
 }
 
-/// How many files had each verdict in a run, in the order of reports.
+/// How many files had each verdict in a run, in the order of reports, and how many could not be looked at.
 fn counts(run: &Run) -> Vec<String> {
-    let counts: Value = serde_json::from_str(&run.counts).unwrap_or(Value::Null);
-    let of = |verdict: &Verdict| counts[verdict.name()].as_u64();
-    let counted = Verdict::ALL.iter().filter_map(|verdict| Some((verdict, of(verdict)?)));
-    counted.map(|(verdict, count)| format!("{} {count}", verdict.name())).collect()
+    let of = |name: &str| count(run, name);
+    let counted = Verdict::ALL.iter().filter_map(|verdict| Some((verdict.name(), of(verdict.name())?)));
+    let unlisted = of(UNLISTED).map(|count| ("not looked at", count));
+    counted.chain(unlisted).map(|(name, count)| format!("{name} {count}")).collect()
+}
+
+/// One of the counts of a run, if there is any.
+fn count(run: &Run, name: &str) -> Option<u64> {
+    let counts: Value = serde_json::from_str(&run.counts).ok()?;
+    counts[name].as_u64().filter(|count| *count > 0)
 }
 
 fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> Result<Value, Failure> {
@@ -122,7 +128,7 @@ fn how(run: &Run, goes_on: Option<i64>) -> &'static str {
         None => "killed",
         Some(_) if run.error.is_some() => "failed",
         Some(_) if run.interrupted => "interrupted",
-        Some(_) if run.complete => "complete",
+        Some(_) if run.complete && count(run, UNLISTED).is_none() => "complete",
         Some(_) => "incomplete",
     }
 }

@@ -1,6 +1,6 @@
 //! What was met of a tree, beside what is recorded of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -76,6 +76,13 @@ impl<'a> Listing<'a> {
         self.excludes.is_some_and(|excludes| excludes.leaves_out_file(path))
             || !self.others.is_empty()
                 && self.others.iter().any(|other| self.scope.path.join(path).starts_with(other))
+    }
+
+    /// The paths below which nothing was met, or nobody knows what.
+    pub(super) fn passed_over(&self) -> HashSet<PathBuf> {
+        let unlisted = self.unlisted.iter().map(|name| self.scope.path.join(OsStr::from_bytes(name)));
+        let everything = self.is_blind.then(|| self.scope.path.clone());
+        unlisted.chain(self.others.iter().cloned()).chain(everything).collect()
     }
 
     /// The number of a file's directory, and what is recorded of it; none if its directory is not recorded.

@@ -37,8 +37,9 @@ impl Jobs<'_> {
     fn entry(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
         if self.levels.is_empty() {
             let stat = entry.stat()?;
-            let level = Level::new(&self.reader, self.scope.directory, entry.path(), stat.device)?;
-            self.levels.push(level);
+            let directory = self.scope.directory;
+            let devices = (stat.device, self.reader.device(directory)?.unwrap_or(stat.device));
+            self.levels.push(Level::new(&self.reader, directory, entry.path(), devices)?);
             return Ok(None);
         }
         self.leave_up_to(&entry)?;
@@ -69,8 +70,9 @@ impl Jobs<'_> {
         let Some(level) = self.levels.last_mut() else { return Ok(()) };
         let known = level.child(entry.name());
         let Ok(stat) = stat else { return Ok(()) };
-        let (parent, parent_device) = (level.id, level.device);
+        let (parent, parent_device, recorded_device) = (level.id, level.device, level.recorded_device);
         if !self.others.is_empty() && self.others.contains(&entry.path()) {
+            self.outcome.passed_over.insert(entry.path());
             self.walk.pass_over(entry);
             return Ok(());
         }
@@ -78,40 +80,47 @@ impl Jobs<'_> {
         let is_elsewhere = || stat.device != parent_device || is_mounted_over(entry, &stat, listed);
         if self.options.one_file_system && is_elsewhere() {
             self.outcome.mount_points += 1;
+            self.outcome.passed_over.insert(entry.path());
             self.walk.pass_over(entry);
             return Ok(());
         }
-        let id = match known {
+        let (id, device) = match known {
             Some((id, device)) => {
                 // It was another file system, and now is this one: nobody has mounted it.
-                if device != stat.device && self.was_mounted(parent, device)? && stat.device == parent_device
-                {
-                    let error = "the file system that was recorded here is not mounted".to_string();
-                    self.outcome.unlisted += 1;
-                    self.send(Message::Unlisted { path: entry.path(), error, storage_failed: false });
+                if device != stat.device && device != recorded_device && stat.device == parent_device {
+                    self.not_mounted(entry.path());
                     // Its own entries are those of the mount point.
-                    let mut level = Level::new(&self.reader, id, entry.path(), stat.device)?;
+                    let devices = (stat.device, recorded_device);
+                    let mut level = Level::new(&self.reader, id, entry.path(), devices)?;
                     level.is_complete = false;
                     self.levels.push(level);
                     return Ok(());
                 }
-                id
+                if device == recorded_device && stat.device != parent_device {
+                    self.outcome.mounted.push((id, stat.device));
+                }
+                (id, device)
             }
             None => {
                 let id = self.next_directory;
                 self.next_directory += 1;
                 let name = entry.name().to_os_string();
-                self.send(Message::Directory { id, parent, name, device: stat.device });
-                id
+                // What was recorded beside it has the number that the device had then.
+                let device = if stat.device == parent_device { recorded_device } else { stat.device };
+                self.send(Message::Directory { id, parent, name, device });
+                (id, device)
             }
         };
-        self.levels.push(Level::new(&self.reader, id, entry.path(), stat.device)?);
+        self.levels.push(Level::new(&self.reader, id, entry.path(), (stat.device, device))?);
         Ok(())
     }
 
-    /// Whether a directory on `device` was on another device than the recorded one of its parent.
-    fn was_mounted(&self, parent: i64, device: u64) -> Result<bool, Error> {
-        Ok(self.reader.device(parent)?.is_some_and(|parent| parent != device))
+    /// Takes note of a place at which another file system was recorded: nothing of that is missing.
+    fn not_mounted(&mut self, path: PathBuf) {
+        self.outcome.unlisted += 1;
+        self.outcome.passed_over.insert(path.clone());
+        let error = "the file system that was recorded here is not mounted".to_string();
+        self.send(Message::Unlisted { path, error, storage_failed: false });
     }
 
     fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
@@ -186,11 +195,8 @@ impl Jobs<'_> {
         {
             return;
         }
-        match has_its_size {
-            true => self.outcome.rewritten += 1,
-            false => self.outcome.resized += 1,
-        }
-        self.send(Message::Waiting { directory, name: entry.name().to_os_string() });
+        let name = entry.name().to_os_string();
+        self.send(Message::Waiting { directory, name, is_resized: !has_its_size });
     }
 
     /// Takes note of what could not be looked at: it is not missing.
@@ -206,6 +212,7 @@ impl Jobs<'_> {
                     }
                 }
             }
+            self.outcome.passed_over.insert(path.clone());
             if source.kind() == std::io::ErrorKind::NotFound {
                 return;
             }
@@ -237,18 +244,27 @@ impl Jobs<'_> {
                 let _ = sender.send(Message::Gone { directory, name, state: Some(state), at });
             }
         };
-        let inside = |level: &Level, below: &Path| -> Vec<(i64, PathBuf)> {
-            let unseen = level.unseen_children().map(|(name, id)| (id, below.join(name)));
-            unseen.filter(|(_, path)| !is_out(path, true)).collect()
+        let mut unmounted = Vec::new();
+        let mut inside = |level: &Level, below: &Path| -> Vec<(i64, PathBuf, u64)> {
+            let unseen = level.unseen_children().map(|(name, id, device)| (id, below.join(name), device));
+            let (here, elsewhere): (Vec<_>, Vec<_>) = unseen
+                .filter(|(_, path, _)| !is_out(path, true))
+                .partition(|(_, _, device)| [level.device, level.recorded_device].contains(device));
+            // A mount point that is gone is no more than one at which nothing is mounted.
+            unmounted.extend(elsewhere.into_iter().map(|(_, path, _)| path));
+            here
         };
         level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
         let mut folders = inside(&level, &below);
-        while let Some((id, below)) = folders.pop() {
-            let mut level = Level::new(reader, id, PathBuf::new(), 0)?;
+        while let Some((id, below, device)) = folders.pop() {
+            let mut level = Level::new(reader, id, PathBuf::new(), (device, device))?;
             level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
             folders.extend(inside(&level, &below));
         }
         self.outcome.known += missing;
+        for path in unmounted {
+            self.not_mounted(self.scope.path.join(path));
+        }
         Ok(())
     }
 }

@@ -9,6 +9,15 @@ use super::guard::{IS_INTACT, guard_with};
 use super::record::{HELD, MISSING, RECORDED, columns, record, recorded, unsigned};
 use super::{Catalog, Place, Record, Result};
 
+/// A file that is another than at the end of the last run that came to its end, or is gone since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Whether that is sure. It is not of a file that has its length, was written to and was not read.
+    pub is_certain: bool,
+    /// Whether it was written to, and there was no time to read it.
+    pub is_unread: bool,
+}
+
 impl Catalog {
     /// How many files of a root are held.
     pub fn held(&self, root: i64) -> Result<u64> {
@@ -36,6 +45,31 @@ impl Catalog {
     pub fn replaced(&self, root: i64) -> Result<u64> {
         let sql = "SELECT count(*) FROM replaced WHERE root = ?1";
         self.connection.query_row(sql, [root], |row| unsigned(row, 0)).map_err(self.failed("read"))
+    }
+
+    /// Calls `each` once with every file of a root that changed, and is not held already: its record was
+    /// replaced, it is missing since `since` or later, or it waits to be read.
+    pub fn each_changed(&self, root: i64, since: i64, each: &mut dyn FnMut(Place, Changed)) -> Result<()> {
+        let read = (|| {
+            let sql = format!(
+                "SELECT directory, name, max(is_certain), max(is_unread) FROM (
+                    SELECT directory, name, 1 AS is_certain, 0 AS is_unread FROM replaced WHERE root = ?1
+                    UNION ALL SELECT directory, name, is_resized, 1 FROM temp.waiting WHERE root = ?1
+                    UNION ALL SELECT directory, name, 1, 0 FROM file WHERE {}) AS changed
+                 WHERE NOT EXISTS (SELECT 1 FROM file WHERE file.directory = changed.directory
+                    AND file.name = changed.name AND file.state = {HELD})
+                 GROUP BY directory, name ORDER BY directory, name",
+                missing_since()
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([root, since])?;
+            while let Some(row) = rows.next()? {
+                let changed = Changed { is_certain: row.get(2)?, is_unread: row.get(3)? };
+                each((row.get(0)?, row.get(1)?), changed);
+            }
+            Ok(())
+        })();
+        read.map_err(self.failed("read"))
     }
 
     /// The record that was replaced, which is then no longer to be put back.
@@ -111,10 +145,12 @@ impl Catalog {
         self.keep_replacements(root)
     }
 
-    /// Takes note, until the run ends, of a file of a root that changed and that there is no time to read.
-    pub fn add_waiting(&self, root: i64, directory: i64, name: &OsStr) -> Result<()> {
-        let sql = "INSERT OR IGNORE INTO temp.waiting(directory, name, root) VALUES (?1, ?2, ?3)";
-        let values = params![directory, name.as_bytes(), root];
+    /// Takes note, until the run ends, of a file of a root that was written to, perhaps to another length, and
+    /// that there is no time to read.
+    pub fn add_waiting(&self, root: i64, directory: i64, name: &OsStr, is_resized: bool) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO temp.waiting(directory, name, root, is_resized)
+                   VALUES (?1, ?2, ?3, ?4)";
+        let values = params![directory, name.as_bytes(), root, is_resized];
         let added = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         added.map(drop).map_err(self.failed("write"))
     }
@@ -154,21 +190,25 @@ impl Catalog {
     pub(super) fn forget_waiting(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch(
             "CREATE TEMP TABLE IF NOT EXISTS waiting(directory INTEGER NOT NULL, name BLOB NOT NULL,
-             root INTEGER NOT NULL, PRIMARY KEY(directory, name)) WITHOUT ROWID;
+             root INTEGER NOT NULL, is_resized INTEGER NOT NULL, PRIMARY KEY(directory, name)) WITHOUT ROWID;
              DELETE FROM temp.waiting",
         )
     }
 
     /// Holds the files of a root that are missing since `since` or later.
     pub fn hold_missing(&self, root: i64, since: i64) -> Result<()> {
-        let sql = format!(
-            "UPDATE file SET state = ?3, guard = {} WHERE root = ?1 AND state = ?4 AND state <> 0
-             AND {IS_INTACT} AND EXISTS (SELECT 1 FROM finding
-             WHERE finding.directory = file.directory AND finding.name = file.name
-             AND finding.since >= ?2)",
-            guard_with("?3")
-        );
-        let held = self.connection.execute(&sql, [root, since, HELD, MISSING]);
+        let sql =
+            format!("UPDATE file SET state = ?3, guard = {} WHERE {}", guard_with("?3"), missing_since());
+        let held = self.connection.execute(&sql, [root, since, HELD]);
         held.map(drop).map_err(self.failed("write"))
     }
+}
+
+/// What holds for the files of the root `?1` that are missing since `?2` or later.
+fn missing_since() -> String {
+    format!(
+        "file.root = ?1 AND file.state = {MISSING} AND file.state <> 0 AND {IS_INTACT}
+         AND EXISTS (SELECT 1 FROM finding WHERE finding.directory = file.directory
+            AND finding.name = file.name AND finding.since >= ?2)"
+    )
 }

@@ -40,12 +40,13 @@ pub use condemned::{Condemned, Likeness};
 pub use error::Error;
 pub use files::Position;
 pub use fresh::Place;
+pub use held::Changed;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
 pub use restore::restore;
 pub use root::{Identity, Root, is_address};
-pub use run::Run;
+pub use run::{Run, UNLISTED};
 pub use transfer::Imported;
 
 type Result<T, E = Error> = std::result::Result<T, E>;

@@ -19,7 +19,8 @@ pub struct Run {
     pub cycle: i64,
     /// When it ended; none if it goes on, or was killed.
     pub finished: Option<i64>,
-    /// Whether nothing was left due.
+    /// Whether nothing was left due, as far as could be seen: a tree with a directory that can never be listed
+    /// would never be done.
     pub complete: bool,
     /// Whether somebody ended it before its time. What it had to tell at its end, the next one tells.
     pub interrupted: bool,
@@ -31,9 +32,13 @@ pub struct Run {
     pub read_files: u64,
     /// How long the files were that it read, with their holes, which take time too.
     pub read_bytes: u64,
-    /// How many files had each verdict, as JSON.
+    /// How many files had each verdict, as JSON, and as [`UNLISTED`] how many directories and files could not be
+    /// looked at.
     pub counts: String,
 }
+
+/// The name of what could not be looked at in [`Run::counts`].
+pub const UNLISTED: &str = "unlisted";
 
 impl Run {
     /// Whether it came to its end, and told what there was to tell then.
