@@ -1,4 +1,4 @@
-"""What the laboratory's statistics must compute, by counting every case.
+"""What the statistics of measurements must compute, by counting every case.
 
 Nothing is approximated: all choices of signs or of samples are tried, and
 probabilities are fractions. So it is slow, and for few values only.

@@ -75,16 +75,17 @@ def check_of(tag):
 
 
 def shatag_time(mtime):
-    """A time of modification in nanoseconds as shatag writes it."""
-    return "%010d.%09d" % divmod(mtime, 10**9)
+    """A time of modification in nanoseconds as cshatag writes it: seconds without a sign."""
+    seconds, nanoseconds = divmod(mtime, 10**9)
+    return "%010d.%09d" % (seconds % 2**64, nanoseconds)
 
 
 def parse_shatag_time(text):
     """The time in nanoseconds and how far it may be off."""
     seconds, _, fraction = text.rstrip("\0\n").partition(".")
     unit = 10 ** (9 - len(fraction))
-    value = abs(int(seconds)) * 10**9 + int(fraction or 0) * unit
-    return (-value if seconds.startswith("-") else value), max(unit, 1000)
+    whole = (int(seconds) + 2**63) % 2**64 - 2**63
+    return whole * 10**9 + int(fraction or 0) * unit, 100 if unit == 1 else max(unit, 1000)
 
 
 def shatag_state(stored_sum, stored_time, actual_sum, mtime):
@@ -92,7 +93,10 @@ def shatag_state(stored_sum, stored_time, actual_sum, mtime):
     if stored_sum is None or stored_time is None:
         return "new"
     recorded, tolerance = parse_shatag_time(stored_time)
-    same_time = abs(recorded - mtime) < tolerance
+    if tolerance == 100:
+        same_time = recorded // 100 == mtime // 100
+    else:
+        same_time = abs(recorded - mtime) < tolerance
     same_sum = stored_sum[:64] == actual_sum
     if same_sum:
         return "ok" if same_time else "timechange"

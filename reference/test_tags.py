@@ -39,6 +39,17 @@ class Tags(unittest.TestCase):
     def test_times_have_ten_and_nine_digits(self):
         self.assertEqual(tags.shatag_time(7 * 10**9 + 1), "0000000007.000000001")
 
+    def test_times_before_1970_are_those_of_cshatag(self):
+        text = "18446744073709551614.500000000"
+        self.assertEqual(tags.shatag_time(-1_500_000_000), text)
+        self.assertEqual(tags.parse_shatag_time(text), (-1_500_000_000, 100))
+
+    def test_times_are_compared_to_100_nanoseconds(self):
+        mtime = 1_600_000_000_123_456_789
+        for other, expected in ((11, "timechange"), (10, "ok"), (-89, "ok"), (-90, "timechange")):
+            stamp = tags.shatag_time(mtime)
+            self.assertEqual(tags.shatag_state("aa" * 32, stamp, "aa" * 32, mtime + other), expected)
+
 
 if __name__ == "__main__":
     unittest.main()

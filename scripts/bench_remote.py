@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures `verisum remote` against the pipeline of find and sha256sum, and prints a table in Markdown.
+"""Measures `verisum sum HOST:PATH` against the pipeline of find and sha256sum, and prints a table in Markdown.
 
     scripts/bench_remote.py [--dir DIR] [--runs N] [--bin DIR] [--files N] [--delay MS] [--rate MBIT]
 
@@ -268,8 +268,8 @@ def main():
             conditions(verisum, what, options.runs)
 
             def ours(label, server, *words):
-                argv = [verisum, "remote", "sum", "--ssh-config", server.config, *words, f"web:{tree}"]
-                return Over(server, f"`verisum remote sum {label}web:P`", argv, 0, files=options.files)
+                argv = [verisum, "sum", "--ssh-config", server.config, *words, f"web:{tree}"]
+                return Over(server, f"`verisum sum {label}web:P`", argv, 0, files=options.files)
 
             pipeline = f"find {tree} -type f -print0 | xargs -0 sha256sum"
             table = [

@@ -6,7 +6,7 @@
 
 Makes a tree of N small files (100,000 of 4 KiB) and one of large files (16 of 256 MiB) in DIR, which must be
 on a file system with extended attributes; all is removed at the end. The files are in the page cache.
---walk and --tags name the built benches of crates/tree, which print the seconds of the bare system calls;
+--walk and --tags name the built benches of crates/files, which print the seconds of the bare system calls;
 without them they are built with cargo.
 """
 
@@ -49,8 +49,8 @@ def make_flat(folder, count):
 
 
 def built_benches():
-    """The paths of the benches of crates/tree, by name."""
-    argv = ["cargo", "bench", "-p", "verisum-tree", "--bench", "files", "--bench", "tags", "--no-run",
+    """The paths of the benches of crates/files, by name."""
+    argv = ["cargo", "bench", "-p", "verisum-files", "--bench", "files", "--bench", "tags", "--no-run",
             "--message-format", "json"]
     lines = subprocess.run(argv, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True, check=True).stdout
     messages = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]

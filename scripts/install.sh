@@ -29,7 +29,7 @@ main() {
 
     put 755 "$TARGET/release/verisum" "$PREFIX/bin/verisum"
     put 755 "$TARGET/release/blksum" "$PREFIX/bin/blksum"
-    # Not for people: `verisum remote --push` copies it.
+    # Not for people: `--push` copies it to hosts.
     put 755 "$TARGET/release/verisum-serve" "$PREFIX/libexec/verisum/verisum-serve"
 
     put 755 "$TARGET/release/libblkhash.so" "$LIBDIR/$library"
@@ -110,7 +110,7 @@ completions() {
 }
 
 pkg_config_file() {
-    sed -e "s|@PREFIX@|$PREFIX|" -e "s|@LIBDIR@|$LIBDIR|" -e "s|@VERSION@|$version|" crates/capi/blkhash.pc.in
+    sed -e "s|@PREFIX@|$PREFIX|" -e "s|@LIBDIR@|$LIBDIR|" crates/capi/blkhash.pc.in
 }
 
 main

@@ -14,7 +14,7 @@ failed=()
 skipped=()
 
 check() {
-    local name=$1
+    local name=$1 started=$SECONDS
     shift
     case " ${WITHOUT:-} " in *" $name "*)
         warn "$name: left out, as WITHOUT says"
@@ -24,6 +24,7 @@ check() {
     esac
     say "$name: $*"
     if "$@"; then passed=$((passed + 1)); else failed+=("$name"); fi
+    say "$name: $((SECONDS - started)) s"
 }
 
 fmt() { cargo fmt --all --check; }

@@ -5,7 +5,7 @@
 
 Run it as root on a machine that does nothing else: about ten minutes, `full` about an hour, `try`, which says
 nothing but that it works, half a minute. PROGRAM is target/release/verisum; --bench is the built bench
-`namehash` of crates/digest, which otherwise is built. Some gigabytes are needed where temporary files lie
+`namehash` of crates/dirhash, which otherwise is built. Some gigabytes are needed where temporary files lie
 (TMPDIR), better in memory than on a disk that others use. With --page the measured page is a copy.
 
 What stands between `<!-- KEY -->` and `<!-- /KEY -->` is replaced, in lines and in cells; the rest of the page,
@@ -218,7 +218,7 @@ def measure(program, bench, size):
     quality = Run(program, "quality", "--alg", "all")
     texts["quality"] = f"{quality.seconds:.0f} s of processor time"
 
-    namehash = [bench] if bench else ["cargo", "bench", "-q", "-p", "verisum-digest", "--bench", "namehash", "--"]
+    namehash = [bench] if bench else ["cargo", "bench", "-q", "-p", "verisum-dirhash", "--bench", "namehash", "--"]
     print("$ " + " ".join(namehash), file=sys.stderr)
     output = subprocess.run(
         [*namehash, f"samples={size['samples']}"], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT

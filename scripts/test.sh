@@ -16,7 +16,8 @@ stage() {
     shift
     say "$name: $*"
     "$@" 2>&1 | tee -a "$log" || status=$?
-    say "$name: $((SECONDS - started)) s"
+    # Also among the closing lines.
+    say "$name: $((SECONDS - started)) s" | tee -a "$log"
     [ "$status" -eq 0 ] || broken+=("$name")
 }
 
@@ -32,7 +33,7 @@ for script in scripts/tests/*.sh; do
 done
 
 say "closing lines"
-grep -E '^ +(Running|Doc-tests) |^test result: |^Ran [0-9]+ tests? in |^(OK|FAILED)( \(.*\))?$|^[0-9]+ passed, ' \
+grep -E '^ +(Running|Doc-tests) |^test result: |^Ran [0-9]+ tests? in |^(OK|FAILED)( \(.*\))?$|^[0-9]+ passed, |^==> .*: [0-9]+ s$' \
     "$log" || true
 for name in ${broken[@]+"${broken[@]}"}; do
     warn "$name failed"

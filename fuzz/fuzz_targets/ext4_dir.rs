@@ -9,7 +9,7 @@
 use std::io::Write;
 
 use libfuzzer_sys::fuzz_target;
-use verisum_lab::dirhash::ext4::{Ext4, Survey};
+use verisum_dirhash::ext4::{Ext4, Survey};
 
 fuzz_target!(|data: &[u8]| {
     let mut image = vec![0; 128 * 1024];

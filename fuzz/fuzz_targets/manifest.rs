@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use verisum_digest::Digest;
-use verisum_tree::store::manifest::{Chkbit, Dialect, Format, Item, Line, Options, Reader, Writer};
+use verisum_files::store::manifest::{Chkbit, Dialect, Format, Item, Line, Options, Reader, Writer};
 
 /// Manifests' names, which tell digests and formats.
 const NAMES: [&str; 5] = ["list", "x.sfv", "B3SUMS", "manifest-sha512.txt", "list.xxh3"];

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use verisum_tree::store::xattr::{decode, encode, parse_foreign};
-use verisum_tree::{Kind, Stat, Timestamp};
+use verisum_files::store::xattr::{decode, encode, parse_foreign};
+use verisum_files::{Kind, Stat, Timestamp};
 
 const NAMES: [&str; 10] = [
     "user.checksum.sha256",

@@ -1,4 +1,4 @@
-//! Hashing the blocks of one run, and the outer hash over all block digests.
+//! Hashes the blocks of one run, and the outer hash over all block digests.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! What differs between two images, by their bytes: nothing is hashed.
+//! Compares two images by their bytes: nothing is hashed.
 //!
 //! Where both are known to be zeros, or both have their bytes from the same place of the same file, nothing
 //! is read. The rest is read and compared on every thread, a piece at a time.

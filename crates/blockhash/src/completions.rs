@@ -1,4 +1,4 @@
-//! The ends of asynchronous updates, waiting to be taken.
+//! The queue of completed asynchronous updates.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! What changes the value of a block hash, and how much of the machine to use for it.
+//! Parameters of a block hash: what changes its value, and how much of the machine to use for it.
 
 use verisum_digest::Digest;
 

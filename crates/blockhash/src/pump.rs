@@ -1,4 +1,4 @@
-//! From an image or a stream to its block hash, on every thread.
+//! Computes the block hash of an image or a stream, on every thread.
 //!
 //! There is no reader apart from the hashers: a worker takes the next run, reads it into its own
 //! buffer, which with blocks of the usual size is about the size of a level-2 cache, hashes it from there, and hands over digests.

@@ -1,4 +1,4 @@
-//! Cutting an image into runs: the blocks that one worker takes at a time.
+//! Cuts an image into runs: the blocks that one worker takes at a time.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -3,35 +3,20 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::bench::BenchArgs;
+use crate::commands::bench::recommend::RecommendArgs;
+use crate::commands::compare::CompareArgs;
+use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
-use crate::commands::links::LinksArgs;
-use crate::commands::recommend::RecommendArgs;
-use crate::commands::remote::RemoteCommand;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
+use crate::commands::sum::links::LinksArgs;
 use crate::commands::tags::TagsCommand;
-use crate::kernel;
-
-/// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
-pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
-    ("0", "everything asked for was done, and nothing is wrong"),
-    ("1", "a mismatch or corruption was found"),
-    ("2", "bad usage: an unknown option, digest or value"),
-    ("3", "something could not be checked, read or written, and nothing worse was found"),
-];
-
-/// The code after a signal, of what catches it.
-pub(crate) const SIGNALLED: (&str, &str) =
-    ("130", "ended by SIGINT, SIGTERM or SIGHUP; what was measured until then is kept");
-
-/// The environment variables, for help and manual.
-pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
-    [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
+use crate::ui::help::{exit_codes, measuring_codes, measuring_environment, with_environment};
 
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
@@ -56,7 +41,7 @@ pub(crate) enum AnyCommand {
     },
     /// Serve another verisum over standard input and output
     #[command(hide = true)]
-    RemoteServe(crate::remote::serve::ServeArgs),
+    RemoteServe(crate::serve::ServeArgs),
 }
 
 /// The verbs that users are told of.
@@ -72,12 +57,16 @@ pub(crate) enum Command {
     Check(CheckVerbs),
     #[command(flatten)]
     Scrub(ScrubCommand),
-    /// Checksums of files on other machines, over ssh
-    #[command(after_help = exit_codes(), after_long_help = with_environment())]
-    Remote {
-        #[command(subcommand)]
-        command: RemoteCommand,
-    },
+    /// Compare two trees, each on any machine
+    #[command(
+        long_about = "Compare two trees, each on any machine.\n\n\
+            Files that differ, those that only A has (missing) and those that only B has (extra) are \
+            listed by name. Files of different sizes are not read. With --quick, files are not read either \
+            if the catalogue has their digests, or if they have the same size and time.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Compare(Box<CompareArgs>),
     /// List the digests, and who computes each on this machine
     #[command(
         long_about = "List the digests, and who computes each on this machine.\n\n\
@@ -163,7 +152,8 @@ pub(crate) enum CheckVerbs {
     #[command(
         long_about = "Check files against lists of checksums.\n\n\
             The lists are those of sha256sum and its likes, with and without tags, of OpenSSL, b3sum, xxhsum, \
-            RHash (SFV), hashdeep, mtree, BagIt and `verisum sum --json`; each tells by itself what it is. \
+            RHash (SFV), hashdeep, mtree, BagIt and `verisum sum --json`, and those of `verisum image sum`; each \
+            tells by itself what it is. \
             Without LIST, or where it is -, standard input is read; a directory is a BagIt bag.",
         after_help = exit_codes(),
         after_long_help = with_environment()
@@ -194,38 +184,6 @@ fn part<C: Subcommand>(
     let verb = line.get(1)?.to_str()?;
     let parsed = || Ok(AnyCommand::Listed(whole(Verisum::<C>::try_parse_from(line)?.command)));
     C::has_subcommand(verb).then(parsed)
-}
-
-/// What `verisum digests` takes.
-#[derive(Args, Debug)]
-pub(crate) struct DigestsArgs {
-    /// Print a line of JSON for each digest
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// The end of a command's short help.
-pub(crate) fn exit_codes() -> String {
-    table("Exit codes", &EXIT_CODES)
-}
-
-/// The end of a short help of what keeps what it measured when a signal ends it.
-pub(crate) fn measuring_codes() -> String {
-    format!("{}\n  {}  {}", exit_codes(), SIGNALLED.0, SIGNALLED.1)
-}
-
-/// The end of its long help.
-pub(crate) fn measuring_environment() -> String {
-    format!("{}\n\n{}", measuring_codes(), table("Environment", &ENVIRONMENT))
-}
-
-/// The end of a command's long help.
-pub(crate) fn with_environment() -> String {
-    format!("{}\n\n{}", exit_codes(), table("Environment", &ENVIRONMENT))
-}
-
-fn table(heading: &str, rows: &[(&str, &str)]) -> String {
-    rows.iter().fold(format!("{heading}:"), |text, (name, meaning)| format!("{text}\n  {name}  {meaning}"))
 }
 
 #[cfg(test)]

@@ -4,17 +4,19 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use verisum_blockhash::{DEFAULT_BLOCK_SIZE, Params};
-use verisum_digest::{ALGORITHMS, Class};
-use verisum_image::{Detect, Follow, is_nbd_uri};
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use verisum::blockhash::{DEFAULT_BLOCK_SIZE, Params};
+use verisum::digest::{ALGORITHMS, Class};
+use verisum::image::{Detect, Follow, is_nbd_uri};
 
-use crate::exit::BLKSUM_FAILURE;
-use crate::failure::Failure;
-use crate::getopt::{self, Definition, Found};
-use crate::input::{self, How, Input};
-use crate::render::progress::Wanted;
-use crate::render::{self, Output, names};
-use crate::{digests, kernel, sizes};
+use crate::ui::exit::BLKSUM_FAILURE;
+use crate::ui::failure::Failure;
+use crate::ui::getopt::{self, Definition, Found};
+use crate::ui::input::{self, How, Input};
+use crate::ui::progress::Wanted;
+use crate::ui::{self, Output, names};
+use crate::ui::{digests, kernel, sizes};
 
 const PROGRAM: &str = "blksum";
 
@@ -58,14 +60,28 @@ static OPTIONS: &[Definition] = &[
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    crate::verisum::survive_limits();
+    ui::survive_limits();
+    announce_termination();
     let mut output = Output::new();
     match run(&mut output).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            render::say(PROGRAM, &message(&failure));
+            ui::say(PROGRAM, &message(&failure));
             BLKSUM_FAILURE.into()
         }
+    }
+}
+
+/// Says so when SIGTERM ends the program, as the other one does; it says nothing of SIGINT. Where the signal
+/// cannot be caught it has its usual effect.
+fn announce_termination() {
+    if let Ok(mut signals) = Signals::new([SIGTERM]) {
+        let _ = std::thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in signals.forever() {
+                ui::say(PROGRAM, &format!("Terminated by signal {signal}"));
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        });
     }
 }
 

@@ -3,16 +3,14 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs};
+use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs, Verisum};
 use crate::commands;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output};
-
-/// The name at the start of messages.
-pub(crate) const PROGRAM: &str = "verisum";
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output, PROGRAM};
 
 /// The whole program.
 pub fn main() -> ExitCode {
@@ -20,32 +18,23 @@ pub fn main() -> ExitCode {
     if let Some(ended) = commands::bench::starter::called() {
         return ended;
     }
-    survive_limits();
+    ui::survive_limits();
     let mut output = Output::new();
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
     }
-    let mut result = run(&mut output);
+    let result = run(&mut output);
     // What was found before a failure is printed; a full disk is a failure of its own.
-    if !matches!(result, Err(Failure::Output(_)))
-        && let Err(failure) = output.flush()
-    {
-        result = Err(failure);
+    let flushed = match result {
+        Err(Failure::Output(_)) => Ok(()),
+        _ => output.flush(),
+    };
+    let mut exit = *result.as_ref().unwrap_or(&output.worst());
+    for failure in result.err().into_iter().chain(flushed.err()) {
+        ui::say(PROGRAM, &failure.message());
+        exit = exit.then(failure.exit());
     }
-    match result {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            render::say(PROGRAM, &failure.message());
-            failure.exit().into()
-        }
-    }
-}
-
-/// Makes writing beyond the limit of a file's size (`ulimit -f`) an error that is told, and after which all
-/// that was made is removed; the signal for it would end the program. Programs that it starts have the signal
-/// as it was.
-pub(crate) fn survive_limits() {
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    exit.into()
 }
 
 fn run(output: &mut Output) -> Result<Exit, Failure> {
@@ -55,8 +44,8 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Err(error) => return no_arguments(&error, output),
     };
     let command = match command {
-        AnyCommand::Man { folder } => return commands::man::run(&folder),
-        AnyCommand::RemoteServe(arguments) => return crate::remote::serve::run(&arguments, output),
+        AnyCommand::Man { folder } => return commands::man::run(&mut definition(), &folder),
+        AnyCommand::RemoteServe(arguments) => return crate::serve::run(&arguments, output),
         AnyCommand::Listed(command) => command,
     };
     // It asks the commands that hash many files for a status line. The others must not die of it.
@@ -67,23 +56,28 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Sum(SumVerbs::Sum(_)) | Command::Tags(_) | Command::Check(_) | Command::Scrub(_)
     );
     if reads_trees {
-        commands::reading::require_open_files()?;
+        ui::reading::require_open_files()?;
     }
     match command {
         Command::Image(ImageVerbs::Image { command }) => commands::image::run(command, output),
         Command::Sum(SumVerbs::Sum(arguments)) => commands::sum::run(*arguments, output),
-        Command::Sum(SumVerbs::Links(arguments)) => commands::links::run(&arguments, output),
+        Command::Sum(SumVerbs::Links(arguments)) => commands::sum::links::run(&arguments, output),
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
-        Command::Remote { command } => commands::remote::run(command, output),
+        Command::Compare(arguments) => commands::compare::run(*arguments, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),
-        Command::Recommend(arguments) => commands::recommend::run(*arguments, output),
+        Command::Recommend(arguments) => commands::bench::recommend::run(*arguments, output),
         Command::Demo => commands::demo::run(output),
-        Command::Completions { shell } => commands::completions::run(shell, output),
+        Command::Completions { shell } => commands::completions::run(definition(), shell, output),
     }
+}
+
+/// The definition of the command line.
+fn definition() -> clap::Command {
+    Verisum::<Command>::command()
 }
 
 /// Help and version are printed; any other error becomes one line.

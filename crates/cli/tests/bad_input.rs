@@ -20,7 +20,8 @@ fn missing_files_and_folders_are_named() {
     image_sum(["/dev/null"]).failed(3, "verisum: /dev/null: open: Is a character device");
     image_sum(["/etc/passwd/x"]).failed(3, "verisum: /etc/passwd/x: open: Not a directory");
     let stdin = || Stdio::from(File::open("/").unwrap());
-    let ended = Ended::of(command(VERISUM).args(["image", "sum"]).stdin(stdin()).output().unwrap());
+    let ended =
+        Ended::of(command(VERISUM).args(["image", "sum", "--untagged"]).stdin(stdin()).output().unwrap());
     ended.failed(3, "verisum: standard input: open: Is a directory");
     let ended = Ended::of(command(BLKSUM).stdin(stdin()).output().unwrap());
     ended.failed(1, "blksum: standard input: open: Is a directory");
@@ -55,7 +56,7 @@ fn unreadable_files_are_not_read() {
     // Root reads everything: be somebody else, who finds the programs in a folder open to all.
     let Some(setpriv) = require_tool("setpriv") else { return };
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-    for (program, arguments, code) in [(VERISUM, &["image", "sum"][..], 3), (BLKSUM, &[], 1)] {
+    for (program, arguments, code) in [(VERISUM, &["image", "sum", "--untagged"][..], 3), (BLKSUM, &[], 1)] {
         let copy = folder.path().join(program.rsplit('/').next().unwrap());
         // By another process: a program cannot be started while a file of it is open for writing, and other
         // tests start children that would inherit one from here.
@@ -78,7 +79,8 @@ fn a_read_error_in_the_middle_leaves_no_value() {
         blksum(arguments()).failed(1, &format!("blksum: {message}"));
     }
     let stdin = || common::stdin_of(&bad.path);
-    let ended = Ended::of(command(VERISUM).args(["image", "sum"]).stdin(stdin()).output().unwrap());
+    let ended =
+        Ended::of(command(VERISUM).args(["image", "sum", "--untagged"]).stdin(stdin()).output().unwrap());
     ended.failed(3, &format!("verisum: {}", message.replacen(name, "standard input", 1)));
 }
 
@@ -97,7 +99,8 @@ fn containers_that_cannot_be_decoded_are_errors_and_not_raw() {
             assert!(ended.stderr.starts_with(&format!("verisum: {name}: open: ")), "{ended:?}");
             assert_eq!((ended.code, ended.out(), ended.stderr.lines().count()), (Some(3), "", 1));
         }
-        let piped = with_pipe(command(VERISUM).args(["image", "sum"]), &fs::read(&path).unwrap());
+        let piped =
+            with_pipe(command(VERISUM).args(["image", "sum", "--untagged"]), &fs::read(&path).unwrap());
         let pipe =
             format!("verisum: standard input: open: {format} images cannot be read from a pipe {hint}");
         piped.failed(3, &pipe);
@@ -158,8 +161,8 @@ fn bad_usage_is_found_before_anything_is_read() {
     for arguments in [&["-c", "SUMS"][..], &["-cSUMS"], &["-pc", "SUMS"], &["--check"], &["--check=SUMS"]] {
         let option = if arguments[0].starts_with("--") { "--check" } else { "-c" };
         let message = format!("verisum: {option}: lists are checked by `verisum check`");
-        image_sum(arguments).failed(2, &message);
-        verisum(["image", "sum", "--cache"].iter().chain(arguments)).failed(2, &message);
+        verisum(["sum"].iter().chain(arguments)).failed(2, &message);
+        verisum(["image", "map", "--cache"].iter().chain(arguments)).failed(2, &message);
     }
     verisum([""; 0]).failed(2, "verisum: a command is missing (--help lists them)");
     verisum(["image"]).failed(2, "verisum: a command is missing (--help lists them)");
@@ -178,7 +181,7 @@ fn a_level_that_is_not_there_is_bad_usage() {
     let with = |program: &str, level: &str| {
         let mut command = command(program);
         if program == VERISUM {
-            command.args(["image", "sum"]);
+            command.args(["image", "sum", "--untagged"]);
         }
         Ended::of(command.arg("/no/such").env("VERISUM_KERNEL", level).output().unwrap())
     };
@@ -188,7 +191,7 @@ fn a_level_that_is_not_there_is_bad_usage() {
     // Empty is as unset.
     with(VERISUM, "").failed(3, "verisum: /no/such: open: No such file or directory");
     with(BLKSUM, "").failed(1, "blksum: /no/such: open: No such file or directory");
-    for level in verisum_digest::Level::ALL.iter().filter(|level| !level.available()) {
+    for level in verisum::digest::Level::ALL.iter().filter(|level| !level.available()) {
         let missing = format!("verisum: VERISUM_KERNEL: {}: this processor does not have it", level.name());
         with(VERISUM, level.name()).failed(2, &missing);
     }
@@ -201,9 +204,12 @@ fn every_level_gives_the_same_value() {
     paint(&path, &[Run::data(2_000_000), Run::hole(1_000_000), Run::data(5)]).unwrap();
     for digest in ["sha256", "sha1", "sha512", "md5", "blake2b512", "sha3-256"] {
         let wanted = image_sum(["-a", digest, path.to_str().unwrap()]).stdout;
-        for level in verisum_digest::Level::ALL.iter().filter(|level| level.available()) {
+        for level in verisum::digest::Level::ALL.iter().filter(|level| level.available()) {
             let mut command = command(VERISUM);
-            command.args(["image", "sum", "-a", digest]).arg(&path).env("VERISUM_KERNEL", level.name());
+            command
+                .args(["image", "sum", "--untagged", "-a", digest])
+                .arg(&path)
+                .env("VERISUM_KERNEL", level.name());
             assert_eq!(command.output().unwrap().stdout, wanted, "{digest} {level:?}");
         }
     }
@@ -215,8 +221,8 @@ fn a_closed_or_full_output_is_one_line() {
     let path = data_file(folder.path(), "image", 4096);
     let name = path.to_str().unwrap();
     let runs: [(&str, &[&str], i32); 9] = [
-        (VERISUM, &["image", "sum", name, name], 3),
-        (VERISUM, &["image", "sum", "--json", name], 3),
+        (VERISUM, &["image", "sum", "--untagged", name, name], 3),
+        (VERISUM, &["image", "sum", "--untagged", "--json", name], 3),
         (VERISUM, &["digests"], 3),
         (VERISUM, &["digests", "--json"], 3),
         (VERISUM, &["completions", "bash"], 3),
@@ -250,18 +256,18 @@ fn closed_standard_streams_are_not_empty_files() {
     let path = data_file(folder.path(), "image", 4096);
     let name = path.to_str().unwrap();
     for script in ["", "-", "--progress -"] {
-        let script = format!("\"$0\" image sum {script} <&-");
+        let script = format!("\"$0\" image sum --untagged {script} <&-");
         shell(VERISUM, &script).failed(3, "verisum: standard input: open: Bad file descriptor");
     }
     shell(BLKSUM, "\"$0\" <&-").failed(1, "blksum: standard input: open: Bad file descriptor");
-    let good = shell(VERISUM, &format!("\"$0\" image sum {name} - <&-"));
+    let good = shell(VERISUM, &format!("\"$0\" image sum --untagged {name} - <&-"));
     assert_eq!((good.code, good.out().lines().count()), (Some(3), 1));
     // Who asks for nothing of it does not miss it.
     assert!(shell(BLKSUM, &format!("\"$0\" {name} <&-")).clean().ends_with("image\n"));
 
     // Written after all, or only opened for reading: both lose what is printed.
     for close in [">&-", "1</dev/null", ">&- <&- "] {
-        for arguments in [&format!("image sum {name}"), "digests", "digests --json", "--help"] {
+        for arguments in [&format!("image sum --untagged {name}"), "digests", "digests --json", "--help"] {
             let ended = shell(VERISUM, &format!("\"$0\" {arguments} {close}"));
             ended.failed(3, "verisum: standard output: write: Bad file descriptor");
         }
@@ -271,19 +277,20 @@ fn closed_standard_streams_are_not_empty_files() {
         }
     }
     // Nothing is opened or read in vain, and no message is lost that tells more.
-    shell(VERISUM, "\"$0\" image sum /no/such >&-")
+    shell(VERISUM, "\"$0\" image sum --untagged /no/such >&-")
         .failed(3, "verisum: standard output: write: Bad file descriptor");
     assert_eq!(shell(VERISUM, "\"$0\" --nonsense >&-").code, Some(2));
     // What prints nothing needs no output.
     shell(VERISUM, &format!("\"$0\" man {} >&-", folder.path().display())).clean();
-    assert_eq!(shell(VERISUM, "\"$0\" image sum /no/such 2>&-").code, Some(3));
+    assert_eq!(shell(VERISUM, "\"$0\" image sum --untagged /no/such 2>&-").code, Some(3));
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_a_long_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = data_file(folder.path(), "image", 4096);
-    let mut child = start(command(VERISUM).args(["image", "sum"]).args(std::iter::repeat_n(&path, 5000)));
+    let mut child =
+        start(command(VERISUM).args(["image", "sum", "--untagged"]).args(std::iter::repeat_n(&path, 5000)));
     drop(child.stdout.take());
     Ended::of(child.wait_with_output().unwrap()).failed(3, "verisum: standard output: write: Broken pipe");
 }

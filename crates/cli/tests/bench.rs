@@ -267,7 +267,8 @@ fn a_signal_keeps_what_was_measured() {
     let mut child = start(
         command(VERISUM)
             .args(["bench", "digests", "--only", "process", "-a", "md5", "-a", "sha256", "--time", "1h"])
-            .arg("--export-json")
+            // The most rounds that there are take longer than any test waits.
+            .args(["--size", "64M", "--export-json"])
             .arg(&json),
     );
     // It saves while it measures.

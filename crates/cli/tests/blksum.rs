@@ -3,8 +3,10 @@
 mod common;
 
 use std::path::Path;
+use std::process::Stdio;
 
 use common::{blksum, data_file, image_sum};
+use rustix::process::Signal;
 
 /// A file and what `verisum image sum` says of it.
 fn file(folder: &Path, arguments: &[&str]) -> (String, String) {
@@ -106,5 +108,28 @@ fn every_mistake_is_one_line_and_code_1() {
     ];
     for (arguments, message) in cases {
         blksum(arguments).failed(1, &format!("blksum: {message}"));
+    }
+}
+
+/// The blkhash project's program says so too (bin/blksum.c): `Terminated by signal %d`, and of SIGINT nothing.
+#[test]
+fn a_signal_that_ends_it_is_told() {
+    for (signal, number, said) in
+        [(Signal::TERM, 15, "blksum: Terminated by signal 15\n"), (Signal::INT, 2, "")]
+    {
+        let mut waiting = common::command(common::BLKSUM);
+        waiting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = waiting.spawn().unwrap();
+        let input = child.stdin.take();
+        let status = format!("/proc/{}/status", child.id());
+        common::wait_until("SIGTERM is caught", || {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(caught.trim(), 16).unwrap() >> 14 & 1 == 1
+        });
+        common::signal(&child, signal);
+        let ended = common::Ended::of(child.wait_with_output().unwrap());
+        assert_eq!((ended.signal, ended.out(), ended.stderr.as_str()), (Some(number), "", said));
+        drop(input);
     }
 }

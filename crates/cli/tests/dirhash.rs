@@ -1,4 +1,4 @@
-//! `verisum dirhash`, as users run it. What the numbers must be is tested in the laboratory.
+//! `verisum dirhash`, as users run it. What the numbers must be is tested in verisum-dirhash.
 
 mod common;
 

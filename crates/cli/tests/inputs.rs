@@ -28,7 +28,7 @@ fn pipes_descriptors_and_holes_give_the_value_of_the_file() {
 
     let sum = || {
         let mut command = command(VERISUM);
-        command.args(["image", "sum"]);
+        command.args(["image", "sum", "--untagged"]);
         command
     };
     assert_eq!(Ended::of(sum().stdin(stdin_of(&path)).output().unwrap()).clean(), on_stdin);
@@ -78,7 +78,7 @@ fn verisum_takes_the_guests_view_everywhere_and_blksum_that_of_files() {
         };
         let bytes = content(&[Run::data(length)]);
         let mut sum = command(VERISUM);
-        sum.args(["image", "sum", "-t2"]);
+        sum.args(["image", "sum", "--untagged", "-t2"]);
         let cases = [
             (image_sum([&path]), remark(path.to_str().unwrap())),
             (Ended::of(sum.stdin(stdin_of(&path)).output().unwrap()), remark("standard input")),
@@ -94,11 +94,14 @@ fn verisum_takes_the_guests_view_everywhere_and_blksum_that_of_files() {
         let stdin = Ended::of(command(BLKSUM).stdin(stdin_of(&path)).output().unwrap());
         assert_eq!(values(&stdin.clean()), [exact]);
 
-        let json = Ended::of(command(VERISUM).args(["image", "sum", "--json"]).arg(&path).output().unwrap());
+        let json = Ended::of(
+            command(VERISUM).args(["image", "sum", "--untagged", "--json"]).arg(&path).output().unwrap(),
+        );
         let record: serde_json::Value = serde_json::from_str(json.out()).unwrap();
         let fields = serde_json::json!({
             "path": path.to_str().unwrap(), "algorithm": "sha256", "block_size": 65536,
             "length": length + rest, "padded": rest, "digest": padded, "modified": false,
+            "tag": "BLKHASH-SHA256-64K",
         });
         assert_eq!(record, fields);
     }

@@ -257,7 +257,7 @@ fn nothing_but_a_map_is_replaced() {
         ("map -o a.img link", "a.img", itself),
         ("map -o hard a.img", "hard", itself),
         ("map -o b.img a.img", "b.img", foreign),
-        ("map -o . a.img", ".", "not a regular file"),
+        ("map -o . a.img", ".", "Is a directory"),
         ("map -o /dev/null a.img", "/dev/null", "not a regular file"),
         ("map -o no/a.map a.img", "no/a.map", "No such file or directory"),
     ] {

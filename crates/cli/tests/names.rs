@@ -42,7 +42,7 @@ fn run(command: &mut Command, folder: &tempfile::TempDir) -> Ended {
 fn text_has_the_names_as_sha256sum_prints_them() {
     let folder = folder();
     let names = NAMES.map(OsStr::from_bytes);
-    let ours = run(command(VERISUM).args(["image", "sum", "--"]).args(names), &folder);
+    let ours = run(command(VERISUM).args(["image", "sum", "--untagged", "--"]).args(names), &folder);
     assert_eq!((ours.code, ours.stderr.as_str()), (Some(0), ""));
     let Some(sha256sum) = verisum_testkit::require_tool("sha256sum") else { return };
     let theirs = run(command(sha256sum.to_str().unwrap()).arg("--").args(names), &folder);
@@ -70,7 +70,8 @@ fn blksum_has_the_names_as_they_are() {
 fn json_has_every_byte_of_the_names() {
     let folder = folder();
     let names = NAMES.map(OsStr::from_bytes);
-    let out = run(command(VERISUM).args(["image", "sum", "--json", "--"]).args(names), &folder).clean();
+    let out = run(command(VERISUM).args(["image", "sum", "--untagged", "--json", "--"]).args(names), &folder)
+        .clean();
     assert_eq!(out.lines().count(), NAMES.len());
     for (line, name) in out.lines().zip(NAMES) {
         let record: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -93,7 +94,7 @@ fn messages_are_one_line_whatever_the_name() {
     let folder = tempfile::tempdir().unwrap();
     for name in NAMES {
         let name = OsStr::from_bytes(name);
-        let ended = run(command(VERISUM).args(["image", "sum", "--"]).arg(name), &folder);
+        let ended = run(command(VERISUM).args(["image", "sum", "--untagged", "--"]).arg(name), &folder);
         assert_eq!((ended.code, ended.stdout.len()), (Some(3), 0));
         assert_eq!(ended.stderr.lines().count(), 1);
         assert!(ended.stderr.ends_with(": open: No such file or directory\n"), "{}", ended.stderr);
@@ -103,7 +104,7 @@ fn messages_are_one_line_whatever_the_name() {
         assert_eq!(blksum.stderr, ended.stderr.replacen("verisum", "blksum", 1));
     }
     // A shell gives back the name that a message has.
-    let ended = run(command(VERISUM).args(["image", "sum", "a\nb'\\"]), &folder);
+    let ended = run(command(VERISUM).args(["image", "sum", "--untagged", "a\nb'\\"]), &folder);
     let name = ended.stderr.strip_prefix("verisum: ").unwrap().split(": open").next().unwrap().to_string();
     let echo = format!("printf %s {name}");
     assert_eq!(run(command("bash").args(["-c", &echo]), &folder).stdout, b"a\nb'\\");

@@ -46,8 +46,19 @@ impl std::fmt::Debug for Ended {
 
 /// Runs a program under the name of another.
 fn run(program: &Path, name: &str, arguments: &[&OsStr], folder: &Path, stdout: Option<File>) -> Ended {
+    run_in("C.UTF-8", program, name, arguments, folder, stdout)
+}
+
+fn run_in(
+    locale: &str,
+    program: &Path,
+    name: &str,
+    arguments: &[&OsStr],
+    folder: &Path,
+    stdout: Option<File>,
+) -> Ended {
     let mut command = command(program.to_str().unwrap());
-    command.arg0(name).args(arguments).current_dir(folder).env("LC_ALL", "C.UTF-8");
+    command.arg0(name).args(arguments).current_dir(folder).env("LC_ALL", locale);
     command.stdin(File::open(folder.join("plain")).unwrap());
     if let Some(stdout) = stdout {
         command.stdout(stdout);
@@ -141,6 +152,10 @@ fn the_coreutils_are_imitated_to_the_byte() {
                 "-c -b md5",
                 "-c -t md5",
                 "--tag -t plain",
+                "-t --tag plain",
+                "-t --tag -b plain",
+                "-t --tag -bt plain",
+                "-t --tag -c md5",
                 "--tag -b plain",
                 "--status plain",
                 "--warn plain",
@@ -187,6 +202,11 @@ fn the_coreutils_are_imitated_to_the_byte() {
             "cksum",
             &[
                 "-a md5 plain",
+                "-a SHA256 plain",
+                "-a MD5 -c md5",
+                "-a sha-256 plain",
+                "-a sha2 plain",
+                "-a CRC plain",
                 "-a sha256 --untagged plain",
                 "-a md5 --tag --untagged plain",
                 "-a md5 --untagged --tag plain",
@@ -282,6 +302,30 @@ fn the_coreutils_are_imitated_to_the_byte() {
     }
 }
 
+/// Where the character set is ASCII, quotes are and names look otherwise.
+#[test]
+fn messages_are_those_of_the_locale() {
+    let Some(md5sum) = require_tool("md5sum") else { return };
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("list"), format!("{}  nowh\u{e8}re\n", "0".repeat(32))).unwrap();
+    fs::write(path.join("l\u{ef}st"), "none").unwrap();
+    for (program, arguments) in [
+        ("b2sum", "-l 7 plain"),
+        ("b2sum", "-l 520 plain"),
+        ("cksum", "-a SHA256 plain"),
+        ("md5sum", "nowh\u{e8}re"),
+        ("md5sum", "-c list"),
+        ("md5sum", "-c l\u{ef}st"),
+    ] {
+        for locale in ["C", "POSIX", "C.UTF-8", "C.utf8", ""] {
+            let theirs = md5sum.with_file_name(program);
+            let run = |what: &Path| run_in(locale, what, program, &words(arguments), path, None);
+            assert_eq!(run(Path::new(VERISUM)), run(&theirs), "{program} {arguments} in {locale:?}");
+        }
+    }
+}
+
 #[test]
 fn lists_of_xxhsum_go_both_ways() {
     let Some(xxhsum) = require_tool("xxhsum") else { return };
@@ -357,6 +401,67 @@ fn lists_of_b3sum_go_both_ways() {
         let by_them = run(&b3sum, "b3sum", &words(options), path, None);
         let by_us = run(Path::new(VERISUM), "b3sum", &words(options), path, None);
         assert_eq!(by_us, by_them, "{options}");
+    }
+}
+
+/// To the byte those of b3sum 1.2.0; later ones add a line of totals.
+#[test]
+fn lines_that_b3sum_refuses_are_refused() {
+    let Some(b3sum) = require_tool("b3sum") else { return };
+    let folder = folder();
+    let path = folder.path();
+    let good = run(&b3sum, "b3sum", &words("plain plain"), path, None).out;
+    let text = String::from_utf8(good.clone()).unwrap();
+    let zeros = "0".repeat(64);
+    let lists: &[(&str, Vec<u8>)] = &[
+        ("cut", good[..good.len() - 20].to_vec()),
+        ("unended", good[..good.len() - 1].to_vec()),
+        ("garbage", [b"garbage\n", &good[..], b"more"].concat()),
+        ("comment", [b"# comment\n\n", &good[..]].concat()),
+        ("carriage", text.replace('\n', "\r\n").into_bytes()),
+        ("upper", text.to_uppercase().into_bytes()),
+        ("blank", text.replace("  ", " *").into_bytes()),
+        ("tagged", format!("BLAKE3 (plain) = {}\n", &text[..64]).into_bytes()),
+        (
+            "wrong",
+            [format!("{zeros}  plain\n{zeros}  nowhere\n{zeros}  directory\n").as_bytes(), &good].concat(),
+        ),
+        ("escapes", format!("\\{zeros}  a\\tb\n\\{zeros}  a\\\n\\{zeros}  line\\nfeed\n\\\n").into_bytes()),
+        (
+            "strange",
+            format!("{zeros}  a\0b\n{zeros}  a\u{fffd}\n{}\u{e9}\u{e9}  a\n", &zeros[..62]).into_bytes(),
+        ),
+        ("hex", format!("{}g0  plain\n", &zeros[..62]).into_bytes()),
+        ("bytes", [&good[..], b"\xff\n", &good].concat()),
+        ("nothing", Vec::new()),
+    ];
+    let mut commands = vec!["-c nowhere plain".to_string(), "-c directory".into(), "-c cut comment".into()];
+    for (name, list) in lists {
+        fs::write(path.join(name), list).unwrap();
+        commands.extend([format!("-c {name}"), format!("--check --quiet {name}")]);
+    }
+    commands.extend(
+        [
+            "--raw plain",
+            "--raw --no-names plain",
+            "--raw",
+            "--raw plain -",
+            "nowhere plain directory",
+            "--raw nowhere",
+        ]
+        .map(String::from),
+    );
+    let version = run(&b3sum, "b3sum", &words("--version"), path, None).out;
+    for command in commands {
+        let theirs = run(&b3sum, "b3sum", &words(&command), path, None);
+        let mut ours = run(Path::new(VERISUM), "b3sum", &words(&command), path, None);
+        if version != b"b3sum 1.2.0\n" {
+            ours.err.clone_from(&theirs.err);
+        }
+        assert_eq!(ours, theirs, "{command}");
+    }
+    for refused in ["--raw -c cut", "--no-names -c cut"] {
+        assert_eq!(run(Path::new(VERISUM), "b3sum", &words(refused), path, None).code, Some(1), "{refused}");
     }
 }
 

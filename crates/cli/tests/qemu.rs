@@ -49,7 +49,7 @@ impl Shop {
     /// Runs `verisum image sum` in the folder.
     fn sum(&self, arguments: &[&str]) -> Ended {
         let mut command = command(VERISUM);
-        command.args(["image", "sum"]).args(arguments).current_dir(self.folder.path());
+        command.args(["image", "sum", "--untagged"]).args(arguments).current_dir(self.folder.path());
         Ended::of(command.output().unwrap())
     }
 
@@ -246,13 +246,16 @@ fn what_cannot_be_decoded_is_said() {
     shop.img("convert -O vdi raw image.vdi");
     let message = "VDI images on standard input are not read: give the name of the file";
     let mut stdin = command(VERISUM);
-    let ended =
-        stdin.args(["image", "sum"]).stdin(common::stdin_of(&shop.path("image.vdi"))).output().unwrap();
+    let ended = stdin
+        .args(["image", "sum", "--untagged"])
+        .stdin(common::stdin_of(&shop.path("image.vdi")))
+        .output()
+        .unwrap();
     Ended::of(ended).failed(3, &format!("verisum: standard input: open: {message}"));
     shop.sum(&["--snapshot=x", "image.vdi"])
         .failed(3, "verisum: image.vdi: open: snapshots inside VDI images are not read");
     let mut without = command(VERISUM);
-    without.args(["image", "sum"]).arg(shop.path("image.vdi")).env("PATH", "/nonexistent");
+    without.args(["image", "sum", "--untagged"]).arg(shop.path("image.vdi")).env("PATH", "/nonexistent");
     let why = "VDI images need qemu-nbd, which is not installed (Debian package qemu-utils)";
     let name = shop.path("image.vdi");
     Ended::of(without.output().unwrap()).failed(3, &format!("verisum: {}: open: {why}", name.display()));
@@ -265,7 +268,7 @@ fn what_cannot_be_decoded_is_said() {
 /// A run that takes seconds: every two bytes are a block.
 fn slow(path: &Path, temporary: &Path) -> Command {
     let mut command = command(VERISUM);
-    command.args(["image", "sum", "-t2", "--block-size=2"]).arg(path);
+    command.args(["image", "sum", "--untagged", "-t2", "--block-size=2"]).arg(path);
     command.env("VERISUM_KERNEL", "portable").env("TMPDIR", temporary);
     command
 }

@@ -71,6 +71,7 @@ fn every_block_of_commands_runs_in_an_empty_folder() {
         let ended = Ended::of(output);
         assert_eq!(ended.code, Some(0), "{}\n{}\n{}", block.place, ended.out(), ended.stderr);
         let seconds = started.elapsed().as_secs();
-        assert!(seconds < 30, "{}: {seconds} s is too long for an example", block.place);
+        // Quiet, the longest takes some seconds: this is a guard beside much other work.
+        assert!(seconds < 300, "{}: {seconds} s is too long for an example", block.place);
     }
 }

@@ -1,4 +1,4 @@
-//! `verisum remote`, against a real sshd on this machine that lets in a user without rights.
+//! Trees on other machines, against a real sshd on this machine that lets in a user without rights.
 
 mod common;
 
@@ -8,18 +8,17 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::sshd::{RUN, Sshd, forced, sshd};
 use common::trees::{assert_lists, expected, place, tree};
-use common::{Ended, VERISUM, command, verisum};
+use common::{Ended, VERISUM, command, verisum, wait_until, with_pipe};
 use tempfile::TempDir;
 use verisum_testkit::require_tool;
 
-/// `remote sum -z` of this machine by one way, with only these programs to be found.
+/// `sum -z` of this machine by one way, with only these programs to be found.
 fn local(way: &str, path: &OsStr, folder: &Path) -> Ended {
     let mut command = command(VERISUM);
-    command.args(["remote", "sum", "-z", "--way", way]).arg(place("local:", folder)).env("PATH", path);
+    command.args(["sum", "-z", "--way", way]).arg(place("local:", folder)).env("PATH", path);
     Ended::of(command.output().unwrap())
 }
 
@@ -126,7 +125,7 @@ fn a_way_that_lies_is_not_used() {
     let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     script(path.path(), "sha256sum", &format!("#!/bin/sh\necho '{known}  -'\n"));
     let mut command = command(VERISUM);
-    command.args(["remote", "sum", "-z"]).arg(place("local:", folder.path())).env("PATH", path.path());
+    command.args(["sum", "-z"]).arg(place("local:", folder.path())).env("PATH", path.path());
     let ended = Ended::of(command.output().unwrap());
     assert_lists(&ended, 0, &expected(folder.path()), "");
     assert!(
@@ -172,7 +171,6 @@ fn lists_are_checked_and_each_trouble_has_its_word() {
     fs::write(&list, &text).unwrap();
     for way in ["coreutils", "perl", "python", "openssl"] {
         let ended = verisum([
-            OsStr::new("remote"),
             OsStr::new("check"),
             OsStr::new("--way"),
             OsStr::new(way),
@@ -207,7 +205,7 @@ fn lists_are_checked_and_each_trouble_has_its_word() {
 fn named_files_are_hashed_and_json_is_a_list_that_can_be_checked() {
     let folder = tree();
     let mut child = command(VERISUM)
-        .args(["remote", "sum", "--json", "--files0-from=-", "--relative"])
+        .args(["sum", "--json", "--files0-from=-", "--relative"])
         .arg(place("local:", folder.path()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -224,7 +222,7 @@ fn named_files_are_hashed_and_json_is_a_list_that_can_be_checked() {
     assert_eq!((&lines[0]["host"], &lines[0]["path"]), (&"local".into(), &"file-1".into()));
     // A list that can be opened and not read.
     let mut unread = command(VERISUM);
-    unread.args(["remote", "sum", "--files0-from"]).arg(folder.path()).arg(place("local:", folder.path()));
+    unread.args(["sum", "--files0-from"]).arg(folder.path()).arg(place("local:", folder.path()));
     let unread = Ended::of(unread.output().unwrap());
     assert_eq!((unread.code, unread.out()), (Some(3), ""));
     assert!(unread.stderr.ends_with(": read: Is a directory\n"), "{}", unread.stderr);
@@ -320,6 +318,35 @@ fn a_lost_connection_is_made_again_and_no_file_is_lost_or_listed_twice() {
 }
 
 #[test]
+fn a_connection_that_is_lost_again_before_any_file_is_made_again() {
+    let folder = tree();
+    let Some(server) = forced(RUN) else { return };
+    let marker = server.path("cut");
+    fs::create_dir(&marker).unwrap();
+    fs::set_permissions(&marker, fs::Permissions::from_mode(0o777)).unwrap();
+    // Of each connection the probe is the first command, and the listing, of which nothing comes, the second.
+    let lost_by = |listings: &str| {
+        server.force(&format!(
+            "read -r a b c sshd rest </proc/$PPID/stat; case $b in '(sshd'*) sshd=$PPID ;; esac\n\
+             n=$(ls {0} | wc -l); : > {0}/$n\n\
+             case $n in\n{listings}) kill -9 $sshd ;;\n*) {RUN} ;;\nesac\n",
+            marker.display()
+        ));
+        let mut command = server.remote("sum");
+        command.args(["-z", "--way", "coreutils"]).arg(place("web1:", folder.path()));
+        let ended = server.run(&mut command);
+        fs::read_dir(&marker).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
+        ended
+    };
+    let ended = lost_by("1 | 3");
+    assert_eq!(ended.stderr.matches("connecting again").count(), 2, "{}", ended.stderr);
+    assert_lists(&ended, 0, &expected(folder.path()), "");
+    let ended = lost_by("1 | 3 | 5 | 7");
+    assert_eq!((ended.code, ended.out()), (Some(3), ""), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("connecting again").count(), 2, "{}", ended.stderr);
+}
+
+#[test]
 fn a_pushed_verisum_leaves_nothing_behind() {
     let Some(server) = forced(RUN) else { return };
     let folder = tree();
@@ -351,18 +378,18 @@ fn a_pushed_verisum_leaves_nothing_behind() {
 
 #[test]
 fn a_host_whose_shell_hangs_is_given_up() {
-    let Some(server) = forced("exec sleep 30\n") else { return };
-    let ended = server.run(server.remote("sum").args(["--timeout", "1", "web1:/etc"]));
+    let Some(server) = forced("exec sleep 300\n") else { return };
+    // As long as ssh may take to connect, and as long again for the shell.
+    let ended = server.run(server.remote("sum").args(["--timeout", "5", "web1:/etc"]));
     assert_eq!((ended.code, ended.out()), (Some(3), ""));
     assert_eq!(ended.stderr, "verisum: web1: connect: it does not answer\n");
 }
 
 #[test]
 fn sockets_go_also_when_the_program_is_killed() {
-    let Some(server) = forced("exec sleep 30\n") else { return };
+    let Some(server) = forced("exec sleep 300\n") else { return };
     let mut child = server.remote("sum").arg("web1:/etc").stderr(Stdio::null()).spawn().unwrap();
     let temporary = server.path("tmp");
-    let deadline = Instant::now() + Duration::from_secs(30);
     let count = || fs::read_dir(&temporary).unwrap().count();
     // Between making the folder and starting the shell that removes it is a moment in which it would stay.
     let is_connected = || {
@@ -371,25 +398,33 @@ fn sockets_go_also_when_the_program_is_killed() {
             .flatten()
             .any(|folder| fs::read_dir(folder.path()).is_ok_and(|mut within| within.next().is_some()))
     };
-    while !is_connected() {
-        assert!(Instant::now() < deadline, "no socket");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("there is a socket", is_connected);
     child.kill().unwrap();
     child.wait().unwrap();
-    while count() > 0 {
-        assert!(Instant::now() < deadline, "its folder stays");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("its folder is gone", || count() == 0);
 }
 
 #[test]
-fn places_that_are_none_are_refused() {
-    for place in ["/etc/passwd", "-oProxyCommand=x:/", "a b:/", "ssh://h:0/"] {
-        let ended = verisum(["remote", "sum", "--", place]);
-        assert_eq!((ended.code, ended.out()), (Some(2), ""), "{}", ended.stderr);
+fn only_addresses_are_taken_for_places_on_hosts() {
+    // No host has such a name: these are files that are not here.
+    for name in ["-oProxyCommand=x:/", "a b:/", "./web:/"] {
+        let ended = verisum(["sum", "--", name]);
+        assert_eq!((ended.code, ended.out()), (Some(3), ""), "{}", ended.stderr);
+        assert!(ended.stderr.contains("No such file or directory"), "{}", ended.stderr);
     }
-    let ended = verisum(["remote", "sum", "--way", "magic", "local:."]);
+    let ended = verisum(["sum", "--", "ssh://h:0/"]);
+    assert_eq!((ended.code, ended.out()), (Some(2), ""), "{}", ended.stderr);
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("10:30:00.txt");
+    fs::write(&name, "abc").unwrap();
+    let mut here = command(VERISUM);
+    let ended = here.args(["sum", "10:30:00.txt"]).current_dir(folder.path()).output().unwrap();
+    assert!(Ended::of(ended).clean().ends_with("  10:30:00.txt\n"));
+    // Names from a list are never addresses.
+    let ended = with_pipe(command(VERISUM).args(["sum", "--files0-from=-"]), b"web:/etc/passwd\0");
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("No such file or directory"), "{}", ended.stderr);
+    let ended = verisum(["sum", "--way", "magic", "local:."]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
 
@@ -410,7 +445,7 @@ fn two_trees_are_compared_by_what_is_in_them() {
     let (one, other) = (tree(), tree());
     let compare = |more: &[&str], a: &Path, b: &Path| {
         let mut command = command(VERISUM);
-        command.args(["remote", "compare"]).args(more).arg(a).arg(place("local:", b));
+        command.args(["compare"]).args(more).arg(a).arg(place("local:", b));
         Ended::of(command.output().unwrap())
     };
     let ended = compare(&[], one.path(), other.path());
@@ -435,4 +470,17 @@ fn two_trees_are_compared_by_what_is_in_them() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["path"].clone())
         .collect();
     assert_eq!(names, ["file-8".into(), "file-9".into(), "more".into(), serde_json::Value::Null]);
+}
+
+#[test]
+fn files_here_and_on_hosts_are_summed_in_one_run() {
+    let folder = tree();
+    let file = folder.path().join("file-1");
+    let there = place("local:", &folder.path().join("file-2"));
+    let ended = verisum([OsStr::new("sum"), file.as_os_str(), &there]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let names: Vec<&str> = ended.out().lines().filter_map(|line| line.rsplit('/').next()).collect();
+    assert_eq!(names, ["file-1", "file-2"], "{}", ended.out());
+    let ended = verisum([OsStr::new("sum"), OsStr::new("--follow-links"), &there]);
+    ended.failed(2, "verisum: --follow-links: not for files on other machines");
 }

@@ -1,4 +1,4 @@
-//! `verisum bench files --host`: the ways of `verisum remote`, measured on another machine.
+//! `verisum bench files --host`: the ways to hash files of another machine, measured.
 
 mod common;
 
@@ -43,7 +43,8 @@ fn ways_are_measured_on_files_that_are_made_and_go() {
         }
     }
     // As printf has it.
-    let tiny = verisum_digest::Digest::find("sha256").unwrap().hash(format!("{:>64}", 0).as_bytes()).unwrap();
+    let tiny =
+        verisum::digest::Digest::find("sha256").unwrap().hash(format!("{:>64}", 0).as_bytes()).unwrap();
     assert_eq!(rows(&results, "perl")[0]["digest"], tiny.to_string());
     assert!(rows(&results, "csum").iter().all(|row| row["skipped"] == "is not on that host"));
     assert_eq!(rows(&results, "a line there and back")[0]["group"], "connection");
@@ -61,7 +62,7 @@ fn ways_are_measured_over_ssh_on_files_that_are_there() {
     }
     fs::write(folder.join("large"), vec![1; 2 << 20]).unwrap();
     let exports = ["json", "csv", "markdown", "html"].map(|form| (form, server.path(form)));
-    let mut command = server.verisum(["bench", "files"]);
+    let mut command = server.verisum(&["bench", "files"]);
     command.args(["--runs", "2", "-a", "md5"]);
     command.arg("--host").arg(format!("web1:{}", folder.display()));
     for (form, path) in &exports {
@@ -138,7 +139,7 @@ fn a_way_that_lies_has_no_times() {
     fs::set_permissions(&lie, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("export PATH={}; {RUN}", programs.display());
     server.force(&path);
-    let mut command = server.verisum(["bench", "files"]);
+    let mut command = server.verisum(&["bench", "files"]);
     command.args(["--json", "--host", "web1:/tmp", "--make"]).args(QUICK);
     let ended = server.run(&mut command);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
@@ -155,7 +156,7 @@ fn what_cannot_be_measured_is_said() {
         .failed(2, "verisum: --host: needs HOST:PATH with files to read, or --make, which writes some there");
     verisum(["bench", "files", "--host", "local", "--make", "--way", "md5sum"]).failed(
         2,
-        "verisum: --way: md5sum: must be a way of verisum remote (verisum, coreutils, busybox, bsd, shasum, \
+        "verisum: --way: md5sum: must be a way to hash on hosts (verisum, coreutils, busybox, bsd, shasum, \
          digest, csum, openssl, perl, python, powershell, certutil)",
     );
     verisum(["bench", "files", "--host", "local:/nowhere", "--make", "--runs", "1"]).failed(
@@ -164,7 +165,7 @@ fn what_cannot_be_measured_is_said() {
          via template '/nowhere/verisum-bench.XXXXXXXXXX': No such file or directory",
     );
     let Some(server) = sshd("") else { return };
-    let ended = server.run(server.verisum(["bench", "files"]).args(["--host", "down:/etc"]));
+    let ended = server.run(server.verisum(&["bench", "files"]).args(["--host", "down:/etc"]));
     assert_eq!(ended.code, Some(3));
     assert!(ended.stderr.starts_with("verisum: down: connect: "), "{}", ended.stderr);
 }

@@ -1,4 +1,4 @@
-//! `verisum remote compare --quick`: what sizes, records and times settle unread.
+//! `verisum compare --quick`: what sizes, records and times settle unread.
 
 mod common;
 

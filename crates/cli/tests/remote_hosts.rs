@@ -1,4 +1,4 @@
-//! `verisum remote` and several hosts: network namespaces that are cut off in the middle.
+//! Trees on several hosts: network namespaces that are cut off in the middle.
 
 mod common;
 
@@ -80,7 +80,7 @@ impl Watched {
     fn wait(&self, part: &str) {
         let mut before = Vec::new();
         loop {
-            match self.seen.recv_timeout(std::time::Duration::from_secs(60)) {
+            match self.seen.recv_timeout(std::time::Duration::from_secs(600)) {
                 Ok(line) if line.contains(part) => return,
                 Ok(line) => before.push(line),
                 Err(_) => panic!("no {part:?} after {before:?}"),
@@ -110,7 +110,7 @@ fn a_host_that_is_cut_off_and_comes_back_loses_no_file() {
         return;
     }
     let mut command = network.remote("sum");
-    command.args(["-z", "--timeout", "3", "--way", "coreutils"]).arg(place("h1:", folder.path()));
+    command.args(["-z", "--timeout", "6", "--way", "coreutils"]).arg(place("h1:", folder.path()));
     let run = Watched::start(&mut command);
     gate.wait();
     network.cut(1, true);
@@ -134,7 +134,7 @@ fn a_host_that_stays_cut_off_is_given_up_and_named() {
         return;
     }
     let mut command = network.remote("sum");
-    command.args(["-z", "--timeout", "2", "--way", "coreutils"]).arg(place("h1:", folder.path()));
+    command.args(["-z", "--timeout", "6", "--way", "coreutils"]).arg(place("h1:", folder.path()));
     let run = Watched::start(&mut command);
     gate.wait();
     network.cut(1, true);
@@ -167,7 +167,7 @@ fn each_of_many_hosts_has_its_own_end() {
     let hosts = network.path("hosts");
     fs::write(&hosts, "h1\nh2\nh3\nh4\nh5\n").unwrap();
     let mut command = network.remote("sum");
-    command.args(["-z", "--timeout", "2", "--way", "coreutils", "--hosts"]).arg(&hosts).arg(folder.path());
+    command.args(["-z", "--timeout", "6", "--way", "coreutils", "--hosts"]).arg(&hosts).arg(folder.path());
     let run = Watched::start(&mut command);
     gate.wait();
     network.cut(5, true);

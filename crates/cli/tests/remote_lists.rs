@@ -1,4 +1,4 @@
-//! Lists of several hosts: made by `verisum remote sum`, checked host by host by `verisum remote check`.
+//! Lists of several hosts: made by `verisum sum`, checked host by host by `verisum check`.
 
 mod common;
 
@@ -66,7 +66,7 @@ fn lines_of_hosts_that_are_not_asked_are_left_out_also_from_pipes() {
     fs::write(&all, &sum.stdout).unwrap();
     let mut shell = command("/bin/sh");
     let config = server.path("config");
-    shell.args(["-c", "cat \"$1\" | \"$2\" remote check --ssh-config \"$3\" /dev/stdin web2:/", "sh"]);
+    shell.args(["-c", "cat \"$1\" | \"$2\" check --ssh-config \"$3\" /dev/stdin web2:/", "sh"]);
     shell.arg(&all).arg(VERISUM).arg(config);
     let ended = Ended::of(shell.output().unwrap());
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

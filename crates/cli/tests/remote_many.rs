@@ -1,4 +1,4 @@
-//! `verisum remote` and very many names: what is asked and answered goes through, and is not kept.
+//! Trees on hosts, and very many names: what is asked and answered goes through, and is not kept.
 
 mod common;
 

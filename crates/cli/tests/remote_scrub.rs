@@ -1,4 +1,4 @@
-//! `verisum remote scrub`, and `accept` and `catalog` of trees of other machines, against a real sshd.
+//! `verisum scrub`, and `accept` and `catalog` of trees of other machines, against a real sshd.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `verisum remote` on hosts with PowerShell.
+//! Trees on hosts with PowerShell.
 //!
 //! No PowerShell can be had here: a stand-in takes its place behind a real sshd, and speaks as the script
 //! that is sent to it says. What is sent is held by the tests of src/remote/windows.rs. None of it was ever
@@ -90,7 +90,7 @@ fn expected(server: &Sshd) -> String {
     let mut lines = String::new();
     for name in ["empty", "one $x `y`", "sub/two 'a' & b"] {
         let text = fs::read(server.path("files").join(name)).unwrap();
-        let digest = verisum_digest::Digest::find("sha256").unwrap().hash(&text).unwrap();
+        let digest = verisum::digest::Digest::find("sha256").unwrap().hash(&text).unwrap();
         lines.push_str(&format!("{digest}  {name}\n"));
     }
     lines

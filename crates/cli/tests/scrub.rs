@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -316,16 +317,14 @@ fn a_signal_ends_a_run_in_good_order() {
     for number in 0..200 {
         fs::write(tree.path(&format!("big{number}")), vec![number as u8; 50_000]).unwrap();
     }
-    let mut arguments = vec![s("scrub"), s("--limit"), s("2MB/s"), s("--catalog"), tree.catalog()];
+    let mut arguments = vec![s("scrub"), s("--limit"), s("1MB/s"), s("--catalog"), tree.catalog()];
     arguments.push(tree.root());
     let child = common::start(common::command(common::VERISUM).args(&arguments));
     let pid = rustix::process::Pid::from_child(&child);
     // Not before it has recorded something.
     let log = tree.folder.path().join("c.db-wal");
     let recorded = || fs::read(&log).is_ok_and(|log| log.windows(4).any(|name| name == b"big1"));
-    while !recorded() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    common::wait_until("something is recorded", recorded);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
@@ -362,6 +361,67 @@ fn budgets_and_samples_leave_the_rest_for_later() {
     assert_eq!(read(tree.scrub(&["--json", "--max-age", "90d"])), 0);
     assert_eq!(read(tree.scrub(&["--json", "--since", "1d"])), 0);
     assert_eq!(read(tree.scrub(&["--json", "--since", "@4000000000"])), 11);
-    assert!(read(tree.scrub(&["--json", "--sample", "1%"])) < 11);
+    assert_eq!(read(tree.scrub(&["--json", "--sample", "100%"])), 11);
     assert_eq!(read(tree.scrub(&["--json", "--shuffle"])), 11);
+    for number in 0..1000 {
+        fs::write(tree.path(&format!("below/{number}")), "content").unwrap();
+    }
+    tree.scrub(&[]).clean();
+    // 101 on average; one in 10^15 runs is outside of these.
+    let sampled = read(tree.scrub(&["--json", "--sample", "10%"]));
+    assert!((30..=200).contains(&sampled), "{sampled} of 1011 files");
+}
+
+#[test]
+fn shuffled_files_are_read_in_another_order() {
+    let tree = Tree::new();
+    // Several times what is read and hashed in one go, and so has one time.
+    (100..200).for_each(|number| fs::write(tree.path(&number.to_string()), [b'x'; 60_000]).unwrap());
+    // In the order of names, which is that of the next run.
+    tree.scrub(&["-t1"]).clean();
+    // When each was verified, by their names: a limit keeps those of different goes apart.
+    let times = |options: &[&str]| -> Vec<u64> {
+        tree.scrub(&[&["-t1", "--limit", "10MB/s"], options].concat()).clean();
+        let of = |line: &str| -> Option<(String, u64)> {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            Some((record["path"].as_str()?.to_string(), record["last_verified_ms"].as_u64()?))
+        };
+        let verified: BTreeMap<_, _> = export(&tree.catalog()).lines().filter_map(of).collect();
+        verified.into_iter().filter(|(path, _)| path.starts_with('1')).map(|(_, time)| time).collect()
+    };
+    let (plain, shuffled) = (times(&[]), times(&["--shuffle"]));
+    assert!(plain.len() == 100 && plain.is_sorted(), "{plain:?}");
+    assert!(shuffled.len() == 100 && !shuffled.is_sorted(), "{shuffled:?}");
+}
+
+#[test]
+fn files_that_went_missing_are_named_also_where_little_is_said() {
+    let tree = Tree::new();
+    tree.scrub(&["-q"]).clean();
+    let gone = [tree.path("f1"), tree.path("below/deep")];
+    gone.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let missing: Vec<(&str, &Path)> = gone.iter().map(|path| ("missing", &**path)).collect();
+    expect(&tree.scrub(&["-q"]), 0, &missing);
+    // They were told of once, unless they are failures.
+    assert_eq!(tree.scrub(&["-q"]).clean(), "");
+    for _ in 0..2 {
+        expect(&tree.scrub(&["-q", "--missing", "fail"]), 1, &missing);
+    }
+    let nagios = tree.scrub(&["--nagios", "--missing=fail"]);
+    assert_eq!(nagios.code, Some(2), "{}", nagios.out());
+    assert!(nagios.out().starts_with("VERISUM CRITICAL - 11 files, 0 bad, 0 unchecked, 2 missing | "));
+    tree.accept(&tree.root());
+    assert_eq!(tree.scrub(&["-q", "--missing", "fail"]).clean(), "");
+    for number in 0..5 {
+        fs::write(tree.path(&format!("more{number}")), "more").unwrap();
+    }
+    tree.scrub(&["-q", "--missing=fail"]).clean();
+    // What is scheduled says it too.
+    let line =
+        [s("schedule"), s("--cron"), s("--on"), s("@daily"), s("--catalog"), tree.catalog(), tree.root()];
+    let line = verisum(line).clean();
+    fs::remove_file(tree.path("f2")).unwrap();
+    let command = line.splitn(6, ' ').nth(5).unwrap();
+    let ended = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
+    expect(&Ended::of(ended), 0, &[("missing", &tree.path("f2"))]);
 }

@@ -5,12 +5,13 @@ mod common;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use common::scrubbing::scrub;
+use common::scrubbing::{expect, scrub};
 use common::{Ended, flip, verisum};
 use verisum_testkit::fault::SwitchedFile;
-use verisum_testkit::{FsKind, Mount};
+use verisum_testkit::{FsKind, Mount, require_tool};
 
 const BAD: usize = 4;
 const GOOD: usize = 10;
@@ -36,13 +37,14 @@ fn summary(ended: &Ended) -> serde_json::Value {
         .unwrap_or_else(|_| panic!("{}{}", ended.out(), ended.stderr))
 }
 
-/// How many files were good, gave an error, were given up, and were known to be bad and not tried.
+/// How many files were good, were tried and gave an error, were given up, and were known to be bad and not tried.
 fn counts(ended: &Ended) -> [u64; 4] {
     let summary = summary(ended);
     let good = ["ok", "new"].iter().map(|word| summary["counts"][word].as_u64().unwrap()).sum();
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
-    let failed = number(&summary["counts"]["io-error"]);
-    [good, failed, number(&summary["given_up"]), number(&summary["not_tried"])]
+    let not_tried = number(&summary["not_tried"]);
+    let failed = number(&summary["counts"]["io-error"]) - not_tried;
+    [good, failed, number(&summary["given_up"]), not_tried]
 }
 
 #[test]
@@ -95,6 +97,51 @@ fn after_some_errors_nothing_more_of_a_device_is_read() {
     assert!(good > 0 && (failed, given_up, not_tried) == (2, 0, 1), "{runs:?}");
     let status = verisum(["catalog".as_ref(), "status".as_ref(), "--catalog".as_ref(), catalog.as_os_str()]);
     assert!(status.out().contains(": 11 files, "), "{}", status.out());
+}
+
+#[test]
+fn bad_files_that_are_not_tried_again_are_named_and_counted_as_what_they_are() {
+    let (Some(mut mount), Some(chattr)) = (Mount::new(FsKind::Btrfs, 0), require_tool("chattr")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, figures) = (folder.path().join("c.db"), folder.path().join("figures.prom"));
+    let mut files = files(&mount);
+    for (path, content) in &mut files[BAD..BAD + 3] {
+        // Without checksums of the file system what rots is read.
+        fs::remove_file(&path).unwrap();
+        File::create(&path).unwrap();
+        assert!(Command::new(&chattr).arg("+C").arg(&path).status().unwrap().success());
+        content.fill(0x77);
+        let marker = format!("verisum: this is going to rot: {}", path.display());
+        content[..marker.len()].copy_from_slice(marker.as_bytes());
+        fs::write(path, content).unwrap();
+    }
+    assert_eq!(scrub(&catalog, &mount.path(), &[]).code, Some(0));
+    mount.edit_image(|image| files[..BAD + 3].iter().for_each(|(_, content)| flip(image, &content[..64])));
+    let root = mount.path();
+    let verdict = |content: &[u8]| if content[100] == 0x77 { "rot" } else { "io-error" };
+    let known: Vec<(&str, &Path)> =
+        files[..BAD + 3].iter().map(|(path, content)| (verdict(content), &**path)).collect();
+    expect(&scrub(&catalog, &root, &[]), 1, &known);
+    // After one of them no more are tried.
+    let options = ["-t1", "--stop-after", "1"];
+    let ended = scrub(&catalog, &root, &options);
+    expect(&ended, 1, &known);
+    assert!(ended.out().contains("was not tried again: the device fails too often"), "{}", ended.out());
+    let prometheus = format!("--prometheus={}", figures.display());
+    let ended = scrub(&catalog, &root, &[&options[..], &["--json", &prometheus]].concat());
+    let said = summary(&ended);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!((&said["counts"]["rot"], &said["counts"]["io-error"]), (&3.into(), &4.into()), "{said}");
+    assert_eq!((&said["not_tried"], &said["complete"]), (&6.into(), &false.into()), "{said}");
+    let figures = fs::read_to_string(figures).unwrap();
+    for figure in ["verdict=\"rot\"} 3", "verdict=\"io-error\"} 4"] {
+        assert!(figures.contains(figure), "{figures}");
+    }
+    let nagios = scrub(&catalog, &root, &[&options[..], &["--nagios"]].concat());
+    let line = "VERISUM CRITICAL - 14 files, 3 bad, 4 unchecked (4 because storage fails) | ";
+    assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
 }
 
 #[test]

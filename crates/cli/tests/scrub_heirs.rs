@@ -95,7 +95,7 @@ fn bad_data_that_takes_the_place_of_another_file_is_bad_there() {
                 file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
             }
             tree.scrub(&[]).clean();
-            let good = recorded(&tree, "f2");
+            let records = [recorded(&tree, "f1"), recorded(&tree, "f2")];
             rot(&tree.path("f1"), "CONTENT 1");
             if is_known {
                 expect_all(&tree, &tree.scrub(&[]), 1, &[("suspicious", "f1")]);
@@ -105,7 +105,9 @@ fn bad_data_that_takes_the_place_of_another_file_is_bad_there() {
             let is_seen = lines.iter().any(|(verdict, _)| *verdict == "suspicious");
             expect_all(&tree, &tree.scrub(&["-v"]), i32::from(is_seen), lines);
             if is_seen && number < 5 {
-                assert_eq!(recorded(&tree, "f2"), good, "{number} {is_known}");
+                // That of a file that changed places with a good one went with it.
+                let follows = number == 2 && !is_known;
+                assert_eq!(recorded(&tree, "f2"), records[usize::from(!follows)], "{number} {is_known}");
             }
             // So it stays.
             let bad: Vec<_> = lines.iter().filter(|(verdict, _)| *verdict == "suspicious").copied().collect();
@@ -115,6 +117,70 @@ fn bad_data_that_takes_the_place_of_another_file_is_bad_there() {
             assert_eq!(tree.scrub(&["-q"]).clean(), "", "{number} {is_known}");
         }
     }
+}
+
+/// Lets two files of a tree change places.
+fn swap(tree: &Tree, one: &str, other: &str) {
+    let aside = tree.folder.path().join("aside");
+    fs::rename(tree.path(one), &aside).unwrap();
+    fs::rename(tree.path(other), tree.path(one)).unwrap();
+    fs::rename(aside, tree.path(other)).unwrap();
+}
+
+#[test]
+fn records_follow_their_files_that_change_places_before_their_rot_is_seen() {
+    // With a time each, and with one for all: a whole second, or a tick of the clock.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let (old, tick) = (Duration::from_secs(1_000_000_000), Duration::from_millis(now * 1000 + 500));
+    for one_time in [None, Some(old), Some(tick)] {
+        for rotten in [&["f1"][..], &["f1", "f2"], &["f1", "f2", "f3"]] {
+            let tree = Tree::new();
+            for (name, age) in [("f1", 1), ("f2", 2), ("f3", 3)] {
+                let file = File::options().write(true).open(tree.path(name)).unwrap();
+                let time = one_time.unwrap_or(old - Duration::from_secs(age));
+                file.set_modified(SystemTime::UNIX_EPOCH + time).unwrap();
+            }
+            tree.scrub(&[]).clean();
+            let records = ["f1", "f2", "f3"].map(|name| recorded(&tree, name));
+            for name in rotten {
+                rot(&tree.path(name), &format!("CONTENT {}", &name[1..]));
+            }
+            // What was f1 is f2, what was f2 is f3, and what was f3 is f1.
+            swap(&tree, "f1", "f2");
+            swap(&tree, "f1", "f3");
+            let bad: Vec<(&str, &str)> = [("f1", "f2"), ("f2", "f3"), ("f3", "f1")]
+                .into_iter()
+                .filter(|(was, _)| rotten.contains(was))
+                .map(|(_, is)| ("suspicious", is))
+                .collect();
+            expect_all(&tree, &tree.scrub(&[]), 1, &bad);
+            let now = ["f2", "f3", "f1"].map(|name| recorded(&tree, name));
+            assert_eq!(now, records, "{rotten:?} {one_time:?}");
+            expect_all(&tree, &tree.scrub(&[]), 1, &bad);
+            // The right content of each is well.
+            for (name, number) in [("f2", 1), ("f3", 2), ("f1", 3)] {
+                fs::write(tree.path(name), format!("content {number}")).unwrap();
+            }
+            assert_eq!(tree.scrub(&["-q"]).clean(), "", "{rotten:?} {one_time:?}");
+            check(&tree.catalog());
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_bad_file_with_its_time_is_suspicious_in_its_place() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    rot(&tree.path("f1"), "CONTENT 1");
+    let (time, copy) = (fs::metadata(tree.path("f1")).unwrap().modified().unwrap(), tree.path("copy"));
+    fs::copy(tree.path("f1"), &copy).unwrap();
+    File::options().write(true).open(&copy).unwrap().set_modified(time).unwrap();
+    fs::rename(copy, tree.path("f1")).unwrap();
+    let good = recorded(&tree, "f1");
+    for _ in 0..2 {
+        expect_all(&tree, &tree.scrub(&[]), 1, &[("suspicious", "f1")]);
+    }
+    assert_eq!(recorded(&tree, "f1"), good);
 }
 
 #[test]

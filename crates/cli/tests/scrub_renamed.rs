@@ -4,9 +4,11 @@ mod common;
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use common::scrubbing::{Tree, check, expect, scrub};
+use common::scrubbing::{Tree, check, expect, export, scrub};
 use common::{Ended, change_and_restore_time};
+use verisum::digest::Digest;
 
 #[test]
 fn a_new_name_makes_nothing_better() {
@@ -224,4 +226,93 @@ fn a_bad_file_that_is_renamed_into_another_tree_stays_bad() {
     fs::rename(&f3, other.join("three")).unwrap();
     expect(&scrub_other(&["-v"]), 1, &[("new", &other.join("three")), both[1]]);
     check(&tree.catalog());
+}
+
+/// What is recorded of a file that has this content, by where that is.
+fn places_of(tree: &Tree, content: &str) -> Vec<String> {
+    let digest = Digest::find("sha256").unwrap().hash(content.as_bytes()).unwrap().to_string();
+    let text = export(&tree.catalog());
+    let lines = text.lines().filter(|line| line.contains(&format!("\"digest\":\"{digest}\"")));
+    let path = |line: &str| line.split("\"path\":\"").nth(1).unwrap().split('"').next().unwrap().to_string();
+    lines.map(path).collect()
+}
+
+/// A tree in which f1, which has gone bad since it was recorded, and below/deep have changed places.
+fn changed_places() -> Tree {
+    let tree = Tree::new();
+    // With a time each.
+    for (name, number) in [("f1", 1), ("below/deep", 2)] {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_000_000 + number);
+        File::options().write(true).open(tree.path(name)).unwrap().set_modified(time).unwrap();
+    }
+    tree.scrub(&[]).clean();
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    let aside = tree.folder.path().join("aside");
+    fs::rename(tree.path("f1"), &aside).unwrap();
+    fs::rename(tree.path("below/deep"), tree.path("f1")).unwrap();
+    fs::rename(&aside, tree.path("below/deep")).unwrap();
+    tree
+}
+
+#[test]
+fn a_file_that_rotted_and_was_renamed_is_found_by_a_later_run_than_its_old_name() {
+    let rounds: [&[&[&str]]; 2] = [
+        // A pattern, and then all.
+        &[&["--exclude", "below"], &[]],
+        // Several such runs, and one that is not complete, before all.
+        &[&["--exclude", "below"], &["--exclude", "below", "--exclude", "f2"], &["--exclude", "f*"], &[]],
+    ];
+    for round in rounds {
+        let tree = changed_places();
+        let (one, deep) = (tree.path("f1"), tree.path("below/deep"));
+        expect(&tree.scrub(&[&["-v"], round[0]].concat()), 0, &[("modified", &one)]);
+        for options in &round[1..] {
+            tree.scrub(options);
+        }
+        expect(&tree.scrub(&["-v"]), 1, &[("suspicious", &deep)]);
+        assert_eq!(places_of(&tree, "content 1"), ["below/deep"]);
+        assert_eq!(places_of(&tree, "deep content"), ["f1"]);
+        fs::write(&deep, "content 1").unwrap();
+        tree.scrub(&[]).clean();
+        assert_eq!(tree.scrub(&["-q"]).clean(), "");
+        check(&tree.catalog());
+    }
+}
+
+#[test]
+fn a_file_that_rotted_and_went_to_a_part_that_is_scrubbed_later_is_found_there() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+    fs::rename(tree.path("f1"), tree.path("below/n")).unwrap();
+    fs::write(tree.path("f1"), "something new").unwrap();
+    tree.scrub(&["--exclude", "below"]).clean();
+    let below = tree.path("below");
+    let bad: [(&str, &Path); 1] = [("suspicious", &tree.path("below/n"))];
+    expect(&scrub(&tree.catalog(), &below, &[]), 1, &bad);
+    expect(&tree.scrub(&[]), 1, &bad);
+    assert_eq!(places_of(&tree, "content 1"), ["below/n"]);
+    tree.accept(&tree.root()).clean();
+    assert_eq!(tree.scrub(&["-q"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
+fn files_that_are_well_and_change_places_between_two_runs_are_not_accused() {
+    let tree = Tree::new();
+    // One time, of a tick of the clock.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    for name in ["f1", "below/deep"] {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(now * 1000 + 500);
+        File::options().write(true).open(tree.path(name)).unwrap().set_modified(time).unwrap();
+    }
+    tree.scrub(&[]).clean();
+    let aside = tree.folder.path().join("aside");
+    fs::rename(tree.path("f1"), &aside).unwrap();
+    fs::rename(tree.path("below/deep"), tree.path("f1")).unwrap();
+    fs::rename(&aside, tree.path("below/deep")).unwrap();
+    tree.scrub(&["--exclude", "below"]).clean();
+    expect(&tree.scrub(&["-v"]), 0, &[("modified", &tree.path("below/deep"))]);
+    assert_eq!(tree.scrub(&["-q"]).clean(), "");
+    assert_eq!(places_of(&tree, "content 1"), ["below/deep"]);
 }

@@ -139,6 +139,71 @@ fn shatag_has_five_states_on_both_sides() {
     }
 }
 
+/// cshatag has seconds as a number without a sign, which wraps before 1970. The bytes are those of its
+/// `fmt.Sprintf("%010d.%09d", uint64(t.Unix()), t.Nanosecond())` (check.go, 2.0 to 2.2.1).
+#[test]
+fn times_before_1970_go_both_ways_with_cshatag() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old");
+    for (before, text) in
+        [(1_500, "18446744073709551614.500000000"), (1_000_000_000_000, "18446744072709551616.000000000")]
+    {
+        write(&path, "abc");
+        set_time(&path, SystemTime::UNIX_EPOCH - Duration::from_millis(before));
+        assert_eq!(run(&["tag", "-q", "--family", "shatag"], &path).0, Some(0));
+        assert_eq!(attribute(&path, "user.shatag.ts"), Some(text.into()));
+        for (form, verdict) in [(text, "ok"), ("0000000001.000000000", "touched")] {
+            set_attribute(&path, "user.shatag.ts", form.as_bytes());
+            let (code, found) = outcomes(&["verify", "-v", "--family", "shatag"], &path);
+            assert_eq!(code, Some(0), "{form}");
+            assert!(found[0].ends_with(&format!(": {verdict}")), "{form}: {found:?}");
+        }
+    }
+}
+
+/// cshatag compares what is left of a time without its last two digits.
+#[test]
+fn times_of_shatag_are_the_same_to_100_nanoseconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let at = |nanoseconds| SystemTime::UNIX_EPOCH + Duration::new(1_600_000_000, nanoseconds);
+    for (nanoseconds, same_content, other_content) in [
+        (123_456_720, "ok", "rot"),
+        (123_456_799, "ok", "rot"),
+        (123_456_800, "touched", "modified"),
+        (123_456_699, "touched", "modified"),
+        (123_457_700, "touched", "modified"),
+    ] {
+        for (content, verdict) in [("before", same_content), ("behind", other_content)] {
+            write(&path, "before");
+            set_time(&path, at(123_456_789));
+            assert_eq!(run(&["tag", "-q", "--family", "shatag"], &path).0, Some(0));
+            fs::write(&path, content).unwrap();
+            set_time(&path, at(nanoseconds));
+            let (_, found) = outcomes(&["verify", "-v", "--family", "shatag"], &path);
+            assert!(found[0].ends_with(&format!(": {verdict}")), "{nanoseconds} {content}: {found:?}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
+/// The recorded digest is what says which copy is the right one.
+#[test]
+fn nobody_is_told_to_throw_a_tag_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    write(&path, "before");
+    verisum(["tag", "-q", path.to_str().unwrap()]).clean();
+    rot(&path, "behind");
+    let ended = verisum(["verify", path.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.stderr.ends_with("restore what is bad; its tags keep what was recorded\n"),
+        "{}",
+        ended.stderr
+    );
+}
+
 #[test]
 fn tags_are_written_once_and_mtime_is_kept() {
     let folder = tree();

@@ -145,8 +145,8 @@ fn both_programs_give_the_value_of_every_short_standard_input() {
         let mut program = command(if n % 4 < 2 { BLKSUM } else { VERISUM });
         match n % 4 {
             0 | 1 => program.args(["-d", &vector.digest]),
-            2 => program.args(["image", "sum", "--exact", "-a", &vector.digest]),
-            _ => program.args(["image", "sum", "-a", &vector.digest, "-"]),
+            2 => program.args(["image", "sum", "--untagged", "--exact", "-a", &vector.digest]),
+            _ => program.args(["image", "sum", "--untagged", "-a", &vector.digest, "-"]),
         };
         program.args(["--block-size", &vector.block_size]);
         let ended = match n % 2 {
@@ -213,7 +213,7 @@ fn measured(python: &Path, arguments: &[&OsStr]) -> (String, u64) {
             print(subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout, end='')\n\
             print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
     let mut command = command(python.to_str().unwrap());
-    command.args(["-c", script, VERISUM, "image", "sum"]).args(arguments);
+    command.args(["-c", script, VERISUM, "image", "sum", "--untagged"]).args(arguments);
     let out = common::Ended::of(command.output().unwrap()).clean();
     let (sum, memory) = out.trim_end().rsplit_once('\n').unwrap();
     (format!("{sum}\n"), memory.parse().unwrap())

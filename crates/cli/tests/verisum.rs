@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{BLKSUM, Ended, VERISUM, command, data_file, start, verisum, wait_until};
 use serde_json::Value;
-use verisum_digest::{ALGORITHMS, Level};
+use verisum::digest::{ALGORITHMS, Level};
 use verisum_testkit::require_tool;
 
 #[test]
@@ -67,6 +67,42 @@ fn a_lower_level_shows_in_the_table() {
 }
 
 #[test]
+fn every_way_to_a_digest_is_measured() {
+    let measured = |level: &str, arguments: &[&str]| {
+        let mut command = command(VERISUM);
+        command.args(["digests", "--measure"]).args(arguments).env("VERISUM_KERNEL", level);
+        Ended::of(command.output().unwrap()).clean()
+    };
+    let best = Level::best().name();
+    let (text, json) = (measured(best, &[]), measured(best, &["--json"]));
+    let rows: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let listed: Vec<Value> =
+        verisum(["digests", "--json"]).clean().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    // Those that are hashed side by side, each way, at every count.
+    let names = |rows: &[Value]| rows.iter().map(|row| row["name"].clone()).collect::<Vec<_>>();
+    let side_by_side: Vec<Value> = listed.into_iter().filter(|row| !row["batch"].is_null()).collect();
+    assert_eq!(names(&rows), names(&side_by_side));
+    for (row, listed) in rows.iter().zip(&side_by_side) {
+        let ways: Vec<&str> =
+            row["ways"].as_array().unwrap().iter().map(|way| way.as_str().unwrap()).collect();
+        assert_eq!(ways[..2], ["batch", "stream"]);
+        assert!(ways.contains(&listed["batch"]["level"].as_str().unwrap()), "{ways:?}");
+        let counts = row["counts"].as_array().unwrap();
+        for (count, messages) in counts.iter().zip(1..) {
+            let rates = count["bytes_per_second"].as_array().unwrap();
+            assert_eq!((count["messages"].as_u64(), rates.len()), (Some(messages), ways.len()));
+            assert!(rates.iter().all(|rate| rate.as_u64().unwrap() > 0), "{count}");
+        }
+        assert_eq!(counts.len(), 40);
+        assert!(text.lines().any(|line| line.starts_with(&format!("{} ", row["name"].as_str().unwrap()))));
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // Where nothing may be hashed side by side there is no choice.
+    assert_eq!(measured("portable", &["--json"]), "");
+    assert!(measured("portable", &[]).contains("nothing was measured"));
+}
+
+#[test]
 fn version_and_help_are_results() {
     assert_eq!(verisum(["--version"]).clean(), format!("verisum {}\n", env!("CARGO_PKG_VERSION")));
     assert!(verisum(["--help"]).clean().contains("Exit codes:"));
@@ -122,6 +158,7 @@ fn manual_pages_are_complete() {
         "-catalog-status",
         "-catalog",
         "-check",
+        "-compare",
         "-completions",
         "-demo",
         "-digests",
@@ -144,11 +181,6 @@ fn manual_pages_are_complete() {
         "-image",
         "-links",
         "-recommend",
-        "-remote-check",
-        "-remote-compare",
-        "-remote-scrub",
-        "-remote-sum",
-        "-remote",
         "-retag",
         "-schedule",
         "-scrub",
@@ -168,7 +200,7 @@ fn manual_pages_are_complete() {
     assert!(!sum.contains("EXTRA") && sum.contains("EXIT STATUS") && sum.contains("ENVIRONMENT"), "{sum}");
     let plain = sum.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "");
     assert!(plain.contains("verisum image sum [-a|--algorithm DIGEST] [--block-size N]"), "{plain}");
-    assert!(plain.contains(" [-p|--progress] [--json] [-h|--help] [FILE]..."), "{plain}");
+    assert!(plain.contains(" [-p|--progress] [-c|--check] [--ignore-missing] [-q|--quiet] "), "{plain}");
     assert!(page("verisum-completions.1").contains("SHELL"));
     let hand_written = common::repository().join("crates/cli/man/blksum.1");
     let Some(groff) = require_tool("groff") else { return };
@@ -198,7 +230,7 @@ fn the_demonstration_tells_its_story_and_leaves_nothing() {
     let output = command(VERISUM).arg("demo").env("TMPDIR", folder.path()).output().unwrap();
     let out = Ended::of(output).clean();
     let values: Vec<&str> =
-        out.lines().filter_map(|line| line.trim().split_once("  ")).map(|(value, _)| value).collect();
+        out.lines().filter_map(|line| line.trim().split_once(" = ")).map(|(_, value)| value).collect();
     let values: Vec<&&str> = values.iter().filter(|value| value.len() == 64).collect();
     assert_eq!(values.len(), 3, "{out}");
     assert!(values[0] == values[1] && values[1] != values[2], "{out}");
@@ -216,7 +248,7 @@ fn progress_is_drawn_on_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let path = data_file(folder.path(), "image", 64 << 20);
     let Some(script) = require_tool("script") else { return };
-    for words in [format!("{VERISUM} image sum --progress"), format!("{BLKSUM} -p")] {
+    for words in [format!("{VERISUM} image sum --untagged --progress"), format!("{BLKSUM} -p")] {
         let words = format!(
             "{words} -t1 {} {}",
             if words.contains("image") { "-a sha3-512" } else { "-d sha3-512" },

@@ -1,4 +1,4 @@
-//! What each digest is, apart from who computes it.
+//! The algorithms: what each digest is, apart from its implementations.
 
 use Class::{Cryptographic, ErrorDetecting, Fast, Null};
 

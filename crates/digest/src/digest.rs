@@ -122,6 +122,14 @@ impl Digest {
         self.batch.as_ref().map(|(_, kernel)| (kernel.level(), kernel.lanes()))
     }
 
+    /// The same digest with batches at exactly this level, to measure it; none where the processor or the
+    /// digest lacks it, and for digests that are not in the table.
+    pub fn at_level(&self, level: Level) -> Option<Digest> {
+        let (name, kernel) = self.batch.filter(|_| self.algorithm.is_some())?;
+        let kernel = MultiBuffer::at(kernel.algorithm(), level)?;
+        Some(Digest { batch: Some((name, kernel)), ..self.clone() })
+    }
+
     /// Starts a message.
     pub fn stream(&self) -> Result<Box<dyn Stream>, Error> {
         self.stream.1.start()
@@ -129,8 +137,12 @@ impl Digest {
 
     /// Makes a context that hashes batches of messages, for one thread.
     pub fn batch(&self) -> Result<Batch, Error> {
-        let engine = match &self.batch {
-            Some((_, kernel)) => Engine::SideBySide(*kernel),
+        let engine = match self.batch {
+            // What is not our own is preferred where it is the fastest.
+            Some((_, kernel)) => {
+                let alone = self.stream_level().is_none().then(|| self.stream()).transpose()?;
+                Engine::SideBySide { kernel, alone }
+            }
             None => Engine::OneByOne(self.stream()?),
         };
         Ok(Batch { engine, len: self.len })
@@ -239,7 +251,11 @@ pub struct Batch {
 }
 
 enum Engine {
-    SideBySide(MultiBuffer),
+    SideBySide {
+        kernel: MultiBuffer,
+        /// For a message that is alone in its batch, where somebody is faster than the kernel.
+        alone: Option<Box<dyn Stream>>,
+    },
     OneByOne(Box<dyn Stream>),
 }
 
@@ -252,8 +268,9 @@ impl Batch {
     pub fn hash(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
         assert_eq!(digests.len(), messages.len() * self.len, "room for one digest a message");
         match &mut self.engine {
-            Engine::SideBySide(kernel) => kernel.hash_batch(messages, digests),
-            Engine::OneByOne(stream) => {
+            Engine::SideBySide { kernel, alone: None } => kernel.hash_batch(messages, digests),
+            Engine::SideBySide { kernel, .. } if messages.len() != 1 => kernel.hash_batch(messages, digests),
+            Engine::SideBySide { alone: Some(stream), .. } | Engine::OneByOne(stream) => {
                 for (i, message) in messages.iter().enumerate() {
                     stream.update(message)?;
                     stream.finish(&mut digests[i * self.len..(i + 1) * self.len])?;

@@ -5,8 +5,7 @@
 //! of them chosen for this processor: it makes single streams, and hashes batches of independent
 //! messages side by side where the processor can.
 //!
-//! [`namehash`] is another table, of the seeded hashes that index directories, and [`cksum`] has the
-//! checksums of POSIX.
+//! [`cksum`] has the checksums of POSIX.
 //!
 //! This crate knows bytes only: no files, no paths, no environment.
 
@@ -16,7 +15,6 @@ mod algorithm;
 pub mod cksum;
 mod digest;
 mod error;
-pub mod namehash;
 mod output;
 mod provider;
 

@@ -89,6 +89,41 @@ fn every_batch_has_its_algorithms_verification_code() {
 }
 
 #[test]
+fn a_message_alone_in_its_batch_has_its_digest() {
+    let messages: Vec<Vec<u8>> = [0, 1, 111, 112, 200].into_iter().map(verification_message).collect();
+    for policy in levels() {
+        for algorithm in ALGORITHMS {
+            let digest = Digest::of(algorithm, &policy).unwrap();
+            let mut batch = digest.batch().unwrap();
+            let mut beside = [vec![0; digest.len()], vec![0; digest.len()]].concat();
+            for message in &messages {
+                let mut alone = vec![0; digest.len()];
+                batch.hash(&[message], &mut alone).unwrap();
+                batch.hash(&[message, message], &mut beside).unwrap();
+                assert_eq!(beside, alone.repeat(2), "{digest:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_level_has_the_digests_of_its_algorithm() {
+    let messages: Vec<Vec<u8>> = (0..40).map(verification_message).collect();
+    let slices: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    for algorithm in ALGORITHMS {
+        let digest = Digest::of(algorithm, &Policy::default()).unwrap();
+        let expected: Vec<u8> =
+            messages.iter().flat_map(|message| digest.hash(message).unwrap().as_bytes().to_vec()).collect();
+        for at_level in Level::ALL.iter().filter_map(|&level| digest.at_level(level)) {
+            let mut digests = vec![0; expected.len()];
+            at_level.batch().unwrap().hash(&slices, &mut digests).unwrap();
+            assert_eq!(digests, expected, "{at_level:?}");
+        }
+    }
+    assert!(Digest::find("blake2b-8").unwrap().at_level(Level::Portable).is_none());
+}
+
+#[test]
 fn every_algorithm_is_available_where_openssl_is() {
     for algorithm in ALGORITHMS {
         Digest::of(algorithm, &Policy::default()).unwrap();

@@ -1,4 +1,4 @@
-//! A buffer whose address suits direct I/O.
+//! An aligned buffer for direct I/O.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,4 +1,4 @@
-//! Which parts of a file hold data, as its file system tells.
+//! Data and holes of a file, as its file system tells.
 
 use std::fs::File;
 use std::ops::Range;

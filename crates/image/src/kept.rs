@@ -1,4 +1,4 @@
-//! What an image may keep inside besides the guest's current state.
+//! Snapshots and bitmaps that an image may keep besides the guest's current state.
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

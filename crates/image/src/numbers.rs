@@ -1,4 +1,4 @@
-//! Numbers in the headers and tables of images.
+//! Big-endian numbers in the headers and tables of images.
 
 /// The 16-bit big-endian number at `place`.
 pub(crate) fn be16(bytes: &[u8], place: usize) -> u16 {

@@ -1,4 +1,4 @@
-//! Opening by name: which kinds of file are images, which are streams, which are neither.
+//! Opens a file by name: which kinds of file are images, which are streams, which are neither.
 
 use std::fs::{File, FileType, Metadata};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};

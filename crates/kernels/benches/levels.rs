@@ -12,6 +12,10 @@
 //!   in place of batches;
 //! - `rounds=15` is how often everything is measured.
 //!
+//! `sweep` in place of these compares batches of 1 to 40 messages of 16 KiB at every level with the messages
+//! one after the other, by the best single stream up to that level, and ends with 1 where one takes more
+//! than 1.5 times as long.
+//!
 //! The speed of zero detection comes last, for memory of `size` bytes.
 //!
 //! All implementations of an algorithm take turns in short runs, so that they
@@ -23,15 +27,59 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::process::ExitCode;
 
 use openssl::hash::{Hasher, MessageDigest};
 use openssl::provider::Provider;
 use verisum_kernels::{Algorithm, Feed, Kernel, Level, is_zero_at};
 
+#[path = "../tests/common/sweep.rs"]
+mod sweep;
+
+/// How many times as long as the messages one after the other a batch may take.
+const BOUND: f64 = 1.5;
+
 /// The shortest run that is measured, in seconds.
 const RUN: f64 = 0.004;
 
-fn main() {
+fn main() -> ExitCode {
+    if std::env::args().any(|arg| arg == "sweep") {
+        return sweep_levels();
+    }
+    levels();
+    ExitCode::SUCCESS
+}
+
+/// Prints the slowest batch of each kernel beside its messages one after the other.
+fn sweep_levels() -> ExitCode {
+    let bytes: Vec<u8> = (0..16384).map(|i| (i % 251) as u8).collect();
+    let messages = [&bytes[..]; sweep::MOST];
+    let mut verdict = ExitCode::SUCCESS;
+    println!("{:<12} {:<10} {:<10} {:>5} {:>7}", "algorithm", "level", "single", "batch", "ratio");
+    for &algorithm in Algorithm::ALL {
+        for kernel in Level::ALL.iter().filter_map(|&level| Kernel::at(algorithm, level)) {
+            let single = sweep::best_single(algorithm, kernel.level(), &bytes);
+            let ratios =
+                (1..=sweep::MOST).map(|n| (n, sweep::compare(kernel, single, &messages[..n], BOUND)));
+            let worst = ratios.max_by(|one, other| one.1.total_cmp(&other.1));
+            let (count, ratio) = worst.expect("there are counts");
+            let is_slower = ratio > BOUND;
+            if is_slower {
+                verdict = ExitCode::FAILURE;
+            }
+            println!(
+                "{:<12} {:<10} {:<10} {count:>5} {ratio:>7.2}{}",
+                algorithm.name(),
+                kernel.level().name(),
+                single.level().name(),
+                if is_slower { "  SLOWER" } else { "" }
+            );
+        }
+    }
+    verdict
+}
+
+fn levels() {
     let options: HashMap<String, String> = std::env::args()
         .filter_map(|arg| arg.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())))
         .collect();

@@ -1,4 +1,4 @@
-//! Messages that are in memory as a whole.
+//! Hashes messages that are in memory as a whole.
 
 use crate::drive::{More, Supply, drive};
 use crate::kernel::Kernel;
@@ -34,7 +34,8 @@ impl Kernel {
             next: 0,
             slots: [Slot { index: 0, offset: 0 }; MAX_LANES],
         };
-        drive(self, messages.len(), &mut supply);
+        let stages = self.tuned(messages.iter().map(|message| message.len()).sum());
+        drive(self.spec, stages, messages.len(), &mut supply);
     }
 }
 

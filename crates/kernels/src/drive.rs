@@ -1,4 +1,4 @@
-//! Keeping lanes busy: messages of any lengths through the stages of a kernel.
+//! Keeps lanes busy: messages of any lengths through the stages of a kernel.
 //!
 //! Lanes run together for as many blocks as all of them have; whoever runs out
 //! gets more, or the next message. When too few are left for the width of the
@@ -6,8 +6,8 @@
 
 use core::array;
 
-use crate::kernel::Kernel;
-use crate::spec::TAIL_LEN;
+use crate::arch::Stage;
+use crate::spec::{Spec, TAIL_LEN};
 use crate::state::{MAX_LANES, State};
 
 /// Where messages come from and digests go.
@@ -52,10 +52,9 @@ struct Lane {
 
 /// Hashes all messages of a supply.
 ///
-/// `expected` is how many there are at least, if known.
-pub(crate) fn drive(kernel: Kernel, expected: usize, supply: &mut impl Supply) {
-    let spec = kernel.spec;
-    let mut stages = kernel.stages;
+/// `expected` is how many there are at least, if known. The stages are those of a
+/// kernel of the algorithm, widest first.
+pub(crate) fn drive(spec: &Spec, mut stages: &[Stage], expected: usize, supply: &mut impl Supply) {
     while stages.len() > 1 && expected < stages[0].worth {
         stages = &stages[1..];
     }
@@ -146,7 +145,7 @@ pub(crate) fn drive(kernel: Kernel, expected: usize, supply: &mut impl Supply) {
                 *pointer = lane.next;
             }
         }
-        // SAFETY: a `Kernel` exists only where the processor has its level.
+        // SAFETY: a `Kernel`, whose stages these are, exists only where the processor has its level.
         // `State` has the alignment and room for any stage. Every lane, idle or
         // not, points to `run` blocks or more, of a tail or of the supply.
         unsafe { (stages[0].compress)(state.as_mut_ptr(), pointers.as_ptr(), run) };

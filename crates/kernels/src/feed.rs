@@ -1,4 +1,4 @@
-//! Many messages that come in pieces, hashed side by side in bounded memory.
+//! Hashes many messages that come in pieces, side by side in bounded memory.
 
 use core::{array, slice};
 
@@ -57,7 +57,9 @@ impl Kernel {
             stride: stride * 64,
             slots: array::from_fn(|_| Slot::default()),
         };
-        drive(self, usize::MAX, &mut supply);
+        // How much will come is not known; the buffer is filled at least once.
+        let stages = self.tuned(buffer.len());
+        drive(self.spec, stages, usize::MAX, &mut supply);
     }
 }
 

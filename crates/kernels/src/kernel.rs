@@ -15,13 +15,17 @@ pub struct Kernel {
     /// Widest first; the last has one lane. Their functions may be called on
     /// this processor: that is why the fields are private.
     pub(crate) stages: &'static [Stage],
+    /// Whether stages that are slow on this processor are left out.
+    pub(crate) is_tuned: bool,
 }
 
 impl Kernel {
     /// Returns the fastest kernel at or below `cap`.
     ///
     /// That need not be the highest level: the SHA extensions beat AVX2 in SHA-256
-    /// (1.5 times; in SHA-1 they are a little slower).
+    /// (1.5 times; in SHA-1 they are a little slower). On a processor on which the
+    /// kernels were not measured each is measured once, after it hashed some
+    /// MiB, and hashes side by side from then on only what is sooner done so.
     pub fn best(algorithm: Algorithm, cap: Level) -> Kernel {
         // Highest preference first.
         let order = match Spec::of(algorithm).compression {
@@ -30,17 +34,19 @@ impl Kernel {
         };
         let allowed = order.into_iter().filter(|&level| level <= cap);
         let best = allowed.filter_map(|level| Kernel::at(algorithm, level)).next();
-        best.expect("the portable level has every algorithm")
+        let best = best.expect("the portable level has every algorithm");
+        Kernel { is_tuned: true, ..best }
     }
 
     /// Returns the kernel of exactly this level, or `None` where the level has
     /// none of this algorithm or the processor lacks it.
     ///
-    /// A kernel gives the last few messages of a batch to narrower code.
+    /// A kernel gives the last few messages of a batch to narrower code, from the
+    /// same count on everywhere.
     pub fn at(algorithm: Algorithm, level: Level) -> Option<Kernel> {
         let spec = Spec::of(algorithm);
         let stages = arch::stages(spec.compression, level)?;
-        Some(Kernel { spec, level, stages })
+        Some(Kernel { spec, level, stages, is_tuned: false })
     }
 
     /// Returns the same kernel for digests of another length in bytes, or `None` where the algorithm

@@ -1,4 +1,4 @@
-//! The levels: which instructions a kernel is written for.
+//! SIMD levels: which instructions a kernel is written for.
 
 /// A set of processor instructions that kernels are written for.
 ///
@@ -10,8 +10,8 @@ pub enum Level {
     Portable,
     /// The x86 SHA extensions: SHA-1, SHA-224 and SHA-256 only.
     ///
-    /// AVX is required as well, so that the instructions around them have
-    /// encodings that do not stall on the upper halves of vector registers.
+    /// AVX is required as well, to clear the upper halves of vector registers, on
+    /// which these instructions stall.
     ShaNi,
     /// 256-bit vectors: 8 lanes of 32 bits, 4 lanes of 64 bits.
     Avx2,

@@ -15,8 +15,7 @@
 //! ```
 //!
 //! Messages that come in pieces are hashed one at a time with [`Single`], or
-//! many side by side with [`Feed`] or [`Kernel::update_batch`]. [`NameKernel`]
-//! does the same for the small hashes that index directories.
+//! many side by side with [`Feed`] or [`Kernel::update_batch`].
 //!
 //! # Non-goals
 //!
@@ -35,11 +34,11 @@ mod drive;
 mod feed;
 mod kernel;
 mod level;
-mod names;
 mod side_by_side;
 mod single;
 mod spec;
 mod state;
+mod tuning;
 mod vector;
 mod zero;
 
@@ -47,6 +46,5 @@ pub use algorithm::Algorithm;
 pub use feed::Feed;
 pub use kernel::Kernel;
 pub use level::Level;
-pub use names::{NameFunction, NameKernel, NameValue};
 pub use single::Single;
 pub use zero::{is_zero, is_zero_at};

@@ -1,5 +1,6 @@
-//! Messages in progress, each given its next bytes, side by side.
+//! Hashes messages in progress, each given its next bytes, side by side.
 
+use crate::arch::Stage;
 use crate::kernel::Kernel;
 use crate::single::Single;
 use crate::state::{MAX_LANES, State};
@@ -15,23 +16,24 @@ impl Kernel {
     ///
     /// If a message is not of this kernel's algorithm.
     pub fn update_batch(self, messages: &mut [(&mut Single, &[u8])]) {
+        let stages = self.tuned(messages.iter().map(|(_, bytes)| bytes.len()).sum());
         for group in messages.chunks_mut(self.lanes()) {
             for (message, bytes) in group.iter_mut() {
                 assert_eq!(message.spec.algorithm, self.spec.algorithm, "the algorithm of a message");
                 *bytes = message.take_body(bytes);
             }
-            while self.advance(group) {}
+            while self.advance(stages, group) {}
         }
     }
 
     /// Compresses as many blocks as the messages that have any have in common; false if none has.
-    fn advance(self, group: &mut [(&mut Single, &[u8])]) -> bool {
+    fn advance(self, stages: &[Stage], group: &mut [(&mut Single, &[u8])]) -> bool {
         let spec = self.spec;
         let waiting = group.iter().filter(|(_, body)| !body.is_empty()).count();
         if waiting == 0 {
             return false;
         }
-        let stage = self.stages.iter().find(|stage| waiting >= stage.worth && stage.lanes > 1);
+        let stage = stages.iter().find(|stage| waiting >= stage.worth && stage.lanes > 1);
         let Some(stage) = stage else {
             for (message, body) in group {
                 message.compress(body);
@@ -57,8 +59,8 @@ impl Kernel {
         // An idle lane reads what another reads, for nothing.
         let any = pointers[0];
         pointers[lanes..].fill(any);
-        // SAFETY: a `Kernel` exists only where the processor has its level. `State` has the alignment and
-        // room for any stage. Every lane, idle or not, points to that many blocks of a slice.
+        // SAFETY: a `Kernel`, whose stages these are, exists only where the processor has its level. `State`
+        // has the alignment and room for any stage. Every lane, idle or not, points to that many blocks of a slice.
         unsafe { (stage.compress)(state.as_mut_ptr(), pointers.as_ptr(), blocks) };
         for (lane, index) in members[..lanes].iter().enumerate() {
             let (message, body) = &mut group[*index];

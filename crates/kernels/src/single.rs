@@ -1,4 +1,4 @@
-//! One message at a time, in pieces.
+//! Hashes one message at a time, in pieces.
 
 use core::fmt;
 

@@ -23,6 +23,11 @@ pub(crate) enum Compression {
     Keccak21,
 }
 
+impl Compression {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Compression::Keccak21 as usize + 1;
+}
+
 /// How the end of a message is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Padding {

@@ -1,4 +1,4 @@
-//! Whether memory is all zeros, at the speed of the cache.
+//! Detects memory that is all zeros, at the speed of the cache.
 
 use std::sync::OnceLock;
 

@@ -92,7 +92,7 @@ impl SwitchedFile {
             .spawn()
             .expect("nbdfuse");
         let mut file = SwitchedFile { server, folder };
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(300);
         while std::fs::metadata(&path).map_or(0, |file| file.len()) != content.len() as u64 {
             let ended = file.server.try_wait().expect("the state of nbdfuse").is_some();
             if ended || Instant::now() > deadline {
@@ -124,7 +124,7 @@ impl Drop for SwitchedFile {
         // Unmounting ends the server; a server that hangs is killed.
         let unmount = |tool: &str| run(Command::new(tool).arg("-u").arg(self.path()));
         let _ = unmount("fusermount3").or_else(|_| run(Command::new("umount").arg(self.path())));
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while matches!(self.server.try_wait(), Ok(None)) {
             if Instant::now() > deadline {
                 let _ = self.server.kill();

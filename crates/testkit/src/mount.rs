@@ -159,7 +159,9 @@ impl Mount {
 
     fn unmount(&mut self) -> Result<(), String> {
         // A child that another test is starting just now holds our files until it runs its program.
-        for _ in 0..100 {
+        // A failed test may hold them as long as it lives.
+        let patience = if std::thread::panicking() { 100 } else { 6000 };
+        for _ in 0..patience {
             if run(Command::new("umount").arg(self.path())).is_ok() {
                 self.mounted = false;
                 return Ok(());

@@ -62,7 +62,7 @@ impl Server {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let child = command.spawn().expect("the server starts");
         let mut server = Server { child, port, folder };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(600);
         let ready = server.folder.path().join(READY);
         while !std::fs::metadata(&ready).is_ok_and(|file| file.len() > 0) {
             let ended = server.child.try_wait().expect("the state of a child");

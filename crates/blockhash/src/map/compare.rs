@@ -1,4 +1,4 @@
-//! What differs between two maps, and between a map and an image.
+//! Compares two maps, or a map with an image.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

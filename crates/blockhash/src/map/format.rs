@@ -1,4 +1,4 @@
-//! The bytes of a block map; docs/block-map.md is their specification. Nothing here reads or writes files.
+//! The file format of block maps; docs/block-map.md is its specification. Nothing here reads or writes files.
 
 use verisum_digest::{Digest, Error as DigestError, MAX_DIGEST_LEN, Output, Stream};
 

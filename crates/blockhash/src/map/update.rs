@@ -1,4 +1,4 @@
-//! Bringing a map up to date: only blocks that were touched are hashed again.
+//! Updates a map: only blocks that were touched are hashed again.
 
 use std::io::Write;
 use std::ops::Range;

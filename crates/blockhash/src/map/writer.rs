@@ -1,4 +1,4 @@
-//! Writing a block map from front to back, as the digests come.
+//! Writes a block map from front to back, as the digests come.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

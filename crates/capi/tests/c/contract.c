@@ -285,10 +285,10 @@ static void the_descriptor(void)
     CHECK((done[0].user_data == &b) + (done[1].user_data == &b) + (done[2].user_data == &b) == 1);
     CHECK((done[0].user_data == &c) + (done[1].user_data == &c) + (done[2].user_data == &c) == 1);
     /* A completion can be taken just before its wake-up comes; there are no more wake-ups than that. */
-    for (int i = 0; i < 3 && readable(fd, 50); i++)
+    for (int i = 0; i < 3 && readable(fd, 1000); i++)
         SAME(read(fd, &counter, sizeof(counter)), sizeof(counter));
     SAME(blkhash_aio_completions(h, done, 4), 0);
-    CHECK(!readable(fd, 50));
+    CHECK(!readable(fd, 1000));
 
     /* After the end the rest can still be taken. */
     SAME(blkhash_aio_update(h, data, 3 * MIB, &a), 0);
@@ -502,7 +502,7 @@ static void no_thread_is_left(void)
 {
     int tasks = 0;
 
-    for (int patience = 0; patience < 1000; patience++) {
+    for (int patience = 0; patience < LONG; patience++) {
         struct dirent *entry;
         DIR *folder = opendir("/proc/self/task");
 

@@ -1,4 +1,4 @@
-//! The program `verisum-serve`: what `verisum remote --push` copies to hosts.
+//! The program `verisum-serve`: what `--push` copies to hosts.
 
 #![deny(unsafe_code)]
 

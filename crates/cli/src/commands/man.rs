@@ -4,18 +4,18 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{fs, io};
 
-use clap::{Arg, CommandFactory};
+use clap::Arg;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use crate::args::{Command, ENVIRONMENT, EXIT_CODES, SIGNALLED, Verisum};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::help::{ENVIRONMENT, EXIT_CODES, SIGNALLED};
 
 /// Writes a page for `verisum` and one for each subcommand.
-pub(crate) fn run(folder: &Path) -> Result<Exit, Failure> {
+pub(crate) fn run(command: &mut clap::Command, folder: &Path) -> Result<Exit, Failure> {
     // What is printed about `verisum help` is said by `verisum --help`.
-    let mut command = Verisum::<Command>::command().disable_help_subcommand(true);
+    let mut command = std::mem::take(command).disable_help_subcommand(true);
     command.build();
     pages(&command, folder).map_err(|error| Failure::File {
         name: folder.to_path_buf(),

@@ -2,17 +2,13 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod digests;
 pub(crate) mod dirhash;
 pub(crate) mod image;
-pub(crate) mod links;
 pub(crate) mod man;
-pub(crate) mod reading;
-pub(crate) mod recommend;
-pub(crate) mod remote;
-pub(crate) mod report;
 pub(crate) mod scrub;
 pub(crate) mod sum;
 pub(crate) mod tags;

@@ -82,7 +82,7 @@ pub fn verisum<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended
 
 /// Runs `verisum image sum` to its end.
 pub fn image_sum<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
-    Ended::of(command(VERISUM).args(["image", "sum"]).args(arguments).output().unwrap())
+    Ended::of(command(VERISUM).args(["image", "sum", "--untagged"]).args(arguments).output().unwrap())
 }
 
 /// Runs `blksum` to its end.
@@ -115,9 +115,11 @@ pub fn data_file(folder: &Path, name: &str, length: u64) -> PathBuf {
     path
 }
 
-/// The first word of each line.
+/// The value of each line, be it tagged or not.
 pub fn values(out: &str) -> Vec<&str> {
-    out.lines().map(|line| line.split(' ').next().unwrap()).collect()
+    out.lines()
+        .map(|line| line.rsplit_once(") = ").map_or(line.split(' ').next().unwrap(), |(_, value)| value))
+        .collect()
 }
 
 pub fn signal(child: &Child, signal: Signal) {
@@ -132,26 +134,30 @@ pub fn is_ignored(signal: Signal) -> bool {
     mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// Waits until a process has a file open, and a little longer: it has looked at its length then. Also
-/// returns if it has ended.
+/// Waits until a process has a file open and has read so much that it knows the file's length: no start of a
+/// program reads that. Also returns if it has ended.
 pub fn wait_for_open(child: &mut Child, path: &Path) {
     let path = path.canonicalize().unwrap();
-    wait_until("the file is open", || {
+    let has_read = |child: &Child| {
+        let counts = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+        let read = counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
+        read.is_some_and(|read: u64| read >= 64 << 10)
+    };
+    wait_until("the file is read", || {
         let ended = child.try_wait().unwrap().is_some();
         let descriptors = fs::read_dir(format!("/proc/{}/fd", child.id()));
-        ended
-            || descriptors.is_ok_and(|all| {
-                all.flatten().any(|one| fs::read_link(one.path()).is_ok_and(|link| link == path))
-            })
+        let is_open = descriptors.is_ok_and(|all| {
+            all.flatten().any(|one| fs::read_link(one.path()).is_ok_and(|link| link == path))
+        });
+        ended || is_open && has_read(child)
     });
-    std::thread::sleep(Duration::from_millis(20));
 }
 
-/// Waits until something is so; panics after a minute.
+/// Waits until something is so; panics after ten minutes, which is a guard and no limit.
 pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(600);
     while !so() {
-        assert!(Instant::now() < deadline, "not so after a minute: {what}");
+        assert!(Instant::now() < deadline, "not so after ten minutes: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -114,7 +114,7 @@ impl Network {
         self.ip(&["-n", namespace, "link", "set", "eth", if is_cut { "down" } else { "up" }]);
     }
 
-    /// `verisum remote`, as it is run on the asker's side.
+    /// A verb of `verisum`, as it is run on the asker's side.
     pub fn remote(&self, verb: &str) -> Command {
         let mut config = String::new();
         for (host, number) in self.hosts.iter().zip(1..) {
@@ -142,7 +142,7 @@ impl Network {
         fs::create_dir_all(&temporary).unwrap();
         let mut command = command("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.here)).arg(VERISUM);
-        command.args(["remote", verb, "--ssh-config"]).arg(path).env("TMPDIR", temporary);
+        command.args([verb, "--ssh-config"]).arg(path).env("TMPDIR", temporary);
         command
     }
 

@@ -7,8 +7,9 @@ use tempfile::TempDir;
 
 use super::{Ended, verisum};
 
-/// How many files a tree has: one that is read at one file a second takes half a minute.
-pub const FILES: u32 = 30;
+/// How many files a tree has: one that is read at one file a second takes five minutes, which is longer than
+/// any test looks at it.
+pub const FILES: u32 = 300;
 
 /// A tree of some files and the path of a catalogue beside it.
 pub fn tree() -> (TempDir, PathBuf, PathBuf) {

@@ -5,12 +5,11 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use verisum_testkit::{require_root, require_tool, skip};
 
-use super::{Ended, VERISUM, command};
+use super::{Ended, VERISUM, command, wait_until};
 
 /// A real sshd on this machine, with keys, a configuration and a user of its own.
 pub struct Sshd {
@@ -114,13 +113,13 @@ impl Sshd {
         fs::write(self.path("forced"), script).unwrap();
     }
 
-    /// `verisum remote`, with a folder of its own for what is temporary.
+    /// A verb of `verisum`, with a folder of its own for what is temporary.
     pub fn remote(&self, verb: &str) -> Command {
-        self.verisum(["remote", verb])
+        self.verisum(&[verb])
     }
 
     /// The same with other words.
-    pub fn verisum(&self, words: [&str; 2]) -> Command {
+    pub fn verisum(&self, words: &[&str]) -> Command {
         let temporary = self.path("tmp");
         fs::create_dir_all(&temporary).unwrap();
         let mut command = command(VERISUM);
@@ -140,13 +139,13 @@ impl Sshd {
 /// Starts a server and waits until it listens; its number stands in a file then.
 fn start(command: &mut Command, folder: &Path) -> Child {
     let _ = fs::remove_file(folder.join("pid"));
-    let child = command.stdin(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !folder.join("pid").exists() {
-        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-        assert!(Instant::now() < deadline, "{log}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    let (pid, log) = (folder.join("pid"), folder.join("log"));
+    wait_until("the server listens", || {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(&log).unwrap_or_default());
+        pid.exists()
+    });
     child
 }
 

@@ -29,7 +29,7 @@ pub const ODD: [&[u8]; 12] = [
 
 /// A tree with odd names and some hundred plain ones.
 pub fn tree() -> TempDir {
-    let folder = tempfile::Builder::new().prefix("verisum-tree-").tempdir().unwrap();
+    let folder = tempfile::Builder::new().prefix("verisum-files-").tempdir().unwrap();
     fill(folder.path());
     folder
 }

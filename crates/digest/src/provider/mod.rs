@@ -1,4 +1,4 @@
-//! Who computes each digest. One row an implementation, in order of preference.
+//! The implementations of each digest. One row an implementation, in order of preference.
 
 mod blake3;
 mod checksum;

@@ -1,4 +1,4 @@
-//! The few calls of libnbd that reading needs, resolved at run time.
+//! Bindings to the few calls of libnbd that reading needs, resolved at run time.
 //!
 //! Signatures are those of libnbd's manual pages, section 3. All are there since libnbd 1.12, and the
 //! library's name promises that they stay.

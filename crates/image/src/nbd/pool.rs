@@ -1,4 +1,5 @@
-//! The connections of one image: one for each thread that reads at the same time, if the server allows.
+//! The connection pool of an image: one connection for each thread that reads at the same time, if the server
+//! allows.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Opening a qcow2 image with all the files that it needs.
+//! Opens a qcow2 image with all the files that it needs.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! From a place in the guest to a place in the file: one qcow2 file, without what backs it.
+//! Maps guest offsets to file offsets: one qcow2 file, without what backs it.
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Reading compressed clusters: those that follow each other in the file with one request.
+//! Reads compressed clusters: those that follow each other in the file with one request.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Decompressing one cluster: zlib by libdeflate, Zstandard by its own library.
+//! Decompresses one cluster: zlib by libdeflate, Zstandard by its own library.
 
 use libdeflater::Decompressor;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};

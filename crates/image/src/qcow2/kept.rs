@@ -1,4 +1,4 @@
-//! What a qcow2 image keeps inside besides the guest's current state.
+//! Snapshots and bitmaps that a qcow2 image keeps besides the guest's current state.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The names of other files in an image: what they stand for, and whether they are followed.
+//! References from an image to other files: what they stand for, and whether they are followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! Clusters that were decompressed for a reader of a part, kept for the reader of the next part.
+//! A cache of decompressed clusters: what one reader of a part needed is kept for the reader of the next
+//! part.
 //!
 //! Runs of an image may end inside a compressed cluster. Whoever needs it first decompresses it; others
 //! that need it meanwhile wait for that, and nobody does it twice while it is kept.

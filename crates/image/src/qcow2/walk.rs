@@ -1,4 +1,4 @@
-//! A walk through the guest's view of a chain: which of its files each part comes from.
+//! Walks the guest's view of a chain: which of its files each part comes from.
 
 use std::collections::VecDeque;
 use std::ops::Range;

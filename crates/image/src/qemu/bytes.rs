@@ -1,4 +1,4 @@
-//! Looking at some bytes of a file.
+//! Reads some bytes of a file.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which other files an image makes QEMU open, found before QEMU sees the image.
+//! Finds the other files that an image makes QEMU open, before QEMU sees the image.
 //!
 //! What is found is at least what QEMU finds, whose parsers take much that is malformed: where this one is
 //! not sure, it takes a name for a reference. What QEMU would read wrongly without a word is refused: an

@@ -1,5 +1,6 @@
-//! Whether a file is shorter than what it says is in it. QEMU takes what lies after the end of a file for
-//! zeros, without a word, in the formats that are looked at here; in the others it notices by itself.
+//! Detects truncated files, which are shorter than what they say is in them. QEMU takes what lies after the
+//! end of a file for zeros, without a word, in the formats that are looked at here; in the others it notices
+//! by itself.
 
 use std::path::Path;
 

@@ -8,8 +8,6 @@ mod blake2s;
 mod keccak;
 mod md4;
 mod md5;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod names;
 mod ripemd160;
 mod sha1;
 mod sha256;

@@ -6,7 +6,6 @@ pub(crate) mod portable;
 pub(crate) mod x86_64;
 
 use crate::Level;
-use crate::names::{NameFunction, NameStage};
 use crate::spec::Compression;
 
 /// Compresses whole blocks of every lane of a group.
@@ -28,7 +27,8 @@ pub(crate) type CompressFn = unsafe fn(*mut u64, *const *const u8, usize);
 pub(crate) struct Stage {
     pub(crate) lanes: usize,
     /// The fewest messages that are hashed sooner by this stage, with some lanes
-    /// idle, than by the next one of the kernel.
+    /// idle, than by the next one of the kernel, on the processors of
+    /// [`is_measured`].
     pub(crate) worth: usize,
     pub(crate) compress: CompressFn,
 }
@@ -45,14 +45,13 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
     }
 }
 
-/// Returns how a level hashes names of directories, if it has vectors and the processor has the level.
-pub(crate) fn name_stage(function: NameFunction, signed: bool, level: Level) -> Option<NameStage> {
-    match level {
-        #[cfg(target_arch = "x86_64")]
-        _ if level.available() => x86_64::name_stage(function, signed, level),
-        _ => {
-            let _ = (function, signed);
-            None
-        }
-    }
+/// Tells whether the stages were measured on a processor of this kind, so that
+/// what they are worth is known.
+pub(crate) fn is_measured() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    let is_measured = x86_64::is_measured();
+    // With one stage for each kernel there is nothing to measure; an interpreter has no clock.
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let is_measured = true;
+    is_measured
 }

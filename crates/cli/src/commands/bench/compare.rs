@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use verisum_lab::agreement::Agreement;
-use verisum_lab::compare;
-use verisum_lab::record::Results;
+use verisum_bench::agreement::Agreement;
+use verisum_bench::compare;
+use verisum_bench::record::Results;
 
 use super::session;
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
 
 /// What `verisum bench compare` takes.
 #[derive(Args, Debug)]

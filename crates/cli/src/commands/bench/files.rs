@@ -5,22 +5,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_digest::{Digest, Level, Policy};
-use verisum_lab::digests::PROGRAMS;
-use verisum_lab::export::{Cell, Table};
-use verisum_lab::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
-use verisum_lab::measure::{About, Amount, Error, InProcess, Process, Subject, Work, find_program, version};
-use verisum_lab::record::{NOT_RANKED, Results, Series};
-use verisum_lab::summary::Quantity;
+use verisum::digest::{Digest, Level, Policy};
+use verisum_bench::digests::PROGRAMS;
+use verisum_bench::export::{Cell, Table};
+use verisum_bench::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
+use verisum_bench::measure::{
+    About, Amount, Error, InProcess, Process, Subject, Work, find_program, version,
+};
+use verisum_bench::record::{NOT_RANKED, Results, Series};
+use verisum_bench::summary::Quantity;
 
 use super::leftovers::Folder;
 use super::remote::{self, RemoteArgs};
 use super::starter::own_program;
 use super::{BenchOptions, Session};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{Output, names};
-use crate::{digests, kernel, sizes};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{Output, names};
+use crate::ui::{digests, kernel, sizes};
 
 /// What `verisum bench files` takes.
 #[derive(Args, Debug)]
@@ -30,7 +32,7 @@ pub(crate) struct FilesArgs {
     files: Vec<PathBuf>,
 
     /// A way: one that is known by name, `published` for the five of 2014, or NAME=COMMAND, in which {}
-    /// stands for the file's name; with --host one of `verisum remote`. May be given several times; without
+    /// stands for the file's name; with --host a way to hash there. May be given several times; without
     /// known ones all are taken
     #[arg(long = "way", value_name = "WAY")]
     pub(super) ways: Vec<String>,
@@ -373,7 +375,7 @@ fn subjects<'a>(
 
 /// Our own command.
 fn ours(digest: &Digest) -> Way {
-    let words = ["verisum", "sum", "-a", digest.name(), "--", verisum_lab::files::PLACE];
+    let words = ["verisum", "sum", "-a", digest.name(), "--", verisum_bench::files::PLACE];
     let words = words.map(str::to_string).to_vec();
     Way { name: OURS.to_string(), words, script: None, lines: false, published: false }
 }

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_lab::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
-use verisum_lab::measure::{About, Amount, Error};
-use verisum_lab::record::NOT_REACHED;
-use verisum_lab::summary::Quantity;
+use verisum_bench::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
+use verisum_bench::measure::{About, Amount, Error};
+use verisum_bench::record::NOT_REACHED;
+use verisum_bench::summary::Quantity;
 
 use super::{BenchOptions, Session};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::kernel;
-use crate::render::Output;
-use crate::sizes;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::kernel;
+use crate::ui::sizes;
 
 /// What `verisum bench filesystem` takes.
 #[derive(Args, Debug)]
@@ -254,7 +254,7 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
         match (&series.skipped, series.time()) {
             (None, Some(time)) => {
                 let _ = write!(lines, "{}\n\nreal\t{}\n", series.name, clock(time.median));
-                let of = |values: &[f64]| verisum_lab::stats::median(values);
+                let of = |values: &[f64]| verisum_bench::stats::median(values);
                 let _ = write!(
                     lines,
                     "user\t{}\nsys\t{}\n\n",

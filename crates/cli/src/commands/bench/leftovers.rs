@@ -1,4 +1,4 @@
-//! What must be gone at the end, also when a second signal ends the program at once.
+//! Removes temporary folders and servers at the end, also when a second signal ends the program at once.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::iterator::Signals;
-use verisum_lab::filesystem::Place;
-use verisum_lab::measure::Error;
+use verisum_bench::filesystem::Place;
+use verisum_bench::measure::Error;
 
-use crate::commands::demo::scratch::{ending_signals, remove};
-use crate::failure::Failure;
-use crate::sizes::human;
+use crate::ui::failure::Failure;
+use crate::ui::scratch::remove;
+use crate::ui::signals::ending_signals;
+use crate::ui::sizes::human;
 
 /// Signals within so much time are one: `timeout` sends two, one to the program and one to its group.
 const ONE: Duration = Duration::from_millis(250);

@@ -6,20 +6,22 @@ mod files;
 mod filesystem;
 mod image;
 mod leftovers;
+pub(crate) mod recommend;
 mod remote;
+mod remote_host;
 mod session;
 pub(crate) mod starter;
 mod usual;
 
 use clap::{Args, Subcommand};
-use verisum_lab::measure::{Amount, Plan};
+use verisum_bench::measure::{Amount, Plan};
 
-use crate::args::{exit_codes, measuring_codes, measuring_environment, with_environment};
-use crate::commands::report::ReportOptions;
-use crate::commands::scrub::values;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::help::{exit_codes, measuring_codes, measuring_environment, with_environment};
+use crate::ui::values;
 
 pub(crate) use session::Session;
 

@@ -1,4 +1,4 @@
-//! `verisum bench files --host`: what `verisum remote` would use on another machine, way by way.
+//! `verisum bench files --host`: what `verisum sum HOST:PATH` would use, way by way.
 //!
 //! A way is started for each batch of files, over one connection. One tiny file shows what that takes; what
 //! many small files and a large one take longer is the hashing. The connection stands beside them: what it
@@ -11,28 +11,28 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueHint};
-use verisum_digest::{Digest, Output as Sum};
-use verisum_lab::export::{Cell, Table};
-use verisum_lab::measure::{About, Amount, Error, Measured, Subject};
-use verisum_lab::record::{NOT_RANKED, Results, Series, rate_between};
-use verisum_lab::stats::Interval;
-use verisum_lab::summary::Quantity;
+use verisum::digest::{Digest, Output as Sum};
+use verisum_bench::export::{Cell, Table};
+use verisum_bench::measure::{About, Amount, Error, Measured, Subject};
+use verisum_bench::record::{NOT_RANKED, Results, Series, rate_between};
+use verisum_bench::stats::Interval;
+use verisum_bench::summary::Quantity;
 
 use super::Session;
 use super::files::FilesArgs;
-use crate::commands::remote::hosts;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::remote::{
-    Asked, Candidate, Hashed, Host, Making, Options, Place, SshOptions, Traffic, Trial, Trouble, WAYS, facts,
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts;
+use crate::ui::sizes;
+use verisum::remote::{
+    Candidate, Hashed, Host, Making, Options, Place, Request, SessionError, SshOptions, Traffic, Trial, WAYS,
 };
-use crate::render::Output;
-use crate::sizes;
 
 /// Another machine.
 #[derive(Args, Debug)]
 pub(super) struct RemoteArgs {
-    /// Measure what `verisum remote` can use on this host: HOST:PATH or ssh://HOST/PATH on files that are
+    /// Measure what can hash files on this host: HOST:PATH or ssh://HOST/PATH on files that are
     /// there; with --make PATH may be left out
     #[arg(long, value_name = "HOST[:PATH]", value_hint = ValueHint::Other,
         conflicts_with_all = ["files", "on", "style", "cold", "small_runs", "large_runs", "shared"])]
@@ -57,7 +57,7 @@ pub(super) struct RemoteArgs {
     timeout: u32,
 }
 
-/// The digest, unless somebody says otherwise: that of `verisum remote`.
+/// The digest, unless somebody says otherwise: that of `verisum sum`.
 const ALGORITHM: &str = "sha256";
 
 /// The lengths of files that are made.
@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
         Session::begin("remote-files", &arguments.options, Amount::Rounds(ROUNDS), &[std::env::temp_dir()])?;
     session.preparing("connecting");
     let host = place.host.name();
-    let failed = |trouble: Trouble| Failure::Program { name: host.clone(), why: trouble.message() };
+    let failed = |error: SessionError| Failure::Program { name: host.clone(), why: error.message() };
     let trial = Trial::open(&place.host, &digest, &options, folder.as_ref()).map_err(failed)?;
     session.preparing(if remote.make { "making the files" } else { "listing the files" });
     let parent: &[u8] = if named { &place.path } else { b"" };
@@ -128,7 +128,7 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     };
     let from = session.results.host.clone();
     let lies = made.as_ref().map_or(&place.path, |made| &made.folder);
-    session.results.host = facts::host(&trial, lies).map_err(failed)?;
+    session.results.host = super::remote_host::host(&trial, lies).map_err(failed)?;
     session.note(match place.host {
         Host::Local => "on this machine, without ssh".to_string(),
         Host::Ssh { .. } => format!(
@@ -188,7 +188,7 @@ fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
     let remote = &arguments.remote;
     for way in &arguments.ways {
         if !WAYS.contains(&way.as_str()) {
-            let must = format!("must be a way of verisum remote ({})", WAYS.join(", "));
+            let must = format!("must be a way to hash on hosts ({})", WAYS.join(", "));
             return Err(Failure::Value { option: "--way", value: way.clone(), must });
         }
     }
@@ -238,33 +238,35 @@ fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<Batch>
 type Listed = (u64, Vec<u8>);
 
 /// The batches of files that are there: the shortest that is not empty, small ones, and the longest.
-fn of_listed(trial: &Trial, place: &Place, many: u32) -> Result<Vec<Batch>, Trouble> {
+fn of_listed(trial: &Trial, place: &Place, many: u32) -> Result<Vec<Batch>, SessionError> {
     let mut sized = true;
     let (mut tiny, mut large): (Option<Listed>, Option<Listed>) = (None, None);
     let mut small: Vec<Listed> = Vec::new();
-    let mut each = |asked: Asked| {
-        let Some(size) = asked.seen.size else {
+    let mut each = |request: Request| {
+        let Some(size) = request.seen.size else {
             sized = false;
             return;
         };
         // An empty one only where there is no other.
         let rank = |size: u64| size.wrapping_sub(1);
         if tiny.as_ref().is_none_or(|than| rank(size) < rank(than.0)) {
-            tiny = Some((size, asked.path.clone()));
+            tiny = Some((size, request.path.clone()));
         }
         if large.as_ref().is_none_or(|than| size > than.0) {
-            large = Some((size, asked.path.clone()));
+            large = Some((size, request.path.clone()));
         }
         if size <= SMALL_MOST && small.len() < many as usize {
-            small.push((size, asked.path));
+            small.push((size, request.path));
         }
     };
     trial.list(&place.path, &mut each)?;
     if !sized {
-        return Err(Trouble::NoWay("its programs tell no sizes of files (--make takes others)".to_string()));
+        return Err(SessionError::NoWay(
+            "its programs tell no sizes of files (--make takes others)".to_string(),
+        ));
     }
     let Some((size, path)) = tiny else {
-        return Err(Trouble::Odd("there are no files to read".to_string()));
+        return Err(SessionError::Odd("there are no files to read".to_string()));
     };
     let one = |group: &str, size, path| Batch {
         group: group.to_string(),
@@ -296,7 +298,7 @@ fn together(digest: &Digest, digests: &[Sum]) -> Result<String, Failure> {
 
 impl Task<'_> {
     /// Measures what the connection takes without any hashing.
-    fn connection(&self, host: &Host, session: &mut Session<'_>) -> Result<(), Trouble> {
+    fn connection(&self, host: &Host, session: &mut Session<'_>) -> Result<(), SessionError> {
         let about = |name: &str| About::new(CONNECTION, name).label(NOT_RANKED, TRANSFER);
         let mut echo = self.trial.echo()?;
         let mut subjects: Vec<Box<dyn Subject + '_>> = Vec::new();
@@ -358,10 +360,10 @@ impl Task<'_> {
     }
 
     /// The digest of a batch, and what has to be ended when the clock has stopped.
-    fn hashed(&self, candidate: &Candidate, batch: &Batch) -> Result<(String, Hashed), Trouble> {
+    fn hashed(&self, candidate: &Candidate, batch: &Batch) -> Result<(String, Hashed), SessionError> {
         let hashed = self.trial.hash(candidate, &batch.paths)?;
         let digest = together(self.digest, &hashed.digests);
-        Ok((digest.map_err(|failure| Trouble::Here(failure.message()))?, hashed))
+        Ok((digest.map_err(|failure| SessionError::Here(failure.message()))?, hashed))
     }
 
     fn subject<'s>(&'s self, about: About, work: impl FnMut() -> Done + 's) -> Box<dyn Subject + 's> {
@@ -385,7 +387,7 @@ impl Task<'_> {
 }
 
 /// What came of a run; the digest, if it computes one, and what is dropped after its time.
-type Done = Result<Option<(String, Hashed)>, Trouble>;
+type Done = Result<Option<(String, Hashed)>, SessionError>;
 
 /// Something that is done over the connection.
 struct Run<'a, W> {
@@ -409,10 +411,8 @@ impl<W: FnMut() -> Done> Subject for Run<'_, W> {
         let started = Instant::now();
         let mut done = None;
         for _ in 0..repetitions {
-            done = (self.work)().map_err(|trouble| Error::Program {
-                program: self.about.name.clone(),
-                why: trouble.message(),
-            })?;
+            done = (self.work)()
+                .map_err(|error| Error::Program { program: self.about.name.clone(), why: error.message() })?;
         }
         let wall = started.elapsed();
         let after = self.task.trial.traffic();

@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
-use verisum_lab::export::Report;
-use verisum_lab::host::{Folders, Host};
-use verisum_lab::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
-use verisum_lab::record::{self, NOT_REACHED, Results, Series};
-use verisum_lab::summary::{self, Quantity};
+use verisum_bench::export::Report;
+use verisum_bench::host::{Folders, Host};
+use verisum_bench::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
+use verisum_bench::record::{self, NOT_REACHED, Results, Series};
+use verisum_bench::summary::{self, Quantity};
 
 use super::BenchOptions;
 use super::leftovers::Leftovers;
 use super::starter::starter;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::progress::{ERASE, clock, width};
-use crate::render::{self, Output, names};
-use crate::verisum::PROGRAM;
-use crate::{kernel, sizes};
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::progress::{ERASE, clock, width};
+use crate::ui::{self, Output, names};
+use crate::ui::{kernel, sizes};
 
 /// How long what was measured may be unsaved.
 const SAVED_EVERY: Duration = Duration::from_secs(2);
@@ -235,7 +235,7 @@ impl<'a> Session<'a> {
         self.options.report.export(report)?;
         self.warn(self.results.doubts.iter().all(|doubt| lines.contains(doubt)));
         if let Some(what) = summary::unmeasured(&self.results).filter(|what| !lines.contains(what)) {
-            render::say(PROGRAM, &what);
+            ui::say(PROGRAM, &what);
         }
         Ok(self.exit())
     }
@@ -246,7 +246,7 @@ impl<'a> Session<'a> {
             return;
         }
         for doubt in &self.results.doubts {
-            render::say(PROGRAM, &format!("noisy: {doubt}"));
+            ui::say(PROGRAM, &format!("noisy: {doubt}"));
         }
     }
 
@@ -331,7 +331,7 @@ impl Watch for Watcher<'_> {
         self.results.series.extend_from_slice(series);
         if let Err(error) = self.results.write(path) {
             // Said once; all is printed at the end, and writing is tried again then.
-            render::say(PROGRAM, &failure(error).message());
+            ui::say(PROGRAM, &failure(error).message());
             self.export = None;
         }
         *self.saved = Instant::now();

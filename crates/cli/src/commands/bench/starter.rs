@@ -1,15 +1,15 @@
-//! The small process that starts the programs that are measured: this program, called by another name.
+//! The small helper process that starts the programs that are measured: this program, called by another name.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use verisum_lab::measure::{Starter, find_program, serve};
+use verisum_bench::measure::{Starter, find_program, serve};
 
-use crate::commands::demo::scratch::ending_signals;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::signals::ending_signals;
 
 /// The name that it is called by.
 const NAME: &str = "verisum-starter";

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum_digest::{Algorithm, Digest, Output as Value, Policy};
-use verisum_lab::digests::{self, INSIDE, Message};
-use verisum_lab::measure::{About, Amount, Error, InProcess, Subject, Work};
-use verisum_lab::summary::{self, Quantity};
+use verisum::digest::{Algorithm, Digest, Output as Value, Policy};
+use verisum_bench::digests::{self, INSIDE, Message};
+use verisum_bench::measure::{About, Amount, Error, InProcess, Subject, Work};
+use verisum_bench::summary::{self, Quantity};
 
 use super::digests::{ReadFile, USUAL_INSIDE, add_inside, fill};
 use super::leftovers::Folder;
 use super::{BenchOptions, Session};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::{kernel, sizes};
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{kernel, sizes};
 
 /// What is measured of it, so that all is said within a minute.
 const TIME: Duration = Duration::from_secs(45);

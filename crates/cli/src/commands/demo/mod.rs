@@ -1,7 +1,6 @@
 //! `verisum demo`: what the tool is for, shown on a disk image made for the purpose.
 
 mod picture;
-pub(crate) mod scratch;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,16 +9,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use verisum_blockhash::{Params, Progress, hash_image};
-use verisum_image::{Image, OpenOptions, RawImage};
+use verisum::blockhash::{Params, Progress, hash_image};
+use verisum::image::{Image, OpenOptions, RawImage};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::sizes::human;
-use crate::{digests, input, kernel};
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::scratch::Scratch;
+use crate::ui::sizes::human;
+use crate::ui::{digests, input, kernel};
 use picture::Picture;
-use scratch::Scratch;
 
 /// A peer that takes longer than this on the first file is not run on the second.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -98,7 +97,7 @@ impl<'a> Demo<'a> {
         self.step(&format!("2. Its checksum, the block hash with SHA-256, on {cores}"))?;
         self.command("verisum image sum --cache disk.img")?;
         let timed = self.hash(sparse)?;
-        self.say(&format!("{}  disk.img", timed.value))?;
+        self.say(&format!("BLKHASH-SHA256-64K (disk.img) = {}", timed.value))?;
         self.say(&format!("{}. The holes were not read.", took(&timed, length)))?;
         Ok(timed)
     }
@@ -110,7 +109,7 @@ impl<'a> Demo<'a> {
         picture::copy_in_full(sparse, full)?;
         self.command("verisum image sum --cache full.img")?;
         let timed = self.hash(full)?;
-        self.say(&format!("{}  full.img", timed.value))?;
+        self.say(&format!("BLKHASH-SHA256-64K (full.img) = {}", timed.value))?;
         let allocated = sizes(full)?.1;
         self.say(&format!("{}, now with {} on the disk.", took(&timed, length), human(allocated)))?;
         self.say("The same value: it is that of what a virtual machine sees, however it is stored.")?;
@@ -124,7 +123,7 @@ impl<'a> Demo<'a> {
         change_byte(full, offset)?;
         self.command("verisum image sum --cache full.img")?;
         let timed = self.hash(full)?;
-        self.say(&format!("{}  full.img", timed.value))?;
+        self.say(&format!("BLKHASH-SHA256-64K (full.img) = {}", timed.value))?;
         self.say("Another value.")?;
         Ok(timed)
     }
@@ -188,7 +187,8 @@ impl Peer {
     /// The first that is installed.
     fn find() -> Option<Peer> {
         let peers = [("openssl", "openssl dgst -sha256"), ("sha256sum", "sha256sum")];
-        let found = peers.into_iter().find(|(program, _)| scratch::find_program(program).is_some());
+        let found =
+            peers.into_iter().find(|(program, _)| crate::ui::scratch::find_program(program).is_some());
         found.map(|(_, words)| Peer { words })
     }
 

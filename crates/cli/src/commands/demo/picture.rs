@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::scratch::{Scratch, find_program};
-use crate::failure::Failure;
-use crate::sizes::human;
+use crate::ui::failure::Failure;
+use crate::ui::scratch::{Scratch, find_program};
+use crate::ui::sizes::human;
 
 /// One part of so many of the image is data.
 const DATA_SHARE: u64 = 8;

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
-use verisum_lab::dirhash::Hashing;
-use verisum_lab::dirhash::attack::{self, Collisions, Method};
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_dirhash::Hashing;
+use verisum_dirhash::attack::{self, Collisions, Method};
 
 use super::attack_real::{self, Attack};
 use super::options::{self, HashOptions, TreeOptions};
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::progress::ERASE;
-use crate::render::{self, Output, names, shell};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::progress::ERASE;
+use crate::ui::{self, Output, names, shell};
 
 /// What `verisum dirhash attack` takes.
 #[derive(Args, Debug)]
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
             if arguments.count.is_some() {
                 exit = Exit::Unchecked;
             }
-            render::say(PROGRAM, &shortage(hashing, &found, count));
+            ui::say(PROGRAM, &shortage(hashing, &found, count));
         }
         if arguments.list {
             for name in &found.names {

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use verisum_lab::dirhash::htree::Geometry;
-use verisum_lab::dirhash::names::Names;
-use verisum_lab::dirhash::workload::Act;
-use verisum_lab::dirhash::{Hashing, attack};
-use verisum_lab::export::{Cell, Table};
-use verisum_lab::stats::{self, Pair};
+use verisum_bench::export::{Cell, Table};
+use verisum_bench::stats::{self, Pair};
+use verisum_dirhash::htree::Geometry;
+use verisum_dirhash::names::Names;
+use verisum_dirhash::workload::Act;
+use verisum_dirhash::{Hashing, attack};
 
 use super::bakeoff_real::{kind, length, perform};
 use super::options;
-use super::volume::{self, Kind, Stop, Volume};
-use crate::failure::Failure;
+use super::volume::{self, Kind, Volume};
+use crate::ui::failure::Failure;
+use crate::ui::signals::Ending;
 
 /// Names to try on one hash.
 pub(super) struct Attack {
@@ -56,7 +57,7 @@ pub(super) fn run(
     geometry: Geometry,
     rounds: u32,
 ) -> Result<(Table, Option<String>), Failure> {
-    let stop = Stop::new()?;
+    let stop = Ending::new()?;
     let result = table(attacks, geometry, rounds, &stop);
     stop.obey();
     result
@@ -66,7 +67,7 @@ fn table(
     attacks: &[Attack],
     geometry: Geometry,
     rounds: u32,
-    stop: &Stop,
+    stop: &Ending,
 ) -> Result<(Table, Option<String>), Failure> {
     let mut table = Table::new(
         format!(
@@ -166,7 +167,7 @@ fn cases(attack: &Attack) -> Vec<Case> {
         .collect()
 }
 
-fn one(case: &Case, geometry: Geometry, stop: &Stop, seen: &mut Seen) -> Result<(), Failure> {
+fn one(case: &Case, geometry: Geometry, stop: &Ending, seen: &mut Seen) -> Result<(), Failure> {
     let count = case.names.count().unwrap_or(0);
     let kind = kind(&case.hashing, geometry)?;
     let mut volume = Volume::new(kind, count)?;

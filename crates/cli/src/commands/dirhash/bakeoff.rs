@@ -1,18 +1,18 @@
 //! `verisum dirhash bakeoff`: so many creates with each hash.
 
 use clap::Args;
-use verisum_lab::dirhash::Hashing;
-use verisum_lab::dirhash::bakeoff::{self, Answer, Question};
-use verisum_lab::dirhash::htree::Geometry;
-use verisum_lab::export::{Cell, Chart, Line, Report, Table};
-use verisum_lab::stats::Interval;
+use verisum_bench::export::{Cell, Chart, Line, Report, Table};
+use verisum_bench::stats::Interval;
+use verisum_dirhash::Hashing;
+use verisum_dirhash::bakeoff::{self, Answer, Question};
+use verisum_dirhash::htree::Geometry;
 
 use super::bakeoff_real;
 use super::options::{self, HashOptions, THREAD, TreeOptions};
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
 
 /// What `verisum dirhash bakeoff` takes.
 #[derive(Args, Debug)]

@@ -4,17 +4,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use verisum_lab::dirhash::ext4::{self, Ext4};
-use verisum_lab::dirhash::htree::Geometry;
-use verisum_lab::dirhash::names::Names;
-use verisum_lab::dirhash::workload::{self, Act, Done, Spent, WorkloadError};
-use verisum_lab::dirhash::{Directory, Hashing};
-use verisum_lab::export::{Cell, Report, Table};
-use verisum_lab::stats::{self, Pair};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_bench::stats::{self, Pair};
+use verisum_dirhash::ext4::{self, Ext4};
+use verisum_dirhash::htree::Geometry;
+use verisum_dirhash::names::Names;
+use verisum_dirhash::workload::{self, Act, Done, Spent, WorkloadError};
+use verisum_dirhash::{Directory, Hashing};
 
 use super::options;
-use super::volume::{self, Kind, Stop, Volume};
-use crate::failure::Failure;
+use super::volume::{self, Kind, Volume};
+use crate::ui::failure::Failure;
+use crate::ui::signals::Ending;
 
 /// The hashes that can be had on a mounted file system; those of XFS and Btrfs bring theirs.
 pub(super) const ALL: [&str; 5] = ["legacy", "half_md4", "tea", "xfs", "btrfs"];
@@ -66,7 +67,7 @@ pub(super) fn run(question: &Question<'_>, hashings: &[Hashing]) -> Result<Repor
     let kinds: Vec<Kind> =
         hashings.iter().map(|hashing| kind(hashing, question.geometry)).collect::<Result<_, _>>()?;
     volume::require(&kinds)?;
-    let stop = Stop::new()?;
+    let stop = Ending::new()?;
     let result = measure(question, &kinds, &stop);
     // Everything is unmounted and removed by now.
     stop.obey();
@@ -121,7 +122,7 @@ fn load() -> Option<String> {
 /// Of each file system, each round's phases.
 type Times = Vec<Vec<[Spent; 5]>>;
 
-fn measure(question: &Question<'_>, kinds: &[Kind], stop: &Stop) -> Result<(Vec<Found>, Times), Failure> {
+fn measure(question: &Question<'_>, kinds: &[Kind], stop: &Ending) -> Result<(Vec<Found>, Times), Failure> {
     let mut found: Vec<Found> = kinds.iter().map(|_| Found::default()).collect();
     let mut times: Times = vec![Vec::new(); kinds.len()];
     for round in 0..question.rounds as usize {
@@ -136,7 +137,7 @@ fn measure(question: &Question<'_>, kinds: &[Kind], stop: &Stop) -> Result<(Vec<
 }
 
 /// One file system, from its making to its end.
-fn one(question: &Question<'_>, kind: Kind, stop: &Stop) -> Result<(Found, [Spent; 5]), Failure> {
+fn one(question: &Question<'_>, kind: Kind, stop: &Ending) -> Result<(Found, [Spent; 5]), Failure> {
     let count = u64::from(question.count);
     let mut volume = Volume::new(kind, (count + 1) * u64::from(question.directories))?;
     let folders: Vec<PathBuf> = (0..question.directories)
@@ -193,7 +194,7 @@ pub(super) fn perform(
     act: Act,
     names: &Names,
     numbers: impl Iterator<Item = u64>,
-    stop: &Stop,
+    stop: &Ending,
 ) -> Result<Done, Failure> {
     workload::perform(folder, act, names, numbers, stop.asked()).map_err(|error| {
         let (operation, error) = match error {

@@ -1,15 +1,15 @@
 //! `verisum dirhash cost`: nanoseconds against the length of the name.
 
 use clap::Args;
-use verisum_lab::dirhash::cost::{self, LENGTHS};
-use verisum_lab::export::{Cell, Report, Table};
-use verisum_lab::stats::Pair;
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_bench::stats::{Pair, beside_first, interval};
+use verisum_dirhash::cost::{self, LENGTHS};
 
 use super::options::{self, HashOptions};
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
 
 /// What `verisum dirhash cost` takes.
 #[derive(Args, Debug)]
@@ -36,7 +36,8 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
         true => LENGTHS.to_vec(),
         false => arguments.length.iter().map(|&length| length.into()).collect(),
     };
-    let rows = cost::measure(&hashings, &lengths, arguments.samples.into());
+    let times = cost::measure(&hashings, &lengths, arguments.samples.into());
+    let pairs = beside_first(&times);
     let first = hashings[0].hash.id;
     let mut table = Table::new(
         format!("Time for one name, with the 95% interval of the median; beside {first}"),
@@ -52,16 +53,17 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
             ("beside the first", ""),
         ],
     );
-    for (hashing, row) in hashings.iter().zip(&rows) {
-        for (length, cost) in lengths.iter().zip(row) {
-            let pair = cost.beside_first.as_ref();
+    for (place, hashing) in hashings.iter().enumerate() {
+        for (length, (times, pairs)) in lengths.iter().zip(times.iter().zip(&pairs)) {
+            let time = interval(&times[place]);
+            let pair = place.checked_sub(1).map(|place| &pairs[place]);
             let ratio = |of: fn(&Pair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
             table.row([
                 Cell::text(hashing.hash.id),
                 Cell::Count(*length as u64),
-                Cell::Number(cost.time.median, 1),
-                Cell::Number(cost.time.low, 1),
-                Cell::Number(cost.time.high, 1),
+                Cell::Number(time.median, 1),
+                Cell::Number(time.low, 1),
+                Cell::Number(time.high, 1),
                 ratio(|pair| pair.ratio.median),
                 ratio(|pair| pair.ratio.low),
                 ratio(|pair| pair.ratio.high),

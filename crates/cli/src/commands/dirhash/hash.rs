@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 use serde::Serialize;
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
 
 use super::options::{self, HashOptions};
-use crate::commands::report::ExportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, names};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::export::ExportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output, names};
 
 /// What `verisum dirhash hash` takes.
 #[derive(Args, Debug)]
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
     let mut table = Table::new("Hashes", &[("hash", ""), ("name", ""), ("value", ""), ("minor", "")]);
     for name in arguments.names.iter().filter(|name| name.len() > LONGEST_NAME) {
         let what = format!("{} bytes, where names have at most {LONGEST_NAME}", name.len());
-        render::say(PROGRAM, &format!("{}: {what}", names::quoted(name)));
+        ui::say(PROGRAM, &format!("{}: {what}", names::quoted(name)));
     }
     for hashing in &hashings {
         for name in &arguments.names {

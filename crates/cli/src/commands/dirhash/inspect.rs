@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use verisum_lab::dirhash::ext4::{DirectoryReport, Ext4, ReadError, Survey};
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_dirhash::ext4::{DirectoryReport, Ext4, ReadError, Survey};
 
 use super::options;
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{Output, names};
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::{Output, names};
 
 /// What `verisum dirhash inspect` takes.
 #[derive(Args, Debug)]

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use verisum_lab::dirhash::ext4::{Ext4, LeafUse, check};
-use verisum_lab::dirhash::htree::Geometry;
-use verisum_lab::dirhash::live::{self, LiveError};
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_dirhash::ext4::{Ext4, LeafUse, check};
+use verisum_dirhash::htree::Geometry;
+use verisum_dirhash::live::{self, LiveError};
 
 use super::options;
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{Output, names, shell};
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::{Output, names, shell};
 
 /// What `verisum dirhash live` takes.
 #[derive(Args, Debug)]

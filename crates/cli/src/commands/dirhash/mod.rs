@@ -16,10 +16,10 @@ mod volume;
 
 use clap::Subcommand;
 
-use crate::commands::report::ExportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ExportOptions;
+use crate::ui::failure::Failure;
 
 /// The verbs of `verisum dirhash`.
 #[derive(Debug, Subcommand)]

@@ -6,16 +6,16 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use verisum_lab::dirhash::bakeoff::{self, Question};
-use verisum_lab::dirhash::names::Names;
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_dirhash::bakeoff::{self, Question};
+use verisum_dirhash::names::Names;
 
 use super::options::{self, HashOptions, THREAD, TreeOptions};
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output};
 
 /// What `verisum dirhash names` takes.
 #[derive(Args, Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &NamesArgs, output: &mut Output) -> Result<Exit, Fa
     }
     for listing in &arguments.listings {
         let names = read(listing)?;
-        corpora.push((render::names::quoted(listing.as_os_str()), Names::List(names)));
+        corpora.push((ui::names::quoted(listing.as_os_str()), Names::List(names)));
     }
     let mut table = Table::new(
         "Directories of such names",
@@ -131,9 +131,9 @@ fn read(listing: &PathBuf) -> Result<Vec<Vec<u8>>, Failure> {
     let mut left_out = LeftOut::default();
     let mut seen = HashSet::new();
     names.retain(|name| left_out.is_name(name) && (seen.insert(name.clone()) || left_out.repeated()));
-    let shown = render::names::quoted(listing.as_os_str());
+    let shown = ui::names::quoted(listing.as_os_str());
     if let Some(message) = left_out.message() {
-        render::say(PROGRAM, &format!("{shown}: {message}"));
+        ui::say(PROGRAM, &format!("{shown}: {message}"));
     }
     match names.is_empty() {
         true => Err(failed("read")(std::io::Error::other("there are no names"))),

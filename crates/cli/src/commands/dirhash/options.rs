@@ -1,14 +1,14 @@
-//! Options that several verbs have, and what they mean.
+//! Options that several verbs of dirhash share.
 
 use clap::{Args, ValueEnum};
-use verisum_digest::namehash::{NAME_HASHES, NameHash, Seed};
-use verisum_lab::dirhash::Hashing;
-use verisum_lab::dirhash::htree::{Geometry, Policy, SplitRule};
-use verisum_lab::dirhash::names::Names;
-use verisum_lab::stats;
+use verisum_bench::stats;
+use verisum_dirhash::Hashing;
+use verisum_dirhash::htree::{Geometry, Policy, SplitRule};
+use verisum_dirhash::namehash::{NAME_HASHES, NameHash, Seed};
+use verisum_dirhash::names::Names;
 
-use crate::failure::Failure;
-use crate::sizes;
+use crate::ui::failure::Failure;
+use crate::ui::sizes;
 
 /// Which hashes, with which seed.
 #[derive(Args, Debug)]

@@ -3,15 +3,15 @@
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
-use verisum_lab::dirhash::quality::{self, SUSPICIOUS, Subject};
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_dirhash::quality::{self, SUSPICIOUS, Subject};
 
 use super::options::{self, HashOptions, THREAD};
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::render::progress::ERASE;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
+use crate::ui::progress::ERASE;
 
 /// What `verisum dirhash quality` takes.
 #[derive(Args, Debug)]

@@ -1,14 +1,14 @@
 //! `verisum dirhash steady`: names come and go.
 
 use clap::{Args, ValueEnum};
-use verisum_lab::dirhash::steady::{self, Question, Traffic};
-use verisum_lab::export::{Cell, Report, Table};
+use verisum_bench::export::{Cell, Report, Table};
+use verisum_dirhash::steady::{self, Question, Traffic};
 
 use super::options::{self, HashOptions, THREAD, TreeOptions};
-use crate::commands::report::ReportOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::export::ReportOptions;
+use crate::ui::failure::Failure;
 
 /// What `verisum dirhash steady` takes.
 #[derive(Args, Debug)]

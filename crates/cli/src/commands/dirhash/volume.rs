@@ -1,4 +1,4 @@
-//! A file system of our own in a file, mounted for an experiment, and gone afterwards.
+//! A scratch file system in a file, mounted for an experiment, and gone afterwards.
 //!
 //! Signals do not end the program while one exists: they are noted, the experiment stops at the next
 //! name, and everything is unmounted and removed on the way out. Only SIGKILL leaves a mount behind, in a
@@ -10,17 +10,15 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use verisum_digest::namehash::Seed;
-use verisum_lab::dirhash::htree::Geometry;
+use verisum_dirhash::htree::Geometry;
+use verisum_dirhash::namehash::Seed;
 
-use crate::commands::demo::scratch::{ending_signals, find_program};
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
+use crate::ui::scratch::find_program;
 
 /// A kind of file system, and what it is made with.
 #[derive(Clone, Copy, Debug)]
@@ -66,39 +64,6 @@ impl Kind {
         match self {
             Kind::Ext4 { .. } => "loop,nosuid,nodev,noexec,noatime,noinit_itable",
             _ => "loop,nosuid,nodev,noexec,noatime",
-        }
-    }
-}
-
-/// Notes signals instead of dying of them.
-pub(super) struct Stop {
-    asked: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
-}
-
-impl Stop {
-    /// From now on.
-    pub(super) fn new() -> Result<Stop, Failure> {
-        let stop = Stop { asked: Arc::default(), signal: Arc::default() };
-        let failed = |error| Failure::File { name: "signals".into(), operation: "catch", error };
-        for signal in ending_signals() {
-            signal_hook::flag::register_usize(signal, stop.signal.clone(), signal as usize)
-                .map_err(failed)?;
-            signal_hook::flag::register(signal, stop.asked.clone()).map_err(failed)?;
-        }
-        Ok(stop)
-    }
-
-    /// Whether a signal asked for the end.
-    pub(super) fn asked(&self) -> &AtomicBool {
-        &self.asked
-    }
-
-    /// Lets a signal that came have its usual effect, now that nothing is left to clean up.
-    pub(super) fn obey(&self) {
-        if self.asked.load(Ordering::SeqCst) {
-            let signal = self.signal.load(Ordering::SeqCst) as i32;
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }
 }
@@ -267,6 +232,6 @@ fn run(program: &str, arguments: impl IntoIterator<Item = OsString>, path: &Path
         .stdin(Stdio::null())
         .process_group(0)
         .output()
-        .map_err(|error| failed(crate::failure::cause(&error)))?;
+        .map_err(|error| failed(crate::ui::failure::cause(&error)))?;
     Failure::of_program(program, &ended)
 }

@@ -4,18 +4,18 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, ValueHint};
-use verisum_blockhash::{BlockMap, DEFAULT_BLOCK_SIZE, Params, compare_images, compare_maps};
-use verisum_digest::Digest;
-use verisum_image::{Image, Opened};
+use verisum::blockhash::{BlockMap, DEFAULT_BLOCK_SIZE, Params, compare_images, compare_maps};
+use verisum::digest::Digest;
+use verisum::image::{Image, Opened};
 
 use super::difference::{Difference, Side};
 use super::options::{FormatArg, ReadOptions, format_parser};
 use super::{map, sum, verify};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::input::{self, How, Input};
-use crate::render::{Output, progress};
-use crate::{kernel, sizes};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, How, Input};
+use crate::ui::{Output, progress};
+use crate::ui::{kernel, sizes};
 
 /// What `verisum image diff` takes.
 #[derive(Args, Debug)]
@@ -143,7 +143,7 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
         .map_err(|error| input::failed(&inputs[0], error))?;
     for (input, image) in inputs.iter().zip([&a, &b]) {
         if image.modified_during() {
-            sum::warn_modified(input);
+            input::warn_modified(input);
         }
     }
     let modified = a.modified_during() || b.modified_during();

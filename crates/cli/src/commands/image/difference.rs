@@ -1,16 +1,16 @@
-//! What differs, as `verify` and `diff` print it.
+//! Prints differences, for `verify` and `diff`.
 
 use std::ffi::OsStr;
 use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::names::{self, Name};
-use crate::render::{self, Output};
-use crate::sizes::human;
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::{self, Output};
 
 /// One of two sides that were compared.
 pub(super) struct Side<'a> {
@@ -59,6 +59,9 @@ impl Difference<'_> {
     /// Prints the ranges, a line of `OFFSET LENGTH` for each or all as JSON, and says on standard error
     /// how much they are.
     pub(super) fn print(&self, json: bool, output: &mut Output) -> Result<Exit, Failure> {
+        if !self.ranges.is_empty() {
+            output.found(Exit::Mismatch);
+        }
         if json {
             let side = |side: &Side<'_>| JsonSide { name: Name::new(side.name), length: side.length };
             let [a, b] = &self.sides;
@@ -85,7 +88,7 @@ impl Difference<'_> {
         if self.ranges.is_empty() {
             return Ok(Exit::Clean);
         }
-        render::say(PROGRAM, &self.summary());
+        ui::say(PROGRAM, &self.summary());
         Ok(Exit::Mismatch)
     }
 

@@ -7,23 +7,23 @@ use std::path::Path;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum_blockhash::{BlockMap, Params};
-use verisum_digest::Digest;
-use verisum_image::{
+use verisum::blockhash::{BlockMap, Params};
+use verisum::digest::Digest;
+use verisum::image::{
     Bitmap, ExtentKind, Image, Kept, KeptSnapshot, Layer, OpenOptions as ImageOptions, Opened, Property,
     Role, is_nbd_uri,
 };
 
 use super::map;
 use super::options::OpenOptions;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::input::{self, Input};
-use crate::kernel;
-use crate::render::names::{self, Name};
-use crate::render::{self, Output};
-use crate::sizes::human;
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, Input};
+use crate::ui::kernel;
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::{self, Output};
 
 /// What `verisum image info` takes.
 #[derive(Args, Debug)]
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
         }
     };
     if let Some(path) = file_of(&input) {
-        match verisum_image::kept(path, &how.options(&input)) {
+        match verisum::image::kept(path, &how.options(&input)) {
             Ok(kept) => record.keep(kept),
             Err(error) => failures.push(error.into()),
         }
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
     print(&record, &record.rows(), arguments.json, output)?;
     output.flush()?;
     for failure in &failures {
-        render::say(PROGRAM, &failure.message());
+        ui::say(PROGRAM, &failure.message());
     }
     Ok(failures.iter().map(Failure::exit).max().unwrap_or(Exit::Clean))
 }
@@ -325,7 +325,7 @@ impl ImageRecord {
 
     /// What is known of an image that cannot be opened, if anything is.
     fn of_unopened(input: &Input, options: &ImageOptions) -> Option<ImageRecord> {
-        let (layers, _) = verisum_image::describe(file_of(input)?, options);
+        let (layers, _) = verisum::image::describe(file_of(input)?, options);
         Some(ImageRecord {
             name: Name::new(input.name()),
             length: layers.first()?.length,

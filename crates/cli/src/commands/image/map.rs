@@ -7,17 +7,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use verisum_blockhash::{BlockMap, MapWriter};
-use verisum_image::Opened;
+use verisum::blockhash::{BlockMap, MapWriter};
+use verisum::files::Replacement;
+use verisum::image::Opened;
 
 use super::options::{HashOptions, ReadOptions};
 use super::sum;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::input::{self, Input};
-use crate::kernel;
-use crate::render::Output;
-use crate::replace::Replacement;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, Input};
+use crate::ui::kernel;
 
 /// What `verisum image map` takes.
 #[derive(Args, Debug)]
@@ -53,7 +53,8 @@ pub(crate) fn run(arguments: MapArgs, output: &mut Output) -> Result<Exit, Failu
     let sum = input::sum_opened(&input, &mut opened, &how, Some(&mut writer))?;
     writer.finish(sum.length, &sum.digest).map_err(|error| input::failed(&input, error))?;
     file.place()?;
-    sum::print(&input, &how, &sum, arguments.json, output)?;
+    let form = sum::Form { json: arguments.json, ..sum::Form::default() };
+    sum::print(&input, &how, &sum, form, output)?;
     output.flush()?;
     sum::remark(&input, &sum);
     Ok(Exit::Clean)
@@ -95,7 +96,7 @@ pub(super) fn replacement(name: &Path, input: &Input, opened: &Opened) -> Result
             return Err(refuse("a file of this name exists that is not a block map"));
         }
     }
-    Replacement::new(name)
+    Ok(Replacement::new(name)?)
 }
 
 /// Whether a file is one of those that an image consists of.

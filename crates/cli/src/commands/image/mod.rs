@@ -12,10 +12,10 @@ mod verify;
 
 use clap::Subcommand;
 
-use crate::args::{exit_codes, with_environment};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::help::{exit_codes, with_environment};
 
 /// The verbs of `verisum image`.
 #[derive(Debug, Subcommand)]
@@ -26,7 +26,10 @@ pub(crate) enum ImageCommand {
             QEMU knows, block devices, pipes, and NBD exports by their address (nbd://HOST/EXPORT).\n\n\
             The value is that of what a guest sees: the same whether the image is sparse or full, a file, \
             a device or a pipe. It depends on the digest and the block size and on nothing else. Holes \
-            are not read. It is not the digest of the file, which sha256sum prints.",
+            are not read. It is not the digest of the file, which sha256sum prints.\n\n\
+            A line says that it is a block hash, by which digest and of which block size: BLKHASH-SHA256-64K \
+            (NAME) = HEX; with --exact, --format or --snapshot also /EXACT, the format or /SNAPSHOT. `verisum \
+            check` verifies such lines, and --check also bare ones of HEX  NAME, as blksum writes them.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

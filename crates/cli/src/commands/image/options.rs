@@ -1,16 +1,15 @@
-//! What the verbs of `verisum image` have in common: how to hash, and how to read.
+//! Options that the verbs of `verisum image` share: how to hash, and how to read.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use verisum_blockhash::Params;
-use verisum_digest::Digest;
-use verisum_image::{Detect, FORMATS, Follow, Format};
+use verisum::blockhash::Params;
+use verisum::digest::Digest;
+use verisum::image::{FORMATS, Follow, Format};
 
-use crate::failure::Failure;
-use crate::input::How;
-use crate::render::progress::Wanted;
-use crate::verisum::PROGRAM;
-use crate::{digests, kernel, sizes};
+use crate::ui::failure::Failure;
+use crate::ui::input::How;
+use crate::ui::progress::Wanted;
+use crate::ui::{digests, kernel, sizes};
 
 /// What changes the value.
 #[derive(Args, Debug)]
@@ -50,7 +49,7 @@ pub(crate) struct ReadOptions {
 /// What an image is taken for.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OpenOptions {
-    // No `-c`: that is for checking, as in sha256sum, once there is something to check.
+    // No `-c`: that is for checking, as in sha256sum.
     /// Read through the page cache instead of past it
     #[arg(long)]
     cache: bool,
@@ -104,18 +103,13 @@ impl OpenOptions {
     /// How to open an image, and to hash it without progress on as many threads as there are cores.
     pub(crate) fn how(&self, params: Params) -> How {
         How {
-            program: PROGRAM,
-            params,
-            threads: None,
             cache: self.cache,
             pad_files: !self.exact,
             pad_streams: !self.exact,
             format: self.format.0,
-            detect: Detect::All,
-            stdin_detect: Detect::All,
             follow: self.follow.into(),
             snapshot: self.snapshot.clone(),
-            progress: Wanted::No,
+            ..How::new(params)
         }
     }
 
@@ -149,7 +143,7 @@ pub(super) fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new(values).map(|name| FormatArg(Format::find(&name)))
 }
 
-/// [`verisum_image::Follow`], as it is typed.
+/// [`verisum::image::Follow`], as it is typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FollowArg {
     /// None: an image that needs another is an error

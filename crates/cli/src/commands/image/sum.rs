@@ -1,18 +1,21 @@
 //! `verisum image sum`: the block hashes of disk images.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum_blockhash::Params;
+use verisum::files::store::manifest::BlockHashes;
 
 use super::options::{HashOptions, ReadOptions};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::input::{self, How, Input, Sum};
-use crate::render::names::{self, Name};
-use crate::render::{self, Output};
-use crate::verisum::PROGRAM;
+use crate::list_check;
+use crate::ui::PROGRAM;
+use crate::ui::block_hashes;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, How, Input, Sum};
+use crate::ui::names::{self, Name};
+use crate::ui::{self, Output};
 
 /// What `verisum image sum` takes.
 #[derive(Args, Debug)]
@@ -22,6 +25,21 @@ pub(crate) struct SumArgs {
 
     #[command(flatten)]
     read: ReadOptions,
+
+    /// Check images against the lists that FILEs are; bare numbers are block hashes by -a and --block-size
+    #[arg(short, long)]
+    check: bool,
+
+    #[command(flatten)]
+    results: list_check::ResultArgs,
+
+    /// Print lines of `HEX  NAME`, as blksum does, without the digest and the block size
+    #[arg(long, conflicts_with = "check")]
+    untagged: bool,
+
+    /// Lines end with NUL, and nothing in names is escaped
+    #[arg(short, long)]
+    zero: bool,
 
     /// Print a line of JSON for each image
     #[arg(long)]
@@ -37,6 +55,11 @@ pub(crate) struct SumArgs {
 pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (digest, block_size) = arguments.hash.parse()?;
     let how = arguments.read.how(digest, block_size, arguments.files.len())?;
+    if arguments.check {
+        return check(arguments, how, output);
+    }
+    arguments.results.refuse()?;
+    let form = Form { json: arguments.json, untagged: arguments.untagged, zero: arguments.zero };
     let mut inputs: Vec<Input> = arguments.files.into_iter().map(Input::new).collect();
     if inputs.is_empty() {
         inputs.push(Input::Stdin);
@@ -45,13 +68,13 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     for input in &inputs {
         match input::sum(input, &how) {
             Ok(sum) => {
-                print(input, &how, &sum, arguments.json, output)?;
+                print(input, &how, &sum, form, output)?;
                 // Each value is there as soon as it is known, and before what is to be said of it.
                 output.flush()?;
                 remark(input, &sum);
             }
             Err(failure) => {
-                render::say(PROGRAM, &failure.message());
+                ui::say(PROGRAM, &failure.message());
                 worst = worst.max(failure.exit());
             }
         }
@@ -59,19 +82,49 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     Ok(worst)
 }
 
+/// Checks images against lists.
+fn check(arguments: SumArgs, how: How, output: &mut Output) -> Result<Exit, Failure> {
+    let options = list_check::Options {
+        program: PROGRAM.into(),
+        algorithm: Some(how.params.digest().name().to_string()),
+        zero: arguments.zero,
+        json: arguments.json,
+        threads: how.threads,
+        block_hashes: BlockHashes::Bare(block_hashes::described(&how, None)),
+        images: Some(Arc::new(how)),
+        ..arguments.results.options()
+    };
+    list_check::lists_of(&arguments.files, &options, output)
+}
+
+/// In which form values are printed; tagged without any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Form {
+    pub(super) json: bool,
+    pub(super) untagged: bool,
+    pub(super) zero: bool,
+}
+
 /// Prints a value.
 pub(super) fn print(
     input: &Input,
     how: &How,
     sum: &Sum,
-    json: bool,
+    form: Form,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    if json {
-        return output.json(&Record::new(input, &how.params, sum));
+    if form.json {
+        return output.json(&Record::new(input, how, sum));
     }
     let mut line = Vec::new();
-    names::sum_line(&mut line, &sum.digest.to_string(), input.name());
+    let digest = sum.digest.to_string();
+    match form.untagged {
+        true => names::list_line(&mut line, [&digest, "  ", ""], input.name(), form.zero),
+        false => {
+            let around = [&block_hashes::tag(how, sum), " (", &format!(") = {digest}")];
+            names::list_line(&mut line, around, input.name(), form.zero);
+        }
+    }
     output.bytes(&line)
 }
 
@@ -80,7 +133,7 @@ pub(super) fn remark(input: &Input, sum: &Sum) {
     let name = || names::quoted(input.path().as_os_str());
     if sum.padded > 0 {
         let stored = sum.length - sum.padded;
-        render::say(
+        ui::say(
             PROGRAM,
             &format!(
                 "{}: length {stored} is not a multiple of 512: hashed with {} zero bytes after it, as a guest \
@@ -91,15 +144,8 @@ pub(super) fn remark(input: &Input, sum: &Sum) {
         );
     }
     if sum.modified {
-        warn_modified(input);
+        input::warn_modified(input);
     }
-}
-
-/// Says on standard error that an image was written to meanwhile.
-pub(super) fn warn_modified(input: &Input) {
-    let name = names::quoted(input.path().as_os_str());
-    let warning = "warning: it was written to while it was read: the value may fit no state of it";
-    render::say(PROGRAM, &format!("{name}: {warning}"));
 }
 
 /// What hashing an image gave, as JSON.
@@ -116,18 +162,21 @@ pub(super) struct Record<'a> {
     digest: String,
     /// Whether the file was written to meanwhile.
     modified: bool,
+    /// What its line has that is not JSON.
+    tag: String,
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn new(input: &Input, params: &'a Params, sum: &Sum) -> Record<'a> {
+    pub(super) fn new(input: &Input, how: &'a How, sum: &Sum) -> Record<'a> {
         Record {
             name: Name::new(input.name()),
-            algorithm: params.digest().name(),
-            block_size: params.block_bytes(),
+            algorithm: how.params.digest().name(),
+            block_size: how.params.block_bytes(),
             length: sum.length,
             padded: sum.padded,
             digest: sum.digest.to_string(),
             modified: sum.modified,
+            tag: block_hashes::tag(how, sum),
         }
     }
 }

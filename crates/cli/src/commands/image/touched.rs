@@ -1,4 +1,4 @@
-//! Reading the places where an image has changed, in the forms in which other programs know them.
+//! Reads lists of changed ranges of an image, in the forms in which other programs know them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,11 +7,11 @@ use std::ops::Range;
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use verisum_blockhash::merge_ranges;
+use verisum::blockhash::merge_ranges;
 
-use crate::closed;
-use crate::failure::Failure;
-use crate::input::Input;
+use crate::ui::closed;
+use crate::ui::failure::Failure;
+use crate::ui::input::Input;
 
 /// The most that is read of JSON, which is held as a whole, in bytes.
 const LONGEST_JSON: u64 = 64 << 20;

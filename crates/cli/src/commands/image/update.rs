@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum_blockhash::update_map;
-use verisum_image::Opened;
+use verisum::blockhash::update_map;
+use verisum::image::Opened;
 
 use super::options::ReadOptions;
 use super::{map, sum, touched, verify};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::input::{self, Input, Sum};
-use crate::render::{Output, progress};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, Input, Sum};
+use crate::ui::{Output, progress};
 
 /// What `verisum image update` takes.
 #[derive(Args, Debug)]
@@ -80,8 +80,8 @@ pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Fa
         Sum { digest, length: image.length(), padded: image.padded_by(), modified: image.modified_during() };
     file.place()?;
     match arguments.json {
-        true => output.json(&Record { sum: sum::Record::new(&input, &how.params, &sum), hashed })?,
-        false => sum::print(&input, &how, &sum, false, output)?,
+        true => output.json(&Record { sum: sum::Record::new(&input, &how, &sum), hashed })?,
+        false => sum::print(&input, &how, &sum, sum::Form::default(), output)?,
     }
     output.flush()?;
     sum::remark(&input, &sum);

@@ -4,19 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use verisum_blockhash::{BlockMap, MapComparison};
-use verisum_image::Opened;
+use verisum::blockhash::{BlockMap, MapComparison};
+use verisum::image::Opened;
 
 use super::difference::{Difference, Side};
 use super::options::ReadOptions;
 use super::{map, sum};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::input::{self, How, Input, Sum};
-use crate::render::Output;
-
-/// What a guest's disk is a multiple of.
-const SECTOR: u64 = 512;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, How, Input, Sum};
 
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
@@ -57,7 +54,7 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
 /// How to hash an image that is compared with a map: as what the map is of was hashed.
 pub(super) fn how(read: &ReadOptions, map: &BlockMap) -> Result<How, Failure> {
     let mut how = read.how_with(map.params().clone(), 1)?;
-    if !map.length().is_multiple_of(SECTOR) {
+    if !map.length().is_multiple_of(input::SECTOR) {
         (how.pad_files, how.pad_streams) = (false, false);
     }
     Ok(how)

@@ -1,21 +1,22 @@
-//! `verisum accept`.
+//! `verisum accept`: takes files as they are now.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::json;
-use verisum_tree::scrub::{self, Accept, Accepted};
-use verisum_tree::store::catalog::is_address;
+use verisum::catalog::scrub::{self, Accept, Accepted};
+use verisum::catalog::store::is_address;
 
-use super::place::{CatalogArgs, absolute, absolute_name, address, with_name};
+use super::accept_hosts;
 use super::report::{differences, state};
-use super::values;
-use crate::commands::remote::{self, HostArgs};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::names;
-use crate::render::{self, Output};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::catalog::{CatalogArgs, absolute, absolute_name, address, with_name};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{HOSTS, HostArgs};
+use crate::ui::names;
+use crate::ui::values;
+use crate::ui::{self, Output};
 
 /// What `verisum accept` takes.
 #[derive(Args, Debug)]
@@ -35,7 +36,7 @@ pub(crate) struct AcceptArgs {
     #[arg(long)]
     json: bool,
 
-    #[command(flatten, next_help_heading = "Files of other machines")]
+    #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
     /// Files, and directories for all files in trouble below them; those of other machines by their addresses
@@ -66,12 +67,12 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         let (dry, enters) = (arguments.dry_run, arguments.cross_file_systems);
         let what = Accept { path: &path, dry, enters, now: values::now() };
         let found = match is_address(&path) {
-            true => remote::accept(&catalog, &what, &arguments.hosts, &mut report),
+            true => accept_hosts::accept(&catalog, &what, &arguments.hosts, &mut report),
             false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),
         };
         printed?;
         let says = |message: &str| {
-            render::say(PROGRAM, &format!("{}: accept: {message}", names::quoted(path.as_os_str())));
+            ui::say(PROGRAM, &format!("{}: accept: {message}", names::quoted(path.as_os_str())));
         };
         match found {
             Ok(0) => {
@@ -81,7 +82,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
             Ok(_) if refused => worst = worst.max(Exit::Unchecked),
             Ok(_) => {}
             Err(failure) => {
-                render::say(PROGRAM, &failure.message());
+                ui::say(PROGRAM, &failure.message());
                 worst = worst.max(failure.exit());
             }
         }
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
 fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Result<(), Failure> {
     if let Some(error) = &accepted.error {
         let path = names::quoted(accepted.path.as_os_str());
-        render::say(PROGRAM, &format!("{path}: {}", names::plain(error)));
+        ui::say(PROGRAM, &format!("{path}: {}", names::plain(error)));
         return Ok(());
     }
     if arguments.json {

@@ -1,4 +1,4 @@
-//! `verisum catalog`.
+//! `verisum catalog`: export, import, check, backup, restore, relocate, forget and status.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -7,22 +7,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use verisum_tree::Directory;
-use verisum_tree::store::catalog::{self, Catalog, Error, Imported, Problem, is_address};
-use verisum_tree::store::manifest::{
-    Bitrot, Chkbit, IndexError, OF_TREE, Options, ReadError, Reader, Recorded,
+use verisum::catalog::Bitrot;
+use verisum::catalog::store::{self as store, Catalog, Error, Imported, Problem, is_address};
+use verisum::files::store::manifest::{
+    BlockHashes, Chkbit, IndexError, Options, ReadError, Reader, Recorded, is_chkbit,
 };
+use verisum::files::{Directory, Replacement, Stop};
 
-use super::place::{self, CatalogArgs, absolute, address, refuse_own, tree};
-use super::values::{self, counted};
-use crate::commands::sum::Format;
-use crate::commands::tags::Decomposed;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, names};
-use crate::replace::Replacement;
-use crate::verisum::PROGRAM;
-use crate::{digests, kernel};
+use crate::ui::Decomposed;
+use crate::ui::PROGRAM;
+use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::list_format::Format;
+use crate::ui::signals::Ending;
+use crate::ui::values::{self, counted};
+use crate::ui::{self, Output, block_hashes, names};
+use crate::ui::{digests, kernel};
 
 /// How many names are listed that a format has no place for.
 const NAMED: u64 = 10;
@@ -152,14 +153,18 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         CatalogCommand::Import(arguments) => import(arguments, output),
         CatalogCommand::Check { catalog } => check(catalog, output),
         CatalogCommand::Backup { catalog, to } => {
-            let catalog = catalog.open_shared()?;
-            refuse_own(catalog.path(), to)?;
-            catalog.back_up(&absolute(to)?)?;
+            until_a_signal(|stop| {
+                let catalog = catalog.open_shared()?;
+                refuse_own(catalog.path(), to)?;
+                Ok(catalog.back_up(to, stop)?)
+            })?;
             Ok(Exit::Clean)
         }
         CatalogCommand::Restore { catalog, backup } => {
             let backup = absolute(backup)?;
-            let problems = damage(catalog::restore(&backup, &catalog.path()?))?;
+            let path = catalog.path()?;
+            let restored = until_a_signal(|stop| Ok(store::restore(&backup, &path, stop)))?;
+            let problems = damage(restored)?;
             Ok(problems.map_or(Exit::Mismatch, |problems| told(&backup, &problems)))
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
@@ -168,16 +173,28 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
     }
 }
 
+/// Does what a signal ends only when nothing of it is left behind.
+fn until_a_signal<T>(work: impl FnOnce(&Stop) -> Result<T, Failure>) -> Result<T, Failure> {
+    let ending = Ending::new()?;
+    let done = work(&Stop::when(ending.asked().clone()));
+    ending.obey();
+    done
+}
+
 fn export(arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
     let catalog = arguments.catalog.open_shared()?;
+    catalog.at_one_moment(|| export_from(&catalog, arguments, output))
+}
+
+fn export_from(catalog: &Catalog, arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
     catalog.require_complete()?;
     match arguments.file.as_ref().or(arguments.output.as_ref()) {
         Some(path) => {
             let failed = |error| Failure::File { name: path.clone(), operation: "write", error };
             refuse_own(catalog.path(), path)?;
-            let replacement = Replacement::new(path)?;
+            let replacement = Replacement::private(path)?;
             let mut to = BufWriter::new(replacement.file());
-            let exit = write(&catalog, arguments, &mut to)?;
+            let exit = write(catalog, arguments, &mut to)?;
             to.flush().map_err(failed)?;
             drop(to);
             replacement.place()?;
@@ -185,7 +202,7 @@ fn export(arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> 
         }
         None => {
             let mut to = Lines { output, failure: None };
-            let exported = write(&catalog, arguments, &mut to);
+            let exported = write(catalog, arguments, &mut to);
             match to.failure {
                 Some(failure) => Err(failure),
                 None => exported,
@@ -199,7 +216,7 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
         catalog.export(to)?;
         return Ok(Exit::Clean);
     };
-    let below = arguments.tree.as_deref().map(|path| place::here_or_afar(catalog, path)).transpose()?;
+    let below = arguments.tree.as_deref().map(|path| here_or_remote(catalog, path)).transpose()?;
     if let Some(below) = &below
         && !catalog.roots()?.iter().any(|root| root.path.starts_with(below) || below.starts_with(&root.path))
     {
@@ -210,14 +227,14 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
     let mut left_out = |error: Error| {
         named += 1;
         if named <= NAMED {
-            render::say(PROGRAM, &Failure::Catalog(error).message());
+            ui::say(PROGRAM, &Failure::Catalog(error).message());
         }
     };
     let exported = catalog.list(format.into(), below.as_deref(), to, &mut left_out)?;
     let path = names::quoted(catalog.path().as_os_str());
     for (count, thing) in [(exported.damaged, "damaged record"), (exported.unlistable, "unlistable name")] {
         if count > 0 {
-            render::say(PROGRAM, &format!("{path}: export: {} left out", counted(count, thing)));
+            ui::say(PROGRAM, &format!("{path}: export: {} left out", counted(count, thing)));
         }
     }
     match exported.damaged + exported.unlistable {
@@ -263,7 +280,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
                 worst = worst.max(exit);
             }
             Err(failure) if arguments.files.len() > 1 => {
-                render::say(PROGRAM, &failure.message());
+                ui::say(PROGRAM, &failure.message());
                 worst = worst.max(failure.exit());
             }
             Err(failure) => return Err(failure),
@@ -273,7 +290,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
     if sum.differing > 0 {
         let known = counted(sum.differing, "known file");
         let what = "listed with another digest than the recorded one, which stays";
-        render::say(PROGRAM, &format!("{known} {what} (`verisum catalog forget` removes a tree's records)"));
+        ui::say(PROGRAM, &format!("{known} {what} (`verisum catalog forget` removes a tree's records)"));
     }
     Ok(worst)
 }
@@ -294,9 +311,9 @@ impl List<'_> {
             true => Box::new(BufReader::new(io::stdin())),
             false => Box::new(BufReader::new(File::open(file).map_err(failed("open"))?)),
         };
-        let base = place::here_or_afar(catalog, tree.unwrap_or(Path::new(".")))?;
+        let base = here_or_remote(catalog, tree.unwrap_or(Path::new(".")))?;
         let head = from.fill_buf().map_err(failed("read"))?;
-        if head.starts_with(b"{\"type\":") && !head.starts_with(OF_TREE) {
+        if head.starts_with(b"{\"type\":") && !is_chkbit(head) {
             // An export of a catalogue may have a tree without files.
             return Ok((catalog.import(&mut from, file, now)?, Exit::Clean));
         }
@@ -308,9 +325,16 @@ impl List<'_> {
             }
         };
         let name = file.as_os_str().as_bytes().to_vec();
-        let options = Options { algorithm: algorithm.clone(), name, ..Options::default() };
+        let options = Options {
+            algorithm: algorithm.clone(),
+            name,
+            block_hashes: BlockHashes::Tagged,
+            ..Options::default()
+        };
         let imported = match Reader::new(from, &options) {
-            Ok(reader) => catalog.import_list(reader, file, (&base, now), &mut not_there)?,
+            Ok(reader) => {
+                catalog.import_list(reader, file, (&base, now), &mut not_there, block_hashes::is_of)?
+            }
             Err(error @ (ReadError::Chkbit | ReadError::Database)) if file.as_os_str() != "-" => {
                 let base = match (tree, file.parent()) {
                     (None, Some(folder)) if folder != Path::new("") => absolute(folder)?,
@@ -324,20 +348,23 @@ impl List<'_> {
         let name = names::quoted(file.as_os_str());
         for path in &named {
             let path = names::quoted(path.as_os_str());
-            render::say(PROGRAM, &format!("{path}: import: there is no such file"));
+            ui::say(PROGRAM, &format!("{path}: import: there is no such file"));
         }
         if absent > 0 {
             let files = counted(absent, "listed file");
-            render::say(PROGRAM, &format!("{name}: import: {files} not there"));
+            ui::say(PROGRAM, &format!("{name}: import: {files} not there"));
+        }
+        if let Some(doubt) = imported.skipped.doubt() {
+            ui::say(PROGRAM, &format!("{name}: {doubt}"));
         }
         if let Some((digits, id)) = &imported.unproven {
-            render::say(
+            ui::say(
                 PROGRAM,
                 &format!("{name}: {digits} digits were taken for {id} (-a names another digest)"),
             );
         }
         if imported.added + imported.known == 0 {
-            render::say(PROGRAM, &format!("{name}: no file is listed with a digest"));
+            ui::say(PROGRAM, &format!("{name}: no file is listed with a digest"));
             return Ok((imported, Exit::Mismatch));
         }
         Ok((imported, if absent > 0 { Exit::Unchecked } else { Exit::Clean }))
@@ -380,7 +407,7 @@ fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<Recorded>
     if skipped > 0 {
         let path = names::quoted(file.as_os_str());
         let entries = if skipped == 1 { "1 entry".to_string() } else { format!("{skipped} entries") };
-        render::say(PROGRAM, &format!("{path}: warning: {entries} of unknown digests, or without sense"));
+        ui::say(PROGRAM, &format!("{path}: warning: {entries} of unknown digests, or without sense"));
     }
     Ok(files)
 }
@@ -400,7 +427,7 @@ fn damage(checked: Result<Vec<Problem>, Error>) -> Result<Option<Vec<Problem>>, 
     match checked {
         Ok(problems) => Ok(Some(problems)),
         Err(error) if error.is_damage() => {
-            render::say(PROGRAM, &names::plain(&error.to_string()));
+            ui::say(PROGRAM, &names::plain(&error.to_string()));
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -411,7 +438,7 @@ fn damage(checked: Result<Vec<Problem>, Error>) -> Result<Option<Vec<Problem>>, 
 fn told(catalog: &Path, problems: &[Problem]) -> Exit {
     let path = names::quoted(catalog.as_os_str());
     for problem in problems {
-        render::say(PROGRAM, &format!("{path}: check: {}", names::plain(&problem.0)));
+        ui::say(PROGRAM, &format!("{path}: check: {}", names::plain(&problem.0)));
     }
     if problems.is_empty() { Exit::Clean } else { Exit::Mismatch }
 }
@@ -425,7 +452,7 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
         error: io::Error::other(why),
     };
     let root = tree(&catalog, from)?.ok_or_else(|| failed(from, "it is no tree of the catalogue"))?;
-    let to = match address(&catalog, &arguments.to, root.is_afar())? {
+    let to = match address(&catalog, &arguments.to, root.is_remote())? {
         Some(address) => address,
         None => absolute(&arguments.to)?,
     };
@@ -435,7 +462,7 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
             "it is a tree of the catalogue already (`verisum catalog forget` removes one)",
         ));
     }
-    if root.is_afar() != is_address(&to) {
+    if root.is_remote() != is_address(&to) {
         let why =
             "one is a tree of another machine, and the other of this one: their files have nothing in common";
         return Err(failed(&to, why));

@@ -1,4 +1,4 @@
-//! What monitoring reads: a file for Prometheus, a line for Nagios.
+//! Metrics for monitoring: a file for Prometheus, a line for Nagios.
 
 use std::fmt::Write as _;
 use std::fs::Permissions;
@@ -6,15 +6,15 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use verisum_tree::scrub::Summary;
-use verisum_tree::store::catalog;
-use verisum_tree::{Class, Verdict};
+use verisum::catalog::scrub::Summary;
+use verisum::catalog::store;
+use verisum::files::{Class, Replacement, Verdict};
 
-use super::values::counted;
-use crate::exit::{Exit, Service};
-use crate::failure::Failure;
-use crate::render::names;
-use crate::replace::Replacement;
+use super::results::Failing;
+use crate::ui::exit::{Exit, Service};
+use crate::ui::failure::Failure;
+use crate::ui::names;
+use crate::ui::values::counted;
 
 /// The directories of a run, each with its summary, or why there is none.
 pub(crate) type Summaries = [(PathBuf, Result<Summary, Reason>)];
@@ -29,12 +29,12 @@ pub(crate) struct Reason {
 
 impl Reason {
     pub(crate) fn of(failure: &Failure) -> Reason {
-        use verisum_tree::scrub::Error;
+        use verisum::catalog::scrub::Error;
         let word = match failure {
-            Failure::Catalog(catalog::Error::InUse { .. }) => "locked",
+            Failure::Catalog(store::Error::InUse { .. }) => "locked",
             Failure::Catalog(_) | Failure::Scrub(Error::Catalog(_)) => "catalog",
             Failure::Scrub(Error::Tree(_) | Error::Root { .. }) => "directory",
-            Failure::Scrub(Error::Afar { .. }) => "host",
+            Failure::Scrub(Error::Remote { .. }) => "host",
             _ => "other",
         };
         Reason { word, message: failure.message() }
@@ -102,7 +102,7 @@ fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: i64) -> String {
 }
 
 /// The text for the textfile collector.
-pub(crate) fn prometheus(summaries: &Summaries, archive: bool, now: i64) -> String {
+pub(crate) fn prometheus(summaries: &Summaries, failing: Failing, now: i64) -> String {
     let failed: Vec<(&Path, &Reason)> = summaries
         .iter()
         .filter_map(|(root, summary)| Some((root.as_path(), summary.as_ref().err()?)))
@@ -130,7 +130,7 @@ pub(crate) fn prometheus(summaries: &Summaries, archive: bool, now: i64) -> Stri
     let help = "With what the run of this directory alone would end.";
     figure(&mut text, "verisum_scrub_exit_code", help, |text, name| {
         for (root, summary) in done() {
-            let code = super::run::exit(summary, archive).code();
+            let code = super::run::exit(summary, failing).code();
             let _ = writeln!(text, "{name}{{root=\"{}\"}} {code}", label(root));
         }
     });
@@ -188,7 +188,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     file.write_all(text.as_bytes()).map_err(failed)?;
     // Others have to read it: the collector is another user.
     file.set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
-    replacement.place()
+    Ok(replacement.place()?)
 }
 
 /// What Nagios is told of runs that could be made.
@@ -208,7 +208,7 @@ pub(crate) fn service(summaries: &Summaries, worst: Exit) -> Service {
 /// Files whose storage failed, or of whose device no more was read for that.
 fn storage_errors(summaries: &Summaries) -> u64 {
     let summaries = summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
-    summaries.map(|s| s.count(Verdict::IoError) + s.given_up + s.not_tried).sum()
+    summaries.map(|s| s.count(Verdict::IoError) + s.given_up).sum()
 }
 
 /// The line for Nagios of a run that could not be made.
@@ -217,7 +217,7 @@ pub(super) fn nagios_failure(message: &str) -> String {
 }
 
 /// The line for Nagios.
-pub(super) fn nagios(summaries: &Summaries, service: Service, archive: bool, now: i64) -> String {
+pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, now: i64) -> String {
     let word = service.name();
     let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
     let sum = |of: &dyn Fn(&Summary) -> u64| all().map(of).sum::<u64>();
@@ -226,7 +226,7 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, archive: bool, now
     };
     let failed = summaries.len() - all().count();
     let bad = class(Class::Corrupt);
-    let unchecked = class(Class::Unchecked) + sum(&|s| s.given_up + s.not_tried) + failed as u64;
+    let unchecked = class(Class::Unchecked) + sum(&|s| s.given_up) + failed as u64;
     let files = counted(sum(&|s| s.files), "file");
     let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");
     let errors = storage_errors(summaries);
@@ -238,8 +238,8 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, archive: bool, now
     if held > 0 {
         let _ = write!(line, ", {} held until accepted", counted(held, "changed file"));
     }
-    if archive && gone > 0 {
-        let _ = write!(line, ", {gone} missing, archive");
+    if failing.missing && gone > 0 {
+        let _ = write!(line, ", {gone} missing{}", if failing.modified { ", archive" } else { "" });
     }
     for (root, summary) in summaries {
         let root = names::quoted(root.as_os_str()).replace('|', "_");

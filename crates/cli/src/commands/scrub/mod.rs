@@ -1,24 +1,23 @@
 //! `verisum scrub` and what belongs to it: `accept`, `catalog` and `schedule`.
 
 mod accept;
+mod accept_hosts;
 mod catalog;
+mod host_tree;
+mod hosts;
 pub(crate) mod metrics;
-mod place;
 pub(crate) mod report;
 mod results;
 pub(crate) mod run;
 mod schedule;
 mod status;
-pub(crate) mod values;
 
 use clap::Subcommand;
 
-pub(crate) use self::place::{CatalogArgs, absolute};
-pub(crate) use self::results::ResultArgs;
-use crate::args::{exit_codes, with_environment};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::help::{exit_codes, with_environment};
 
 /// Verbs that keep trees true for years.
 #[derive(Debug, Subcommand)]
@@ -30,8 +29,8 @@ pub(crate) enum ScrubCommand {
             without regard to the page cache where anything is wrong. A record of good data is never \
             replaced by bad data: `verisum accept` does that. Without DIR, all directories that the \
             catalogue knows.\n\n\
-            Durations are numbers with s, m, h, d, w or y. A run that is stopped or killed is gone on \
-            with by the next one.",
+            Durations are numbers with s, m, h, d, w or y. The next run continues where a \
+            stopped or killed one ended.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

@@ -6,17 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use verisum_tree::scrub::{Report, Summary, TooMuch};
-use verisum_tree::store::catalog::Seen;
-use verisum_tree::{Class, Verdict};
+use verisum::catalog::scrub::{Report, Summary, TooMuch};
+use verisum::catalog::store::Seen;
+use verisum::files::{Class, Verdict};
 
-use super::place::with_name;
-use super::values::{self, counted};
-use crate::failure::Failure;
-use crate::render::names::{self, Name};
-use crate::render::{self, Output, progress};
-use crate::sizes::human;
-use crate::verisum::PROGRAM;
+use super::results::Failing;
+use crate::ui::PROGRAM;
+use crate::ui::catalog::with_name;
+use crate::ui::failure::Failure;
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::values::{self, counted};
+use crate::ui::{self, Output, progress};
 
 /// How many held files of a directory are named, and how many missing ones; there may be as many as files.
 const NAMED: u64 = 10;
@@ -41,7 +42,7 @@ pub(crate) struct Reporter<'a, 'o> {
     /// Others may print to it at the same time, whole lines.
     output: &'a Mutex<&'o mut Output>,
     style: Style,
-    archive: bool,
+    failing: Failing,
     /// There is a line of progress to be erased first.
     is_drawn: bool,
     /// Held files of this directory so far.
@@ -59,13 +60,13 @@ impl<'a, 'o> Reporter<'a, 'o> {
     pub(crate) fn new(
         output: &'a Mutex<&'o mut Output>,
         style: Style,
-        archive: bool,
+        failing: Failing,
         is_drawn: bool,
     ) -> Reporter<'a, 'o> {
         Reporter {
             output,
             style,
-            archive,
+            failing,
             is_drawn,
             held: 0,
             missing: 0,
@@ -95,9 +96,10 @@ impl<'a, 'o> Reporter<'a, 'o> {
     pub(crate) fn file(&mut self, report: &Report) {
         let is_wrong = report.verdict.class() >= Class::Unchecked
             || report.held
-            || self.archive && matches!(report.verdict, Verdict::Modified | Verdict::Missing);
+            || self.failing.modified && report.verdict == Verdict::Modified
+            || self.failing.missing && report.verdict == Verdict::Missing;
         let is_wanted = match self.style {
-            Style::Quiet => is_wrong,
+            Style::Quiet => is_wrong || report.verdict == Verdict::Missing,
             Style::Usual => {
                 is_wrong || report.restored || matches!(report.verdict, Verdict::Missing | Verdict::Moved)
             }
@@ -111,8 +113,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         let is_short = matches!(self.style, Style::Quiet | Style::Usual);
         let is_one_of_many =
             is_short && !is_bad && (report.held && self.held > NAMED || is_missing && self.missing > NAMED);
-        let may_be_of_alarm = report.verdict == Verdict::Modified && !report.held
-            || is_missing && self.style == Style::Quiet && !is_wrong;
+        let may_be_of_alarm = report.verdict == Verdict::Modified && !report.held;
         if is_short && may_be_of_alarm && (self.modified.len() as u64) < NAMED {
             self.modified.push(report.clone());
         }
@@ -155,7 +156,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         self.modified.clear();
         if self.style != Style::Nothing {
             for remark in remarks(summary) {
-                render::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
+                ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
     }
@@ -178,15 +179,12 @@ impl<'a, 'o> Reporter<'a, 'o> {
             // Those that were held already, and those that were not read, have been named.
             let named = self.held.min(NAMED);
             lines.extend(self.modified.iter().take((NAMED - named) as usize).map(held));
-            let gone = match self.style {
-                Style::Quiet if !self.archive => 0,
-                _ => self.missing.min(NAMED),
-            };
+            let gone = self.missing.min(NAMED);
             let rest = alarm.files.saturating_sub(named + lines.len() as u64 + gone);
             if rest > 0 {
                 lines.push(format!("... and {rest} more that changed or went (--verbose names all)"));
             }
-        } else if self.missing > NAMED && (self.style == Style::Usual || self.archive) {
+        } else if self.missing > NAMED {
             lines.push(format!("... and {} more missing (--verbose names all)", self.missing - NAMED));
         }
         lines

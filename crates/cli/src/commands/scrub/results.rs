@@ -1,22 +1,36 @@
-//! What a scrub tells, of which trees, and when too much has changed: for trees of this machine and of others.
+//! Options for the results of a scrub, for trees of this machine and of others: what to tell, and when too
+//! much has changed.
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueHint};
-use verisum_tree::scrub::{Alarm, Options};
-use verisum_tree::store::catalog::Catalog;
+use clap::{Args, ValueEnum, ValueHint};
+use verisum::catalog::scrub::{Alarm, Options};
+use verisum::catalog::store::Catalog;
 
 use super::metrics;
-use super::place::{CatalogArgs, refuse_own};
 use super::report::Style;
-use super::values;
-use crate::exit::{Exit, Service};
-use crate::failure::Failure;
-use crate::render::{self, Output};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::catalog::{CatalogArgs, refuse_own};
+use crate::ui::exit::{Exit, Service};
+use crate::ui::failure::Failure;
+use crate::ui::values;
+use crate::ui::{self, Output};
 
-/// Fewer changed files than these are no alarm unless `--alarm-changed` is given.
-const ALARM_AT_LEAST: u64 = 100;
+/// What missing files mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Missing {
+    /// The run that finds them missing names them
+    Warn,
+    /// Every run names them, and ends with 1
+    Fail,
+}
+
+/// Which changes are failures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failing {
+    pub(crate) modified: bool,
+    pub(crate) missing: bool,
+}
 
 /// What to tell, and of what to warn.
 #[derive(Args, Debug)]
@@ -31,6 +45,10 @@ pub(crate) struct ResultArgs {
     #[arg(long)]
     pub(crate) archive: bool,
 
+    /// Whether missing files are named once and no more, or are failures until they are accepted
+    #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
+    missing: Missing,
+
     /// The directory is the recorded tree, though its file system and files are others
     #[arg(long)]
     pub(crate) replaced_root: bool,
@@ -39,7 +57,7 @@ pub(crate) struct ResultArgs {
     #[arg(short, long, conflicts_with_all = ["quiet", "json", "nagios"])]
     verbose: bool,
 
-    /// Print nothing if nothing is wrong
+    /// Print nothing if nothing is wrong and nothing went missing
     #[arg(short, long)]
     quiet: bool,
 
@@ -68,11 +86,17 @@ impl ResultArgs {
         }
     }
 
+    /// Which changes are failures.
+    pub(crate) fn failing(&self) -> Failing {
+        let missing = self.archive || self.missing == Missing::Fail;
+        Failing { modified: self.archive, missing }
+    }
+
     /// How much may change.
     pub(crate) fn alarm(&self) -> Result<Alarm, Failure> {
         Ok(match &self.alarm_changed {
             Some(text) => Alarm { share: values::share("--alarm-changed", text)?, at_least: 1 },
-            None => Alarm { share: 0.5, at_least: ALARM_AT_LEAST },
+            None => Alarm::default(),
         })
     }
 
@@ -92,16 +116,18 @@ impl ResultArgs {
         // What was found counts more than that nobody can read of it.
         if let Some(path) = &self.prometheus
             && let Err(failure) =
-                metrics::write(path, &metrics::prometheus(summaries, self.archive, options.now))
+                metrics::write(path, &metrics::prometheus(summaries, self.failing(), options.now))
         {
-            render::say(PROGRAM, &failure.message());
+            ui::say(PROGRAM, &failure.message());
             worst = worst.max(failure.exit());
         }
         if self.nagios {
             let service = metrics::service(summaries, worst);
-            output.line(&metrics::nagios(summaries, service, self.archive, values::now()))?;
+            output.found(Exit::Nagios(service));
+            output.line(&metrics::nagios(summaries, service, self.failing(), values::now()))?;
             return Ok(Exit::Nagios(service));
         }
+        output.found(worst);
         Ok(worst)
     }
 
@@ -115,6 +141,8 @@ impl ResultArgs {
     ) -> Result<Exit, Failure> {
         if let (Err(failure), Some(path)) = (&ended, &self.prometheus)
             && failure.exit() != Exit::Usage
+            // The run was made, and the figures are there.
+            && !matches!(failure, Failure::Output(_))
         {
             tell_of_failure(catalog, roots, path, failure);
         }
@@ -149,6 +177,6 @@ fn tell_of_failure(
     if let Err(error) = told
         && error.message() != failure.message()
     {
-        render::say(PROGRAM, &error.message());
+        ui::say(PROGRAM, &error.message());
     }
 }

@@ -1,28 +1,31 @@
-//! `verisum scrub`.
+//! `verisum scrub`: compares trees with the catalogue.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use verisum_digest::{Digest, Policy};
-use verisum_tree::scrub::{self, Options, Report, Summary};
-use verisum_tree::store::catalog::Catalog;
-use verisum_tree::{Class, Entry, Excludes, Stop, Verdict};
+use verisum::catalog::scrub::{self, Options, Report, Summary};
+use verisum::catalog::store::Catalog;
+use verisum::digest::{Digest, Policy};
+use verisum::files::{Class, Entry, Excludes, Stop, Verdict};
 
+use super::hosts;
 use super::metrics::Reason;
-use super::place::{CatalogArgs, absolute};
 use super::report::Reporter;
-use super::results::ResultArgs;
-use super::values;
-use crate::commands::reading::{Order, ReadingArgs};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, progress};
-use crate::verisum::PROGRAM;
-use crate::{digests, kernel, sizes};
+use super::results::{Failing, ResultArgs};
+use crate::ui::PROGRAM;
+use crate::ui::catalog::{CatalogArgs, absolute};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
+use crate::ui::reading::{Order, ReadingArgs};
+use crate::ui::values;
+use crate::ui::{self, Output, progress};
+use crate::ui::{digests, kernel, sizes};
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -58,7 +61,7 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "WHEN", conflicts_with = "max_age")]
     since: Option<String>,
 
-    /// Do not enter other file systems that are mounted below, as is done without this option too
+    /// Do not enter other file systems that are mounted below (the default)
     #[arg(short = 'x', long, conflicts_with = "cross_file_systems")]
     one_file_system: bool,
 
@@ -82,17 +85,36 @@ pub(crate) struct ScrubArgs {
     foreground: bool,
 
     #[command(flatten)]
-    results: ResultArgs,
+    pub(super) results: ResultArgs,
 
-    /// The directories
+    /// The directories; HOST:DIR and ssh://HOST/DIR are on other machines, and read whole
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) directories: Vec<PathBuf>,
+    pub(super) directories: Vec<OsString>,
+
+    #[command(flatten, next_help_heading = HOSTS)]
+    pub(super) hosts: HostArgs,
+
+    #[command(flatten)]
+    pub(super) many: ManyArgs,
 }
 
 impl ScrubArgs {
     /// Fails if a value is not one that a run takes.
     pub(super) fn check(&self) -> Result<(), Failure> {
         options(self).map(drop)
+    }
+
+    /// The first option that was given and that trees on other machines do not have.
+    fn refused_for_hosts(&self) -> Result<(), Failure> {
+        refuse(&[
+            ("--max-age", self.max_age.is_some()),
+            ("--for", self.budget.is_some()),
+            ("--sample", self.sample.is_some()),
+            ("--shuffle", self.shuffle),
+            ("--since", self.since.is_some()),
+            ("--cross-file-systems", self.cross_file_systems),
+            ("--limit", self.reading.is_limiting()),
+        ])
     }
 
     /// The files that it names, the directories not among them.
@@ -104,20 +126,34 @@ impl ScrubArgs {
 /// Scrubs each directory. One that cannot be scrubbed does not keep the others from it.
 pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
     let ended = scrub_all(arguments, output);
-    let roots = || arguments.directories.iter().map(|path| absolute(path)).collect();
+    let roots = || {
+        let (here, there) = arguments.many.split(&arguments.directories)?;
+        let here = here.iter().map(|path| absolute(Path::new(path)));
+        here.chain(there.iter().flat_map(|on| &on.places).map(|place| Ok(hosts::path(place)))).collect()
+    };
     arguments.results.ended(ended, &arguments.catalog, &roots, output)
 }
 
 fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = options(arguments)?;
-    let (_lock, mut catalog) = match arguments.directories.is_empty() {
+    let (here, there) = arguments.many.split(&arguments.directories)?;
+    hosts::check(&there)?;
+    if !there.is_empty() {
+        arguments.refused_for_hosts()?;
+    }
+    let all_recorded = arguments.directories.is_empty();
+    let (_lock, mut catalog) = match all_recorded {
         true => arguments.catalog.open_existing()?,
         false => arguments.catalog.open()?,
     };
     arguments.results.refuse_own(&catalog)?;
-    let directories = directories(arguments, &catalog)?;
+    let directories = directories(&here, all_recorded, &catalog)?;
+    let places = hosts::with_recorded(&there, &catalog.roots()?, all_recorded);
+    if let (true, Err(failure)) = (all_recorded && !places.is_empty(), arguments.refused_for_hosts()) {
+        ui::say(PROGRAM, &format!("{}: they are read whole", failure.message()));
+    }
     if !arguments.foreground {
-        verisum_tree::go_to_background();
+        verisum::files::go_to_background();
     }
     end_by_signals(&mut options)?;
     let mut worst = Exit::Clean;
@@ -125,7 +161,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let wanted = arguments.reading.progress();
     let shared = Mutex::new(&mut *output);
     let reporter =
-        Reporter::new(&shared, arguments.results.style(), arguments.results.archive, wanted.is_drawn());
+        Reporter::new(&shared, arguments.results.style(), arguments.results.failing(), wanted.is_drawn());
     let reporter = Mutex::new(reporter);
     let told = options.progress.clone();
     progress::of_files(wanted, progress::Total::Unknown, &told, || {
@@ -134,44 +170,65 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
                 break;
             }
             if let Ok(root) = Entry::followed(directory) {
-                options.order = arguments.order.of_walk(&root, verisum_tree::Order::Directory);
+                options.order = arguments.order.of_walk(&root, verisum::files::Order::Directory);
             }
             // What cannot be printed any more is an error at the end; the run is of use without it.
             let mut report =
                 |report: Report| reporter.lock().unwrap_or_else(|e| e.into_inner()).file(&report);
             match scrub::scrub(&mut catalog, directory, &options, &mut report) {
                 Ok(summary) => {
-                    worst = worst.max(exit(&summary, arguments.results.archive));
+                    worst = worst.max(exit(&summary, arguments.results.failing()));
                     reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
                     summaries.push((directory.clone(), Ok(summary)));
                 }
                 Err(error) => {
                     let failure = Failure::from(error);
                     worst = worst.max(failure.exit());
-                    render::say(PROGRAM, &failure.message());
+                    ui::say(PROGRAM, &failure.message());
                     summaries.push((directory.clone(), Err(Reason::of(&failure))));
                 }
             }
         }
     });
-    reporter.into_inner().unwrap_or_else(|e| e.into_inner()).end()?;
+    let mut printed = reporter.into_inner().unwrap_or_else(|e| e.into_inner()).end();
     if options.stop.is_due() {
         worst = Exit::Interrupted;
+    } else if !places.is_empty() {
+        let there = hosts::scrub_places(arguments, &places, &catalog, &of_hosts(&options), output)?;
+        summaries.extend(there.summaries);
+        worst = worst.max(there.worst);
+        printed = printed.and(there.printed);
     }
-    arguments.results.tell(&summaries, worst, &options, output)
+    // Monitoring is told what was found, whether or not that could be printed.
+    let told = arguments.results.tell(&summaries, worst, &options, output);
+    printed.and(told)
 }
 
-/// What is scrubbed: each directory, and the roots below it, which have records of their own.
-fn directories(arguments: &ScrubArgs, catalog: &Catalog) -> Result<Vec<PathBuf>, Failure> {
+/// The options of a scrub of trees on hosts, which are read whole by programs that are there.
+fn of_hosts(options: &Options) -> Options {
+    Options {
+        policy: options.policy.clone(),
+        alarm: options.alarm,
+        archive: options.archive,
+        missing_fails: options.missing_fails,
+        replaced_root: options.replaced_root,
+        excludes: options.excludes.clone(),
+        now: options.now,
+        ..Options::new(options.digest.clone())
+    }
+}
+
+/// What is scrubbed here: each directory, and the roots below it, which have records of their own.
+fn directories(typed: &[OsString], all_recorded: bool, catalog: &Catalog) -> Result<Vec<PathBuf>, Failure> {
     let roots = catalog.roots()?.into_iter().map(|root| root.path);
-    // Those of other machines have addresses, and are scrubbed by `verisum remote scrub`.
+    // Those of other machines have addresses.
     let roots: Vec<PathBuf> = roots.filter(|path| path.is_absolute()).collect();
-    if arguments.directories.is_empty() {
+    if all_recorded {
         return Ok(roots);
     }
     let mut directories = Vec::new();
-    for directory in &arguments.directories {
-        let directory = absolute(directory)?;
+    for directory in typed {
+        let directory = absolute(Path::new(directory))?;
         let below = roots.iter().filter(|root| **root != directory && root.starts_with(&directory));
         for path in std::iter::once(&directory).chain(below) {
             if !directories.contains(path) {
@@ -227,42 +284,32 @@ pub(crate) fn usual(
     (policy, now): (Policy, i64),
 ) -> Result<Options, Failure> {
     Ok(Options {
-        digest,
         policy,
-        threads: 1,
-        max_age: None,
-        budget: None,
-        sample: 1.0,
-        shuffle: false,
-        since: None,
-        one_file_system: true,
-        stop_after: None,
         alarm: results.alarm()?,
         archive: results.archive,
+        missing_fails: results.failing().missing,
         replaced_root: results.replaced_root,
         excludes,
-        order: verisum_tree::Order::Directory,
-        limits: None,
-        stop: Arc::default(),
-        progress: Arc::default(),
         now,
+        ..Options::new(digest)
     })
 }
 
 /// How a run over one directory ends.
-pub(crate) fn exit(summary: &Summary, archive: bool) -> Exit {
+pub(crate) fn exit(summary: &Summary, failing: Failing) -> Exit {
     if summary.interrupted {
         return Exit::Interrupted;
     }
     let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && summary.count(*v) > 0);
-    let archived = [Verdict::Modified, Verdict::Missing].iter().any(|v| summary.count(*v) > 0);
+    let missing = summary.count(Verdict::Missing) + summary.still_missing;
     if has(Class::Corrupt)
         || summary.alarm.is_some()
         || summary.held > 0
-        || archive && (archived || summary.still_missing > 0)
+        || failing.modified && summary.count(Verdict::Modified) > 0
+        || failing.missing && missing > 0
     {
         Exit::Mismatch
-    } else if has(Class::Unchecked) || summary.unlisted + summary.given_up + summary.not_tried > 0 {
+    } else if has(Class::Unchecked) || summary.unlisted + summary.given_up > 0 {
         Exit::Unchecked
     } else {
         Exit::Clean

@@ -1,16 +1,16 @@
 //! `verisum catalog status`: what is recorded, what is wrong, and how the last runs went.
 
 use serde_json::{Value, json};
-use verisum_tree::Verdict;
-use verisum_tree::store::catalog::{Catalog, Lock, Root, Run, UNLISTED};
+use verisum::catalog::store::{Catalog, Lock, Root, Run, UNLISTED};
+use verisum::files::Verdict;
 
-use super::place::{CatalogArgs, with_name};
-use super::values::{counted, written};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::render::names;
-use crate::sizes::human;
+use crate::ui::Output;
+use crate::ui::catalog::{CatalogArgs, with_name};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::names;
+use crate::ui::sizes::human;
+use crate::ui::values::{counted, written};
 
 /// How many runs of each tree are listed.
 const RUNS: usize = 5;
@@ -18,6 +18,10 @@ const RUNS: usize = 5;
 /// Prints the trees of a catalogue.
 pub(super) fn status(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit, Failure> {
     let catalog = catalog.open_shared()?;
+    catalog.at_one_moment(|| status_of(&catalog, json, output))
+}
+
+fn status_of(catalog: &Catalog, json: bool, output: &mut Output) -> Result<Exit, Failure> {
     catalog.require_complete()?;
     let roots = catalog.roots()?;
     let mut runs = Vec::with_capacity(roots.len());
@@ -29,8 +33,8 @@ pub(super) fn status(catalog: &CatalogArgs, json: bool, output: &mut Output) -> 
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
     for (root, runs) in roots.iter().zip(&runs) {
         match json {
-            true => output.json(&line(&catalog, root, runs, goes_on)?)?,
-            false => print(&catalog, root, runs, goes_on, output)?,
+            true => output.json(&line(catalog, root, runs, goes_on)?)?,
+            false => print(catalog, root, runs, goes_on, output)?,
         }
     }
     Ok(Exit::Clean)

@@ -1,4 +1,4 @@
-//! From names on the command line, or in a list, to files to hash.
+//! Finds the files to hash, by names on the command line or in a list.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -8,14 +8,14 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use verisum_digest::Output as Sum;
-use verisum_tree::{Entry, Error, Job, Kind, Operation, Plan, Walk, WalkOptions};
+use verisum::digest::Output as Sum;
+use verisum::files::{Entry, Error, Job, Kind, Operation, Plan, Walk, WalkOptions};
 
 use super::report::{Read as Found, Report};
-use crate::closed;
-use crate::commands::reading::Order;
-use crate::failure::Failure;
-use crate::render::progress::Total;
+use crate::ui::closed;
+use crate::ui::failure::Failure;
+use crate::ui::progress::Total;
+use crate::ui::reading::Order;
 
 /// How much of a pipe or device is read at once.
 const PIECE: usize = 256 << 10;
@@ -169,7 +169,7 @@ impl Jobs<'_, '_> {
         };
         match (entry.kind(), &self.inputs.walk) {
             (Kind::Directory, Some(options)) => {
-                let order = self.inputs.order.of_walk(&entry, verisum_tree::Order::Name);
+                let order = self.inputs.order.of_walk(&entry, verisum::files::Order::Name);
                 let options = WalkOptions { order, ..options.clone() };
                 self.walking = Some(Walk::new(vec![path.into()], options));
                 None

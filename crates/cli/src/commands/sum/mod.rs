@@ -1,23 +1,27 @@
 //! `verisum sum`, and the programs whose names it answers to: the digests of files.
 
+mod hosts;
 mod inputs;
+pub(crate) mod links;
 mod personality;
 mod report;
 
 use std::ffi::OsString;
 
-use clap::{Args, ValueEnum, ValueHint};
-use verisum_digest::Digest;
-use verisum_tree::store::manifest::{self, Writer};
-use verisum_tree::{Plan, WalkOptions};
+use clap::{Args, ValueHint};
+use verisum::digest::Digest;
+use verisum::files::store::manifest::Writer;
+use verisum::files::{Plan, Roots, WalkOptions};
 
-use crate::commands::reading::{Order, ReadingArgs};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::progress::Total;
-use crate::render::{Output, progress};
-use crate::verisum::PROGRAM;
-use crate::{digests, input, kernel, sizes};
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
+use crate::ui::list_format::Format;
+use crate::ui::progress::Total;
+use crate::ui::reading::{Order, ReadingArgs};
+use crate::ui::{Output, progress};
+use crate::ui::{digests, input, kernel, sizes};
 
 use inputs::Inputs;
 use report::Report;
@@ -60,7 +64,7 @@ pub(crate) struct SumArgs {
     pub(crate) text: bool,
 
     /// Take the names of the files from this file, each ended by NUL; - is standard input
-    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath, conflicts_with = "files")]
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub(crate) files0_from: Option<OsString>,
 
     #[command(flatten)]
@@ -82,43 +86,23 @@ pub(crate) struct SumArgs {
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
-    /// Files; - , or none at all, is standard input
+    /// Files; - , or none at all, is standard input. HOST:PATH and ssh://HOST/PATH are files on other machines
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<OsString>,
-}
 
-/// The formats of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// `HEX  NAME`, as the coreutils print it
-    #[default]
-    Gnu,
-    /// `SHA256 (NAME) = HEX`
-    Bsd,
-    /// `NAME CRC`: crc32
-    Sfv,
-    /// Sizes and digests in columns: md5, sha1, sha256 and whirlpool
-    Hashdeep,
-    /// A specification of a tree for mtree: md5, sha1, sha256, sha384, sha512 and ripemd160
-    Mtree,
-    /// The manifest of a bag
-    Bagit,
-    /// A line of JSON for each file
-    Json,
-}
+    #[command(flatten, next_help_heading = HOSTS)]
+    pub(crate) hosts: HostArgs,
 
-impl From<Format> for manifest::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Gnu => manifest::Format::Gnu,
-            Format::Bsd => manifest::Format::Bsd,
-            Format::Sfv => manifest::Format::Sfv,
-            Format::Hashdeep => manifest::Format::Hashdeep,
-            Format::Mtree => manifest::Format::Mtree,
-            Format::Bagit => manifest::Format::Bagit,
-            Format::Json => manifest::Format::Json,
-        }
-    }
+    #[command(flatten)]
+    pub(crate) many: ManyArgs,
+
+    /// Let names begin below the directory
+    #[arg(long)]
+    pub(crate) relative: bool,
+
+    /// Do not say how each host computes the digests
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// Everything that is to be done.
@@ -137,14 +121,51 @@ struct Task {
 
 /// Does what `verisum sum` was asked for.
 pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let (here, there) = arguments.many.split(&arguments.files)?;
+    if arguments.files0_from.is_some() && !here.is_empty() {
+        return Err(Failure::Usage("--files0-from: cannot be used with FILE".to_string()));
+    }
+    if there.is_empty() {
+        return of_this_machine(&arguments, here, output);
+    }
+    arguments.refuse_for_hosts()?;
+    let first = match here.is_empty() {
+        true => Exit::Clean,
+        false => of_this_machine(&arguments, here, output)?,
+    };
+    Ok(first.max(hosts::run(&arguments, &there, output)?))
+}
+
+impl SumArgs {
+    /// The format of the list.
+    fn format(&self) -> Format {
+        match (self.tag, self.json) {
+            (true, _) => Format::Bsd,
+            (_, true) => Format::Json,
+            _ => self.format,
+        }
+    }
+
+    /// Fails for options that files on other machines do not have.
+    fn refuse_for_hosts(&self) -> Result<(), Failure> {
+        refuse(&[
+            ("--format", !matches!(self.format(), Format::Gnu | Format::Bsd | Format::Json)),
+            ("--binary", self.binary),
+            ("--one-file-system", self.one_file_system),
+            ("--follow-links", self.follow_links),
+            ("--order", self.order != Order::Name),
+            ("--threads", self.threads.is_some()),
+            ("--exclude", self.reading.is_excluding()),
+            ("--limit", self.reading.is_limiting()),
+        ])
+    }
+}
+
+fn of_this_machine(arguments: &SumArgs, files: Vec<OsString>, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
     let found: Vec<Digest> =
         arguments.algorithm.iter().map(|name| digests::find(name, &policy)).collect::<Result<_, _>>()?;
-    let format = match (arguments.tag, arguments.json) {
-        (true, _) => Format::Bsd,
-        (_, true) => Format::Json,
-        _ => arguments.format,
-    };
+    let format = arguments.format();
     if arguments.zero && !matches!(format, Format::Gnu | Format::Bsd) {
         return Err(Failure::Usage("--zero: only the formats gnu and bsd have it".to_string()));
     }
@@ -157,24 +178,24 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let mut plan = Plan::new(vec![found], threads);
     plan.hard_links_once = arguments.recursive;
     plan.limits = arguments.reading.limits()?;
-    let inputs = inputs(&arguments)?;
+    let inputs = inputs(arguments, files)?;
     let progress = arguments.reading.progress();
     hash(Task { program: PROGRAM, imitates: false, writer, plan, inputs, stdin: "-", progress }, output)
 }
 
-fn inputs(arguments: &SumArgs) -> Result<Inputs, Failure> {
+fn inputs(arguments: &SumArgs, files: Vec<OsString>) -> Result<Inputs, Failure> {
     let excludes = arguments.reading.excludes()?;
     let walk = arguments.recursive.then(|| WalkOptions {
         one_file_system: arguments.one_file_system,
-        refuse_special_roots: false,
         follow_links: arguments.follow_links,
-        order: verisum_tree::Order::Name,
+        roots: Roots::Any,
+        order: verisum::files::Order::Name,
         excludes,
     });
     let inputs = match &arguments.files0_from {
         Some(list) => Inputs::listed(list, walk)?,
-        None if arguments.files.is_empty() && arguments.recursive => Inputs::new(vec![".".into()], walk),
-        None => Inputs::new(arguments.files.clone(), walk),
+        None if files.is_empty() && arguments.recursive => Inputs::new(vec![".".into()], walk),
+        None => Inputs::new(files, walk),
     };
     Ok(inputs.ordered(arguments.order))
 }
@@ -189,7 +210,7 @@ fn hash(task: Task, output: &mut Output) -> Result<Exit, Failure> {
     let report = Report::new(program, imitates, &writer, output);
     let work = || {
         let mut jobs = inputs.jobs(&plan, stdin, &report);
-        verisum_tree::hash(&plan, &mut jobs, &|hashed| report.hashed(hashed));
+        verisum::files::hash(&plan, &mut jobs, &|hashed| report.hashed(hashed));
     };
     let is_brief = total.is_brief() && plan.limits.is_none() && progress == progress::Wanted::No;
     match imitates || is_brief {

@@ -1,4 +1,4 @@
-//! The list, in the order of the command line however the work goes.
+//! Prints the list of digests, in the order of the command line however the work goes.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use verisum_digest::Output as Sum;
-use verisum_tree::store::manifest::{Item, Writer};
-use verisum_tree::{Hashed, Timestamp};
+use verisum::digest::Output as Sum;
+use verisum::files::store::manifest::{Item, Writer};
+use verisum::files::{Hashed, Timestamp};
 
 use super::personality;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, names};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output, names};
 
 /// How long a value that is known may wait to be seen.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -139,7 +139,7 @@ impl<'a> Report<'a> {
 
     fn message(&self, failure: &Failure) -> Line {
         let message = match self.imitates {
-            true => personality::message(failure),
+            true => personality::message(self.program, failure),
             false => failure.message(),
         };
         Line { text: Vec::new(), message: Some(message), exit: Some(failure.exit()) }
@@ -182,7 +182,7 @@ impl State<'_> {
             self.broken = Some(failure);
         }
         if let Some(message) = line.message {
-            render::say(program, &message);
+            ui::say(program, &message);
         }
         self.worst = self.worst.max(line.exit.unwrap_or(Exit::Clean));
     }

@@ -1,22 +1,22 @@
-//! `verisum adopt`.
+//! `verisum adopt`: takes over the checksums of other tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueHint};
-use verisum_tree::tags::{self, AdoptOptions};
-use verisum_tree::{Error, Operation};
+use verisum::files::tags::{self, AdoptOptions};
+use verisum::files::{Error, Operation};
 
 use super::lists;
 use super::options::{Family, TreeArgs, algorithm};
 use super::report::Reporter;
-use crate::commands::reading::RateArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::progress::Total;
-use crate::render::{self, Output, progress};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::progress::Total;
+use crate::ui::reading::RateArgs;
+use crate::ui::{self, Output, progress};
 
 /// How many names are reported that are not below DIR, as long as no other one was.
 const NAMED: u64 = 10;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     let told = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
     let indexes = Arc::new(AtomicU64::new(0));
     let mut listed = match &arguments.from {
-        Some(list) => Some(lists::list(list, arguments.tree.only()?, told.map(|row| row.id))?),
+        Some(list) => Some(lists::list(list, arguments.tree.base()?, told.map(|row| row.id))?),
         None if arguments.indexes => {
             Some(Box::new(lists::indexes(arguments.tree.walk()?, indexes.clone())) as Box<_>)
         }
@@ -85,12 +85,12 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     }
     match &arguments.from {
         Some(list) if counts.files() == 0 => {
-            let list = render::names::quoted(list.as_os_str());
-            render::say(PROGRAM, &format!("{list}: no file is listed with a digest"));
+            let list = ui::names::quoted(list.as_os_str());
+            ui::say(PROGRAM, &format!("{list}: no file is listed with a digest"));
             Ok(Exit::Mismatch)
         }
         None if arguments.indexes && indexes.load(Ordering::Relaxed) == 0 => {
-            render::say(PROGRAM, "no index of chkbit or bitrot is below DIR");
+            ui::say(PROGRAM, "no index of chkbit or bitrot is below DIR");
             Ok(exit.max(Exit::Unchecked))
         }
         _ => Ok(exit),
@@ -125,10 +125,10 @@ impl Names {
         let hidden = self.hidden.load(Ordering::Relaxed);
         if is_bounded && hidden > 0 {
             let names = if hidden == 1 { "name" } else { "names" };
-            render::say(PROGRAM, &format!("{hidden} more {names} not found (--verbose lists all)"));
+            ui::say(PROGRAM, &format!("{hidden} more {names} not found (--verbose lists all)"));
         }
         if self.unfound.load(Ordering::Relaxed) > 0 && self.found.load(Ordering::Relaxed) == 0 {
-            render::say(PROGRAM, "no listed name was found below DIR: names begin at DIR");
+            ui::say(PROGRAM, "no listed name was found below DIR: names begin at DIR");
         }
     }
 }

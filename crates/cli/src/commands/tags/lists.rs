@@ -1,4 +1,4 @@
-//! What other tools keep in files: manifests, `.chkbit`, `.chkbit-db`, `.bitrot.db`.
+//! Reads what other tools keep in files: manifests, `.chkbit`, `.chkbit-db`, `.bitrot.db`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,16 +9,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use verisum_digest::Algorithm;
-use verisum_tree::store::manifest::{
-    Bitrot, Chkbit, Claim, IndexError, Line, Listed, OF_TREE, Options, Reader, Recorded,
+use verisum::catalog::Bitrot;
+use verisum::digest::Algorithm;
+use verisum::files::store::manifest::{
+    BlockHashes, Chkbit, Claim, IndexError, Line, Listed, Options, Reader, Recorded, is_chkbit,
 };
-use verisum_tree::{Assumed, Directory, Entry, Error, Guess, Kind, Operation, Record, RecordedTime, Walk};
+use verisum::files::{
+    Assumed, Directory, Entry, Error, Guess, Kind, Misjudged, Operation, Record, RecordedTime, Walk,
+};
 
-use super::decomposed::Decomposed;
-use crate::failure::Failure;
-use crate::render::{self, names};
-use crate::verisum::PROGRAM;
+use crate::ui::Decomposed;
+use crate::ui::PROGRAM;
+use crate::ui::failure::Failure;
+use crate::ui::{self, block_hashes, names};
 
 /// A file and what is recorded of it, or what cannot be read or found.
 pub(crate) type Item = Result<(Entry, Record), Error>;
@@ -28,30 +31,38 @@ type Items = Box<dyn Iterator<Item = Item> + Send>;
 /// What a database of SQLite begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
+/// How much of a list tells whether it is an index.
+const HEAD: u64 = 1 << 10;
+
 /// How many files of a list are looked at to find small ones.
 const LOOKED_AT: usize = 1000;
 
 /// Reads a list of any kind, whose names are below `base`. `algorithm` is the digest of bare numbers, where
 /// somebody says which.
-pub(crate) fn list(path: &Path, base: &Path, algorithm: Option<&str>) -> Result<Items, Failure> {
+pub(crate) fn list(path: &Path, base: Arc<Directory>, algorithm: Option<&str>) -> Result<Items, Failure> {
     let failed = |error| Failure::File { name: path.into(), operation: "open", error };
     let mut file = File::open(path).map_err(failed)?;
-    let tops = tops(base);
-    let base = Directory::named(base).map_err(Failure::Tree)?;
+    let tops = tops(&base.path());
     let name = path.file_name().unwrap_or_default();
-    let mut head = Vec::with_capacity(SQLITE.len());
-    file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut head).map_err(failed)?;
-    if head == SQLITE {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut head).map_err(failed)?;
+    if head.starts_with(SQLITE) {
         let path = path.canonicalize().map_err(failed)?;
         return database(&path, base).map_err(Failure::Tree);
     }
+    let is_index = name == ".chkbit" || is_chkbit(&head);
     // It may be a pipe, or another file by now: it is opened once.
     let file = io::Cursor::new(head).chain(file);
-    if name == ".chkbit" || file.get_ref().0.get_ref().as_slice() == OF_TREE {
+    if is_index {
         return chkbit(path, file, base).map_err(Failure::Tree);
     }
     let algorithm = algorithm.map(|id| id.to_string().into());
-    let options = Options { algorithm, name: name.as_bytes().to_vec(), ..Options::default() };
+    let options = Options {
+        algorithm,
+        name: name.as_bytes().to_vec(),
+        block_hashes: BlockHashes::Tagged,
+        ..Options::default()
+    };
     let mut reader = Reader::new(file, &options)
         .map_err(|error| Failure::Tree(unreadable(path, io::Error::other(error.to_string()))))?;
     let mut ended = false;
@@ -65,7 +76,12 @@ pub(crate) fn list(path: &Path, base: &Path, algorithm: Option<&str>) -> Result<
         ended = !matches!(line, Ok(Some(_)));
         let wrong = |why: String| unreadable(&path, io::Error::other(why));
         match line {
-            Ok(None) => None,
+            Ok(None) => {
+                if let Some(doubt) = reader.skipped().doubt() {
+                    warn(&path, &doubt);
+                }
+                None
+            }
             Ok(Some(Line::File(listed))) => Some(Ok(listed)),
             Ok(Some(Line::Bad(bad))) => Some(Err(wrong(format!("line {}: {bad}", reader.number())))),
             Err(error) => Some(Err(wrong(error.to_string()))),
@@ -73,6 +89,9 @@ pub(crate) fn list(path: &Path, base: &Path, algorithm: Option<&str>) -> Result<
     });
     // Which line is right nobody knows before the last one was read.
     let lines: Vec<Result<Listed, Error>> = lines.collect();
+    if lines.iter().flatten().any(|line| line.block_hash.is_some()) {
+        return Err(Failure::Tree(unreadable(&list, io::Error::other(Misjudged::Images))));
+    }
     let mut contradicted = contradicted(&lines);
     let certain =
         lines.iter().flatten().filter(|line| !contradicted.contains_key(without_dots(name_of(line))));
@@ -91,23 +110,23 @@ pub(crate) fn list(path: &Path, base: &Path, algorithm: Option<&str>) -> Result<
     })))
 }
 
-/// Fails if the digests of a list are not what their length says, as far as some small files tell.
+/// Fails if the digests of a list are not what their length says, or block hashes, as far as some small files tell.
 fn doubt<'a>(
     list: &Path,
     base: &Arc<Directory>,
     tops: &[PathBuf],
     lines: impl Iterator<Item = &'a Listed>,
 ) -> Result<(), Error> {
-    let mut assumed = Assumed::default();
+    let mut assumed = Assumed::new(block_hashes::is_of);
     let mut is_any_there = false;
     for listed in lines.take(LOOKED_AT) {
-        let Some((_, claim)) = strongest(listed).filter(|(_, claim)| claim.assumed) else { continue };
+        let Some((_, claim)) = strongest(listed) else { continue };
         let place = below(tops, name_of(listed)).and_then(|below| {
             let stat = Entry::beneath(base, below).and_then(|entry| entry.stat()).ok()?;
             (stat.kind == Kind::File).then_some((base, below, stat.size))
         });
         is_any_there |= place.is_some();
-        assumed.note(&claim.algorithm, claim.digest, place);
+        assumed.note(&claim.algorithm, claim.assumed, claim.digest, place);
     }
     for guess in assumed.judge() {
         match guess {
@@ -116,7 +135,7 @@ fn doubt<'a>(
             Guess::Unproven { digits, id } => {
                 let list = names::quoted(list.as_os_str());
                 let what = format!("{digits} digits were taken for {id} (-a names another digest)");
-                render::say(PROGRAM, &format!("{list}: {what}"));
+                ui::say(PROGRAM, &format!("{list}: {what}"));
             }
             Guess::Wrong(misjudged) => return Err(unreadable(list, io::Error::other(misjudged))),
         }
@@ -273,7 +292,7 @@ fn warn_of_skipped(path: &Path, skipped: u64) {
 }
 
 fn warn(path: &Path, what: &str) {
-    render::say(PROGRAM, &format!("{}: warning: {what}", names::quoted(path.as_os_str())));
+    ui::say(PROGRAM, &format!("{}: warning: {what}", names::quoted(path.as_os_str())));
 }
 
 fn not_an_index(path: &Path, error: IndexError) -> Error {

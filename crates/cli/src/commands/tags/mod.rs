@@ -1,7 +1,6 @@
 //! `verisum tag` and its like: checksums in extended attributes. One module for each verb.
 
 mod adopt;
-mod decomposed;
 mod lists;
 mod options;
 mod report;
@@ -13,12 +12,10 @@ mod verify;
 
 use clap::Subcommand;
 
-pub(crate) use decomposed::Decomposed;
-
-use crate::args::{exit_codes, with_environment};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::help::{exit_codes, with_environment};
 
 /// The verbs that deal with tags.
 #[derive(Debug, Subcommand)]

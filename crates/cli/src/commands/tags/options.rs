@@ -1,19 +1,20 @@
-//! What all verbs of tags take.
+//! Options that all verbs of tags share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_digest::Algorithm;
-use verisum_tree::store::xattr;
-use verisum_tree::tags::{Apart, Options};
-use verisum_tree::{Order, Plan, Walk, WalkOptions};
+use verisum::catalog::TagStore;
+use verisum::digest::Algorithm;
+use verisum::files::store::xattr;
+use verisum::files::tags::Options;
+use verisum::files::{Directory, Order, Plan, Roots, Walk, WalkOptions};
 
-use crate::commands::reading::ExcludeArgs;
-use crate::commands::scrub::{CatalogArgs, absolute};
-use crate::failure::Failure;
-use crate::render::progress::Total;
-use crate::{digests, kernel, sizes};
+use crate::ui::catalog::{CatalogArgs, absolute};
+use crate::ui::failure::Failure;
+use crate::ui::progress::Total;
+use crate::ui::reading::ExcludeArgs;
+use crate::ui::{digests, kernel, sizes};
 
 /// Which files, and how.
 #[derive(Args, Debug)]
@@ -40,6 +41,10 @@ pub(crate) struct TreeArgs {
     /// Print a line for every file
     #[arg(short, long)]
     pub(crate) verbose: bool,
+
+    /// Follow links of other users on the way to each DIR
+    #[arg(long)]
+    follow_links: bool,
 
     /// Folders, with all that is below them, and files; links are not followed
     #[arg(value_name = "DIR", required = true, value_hint = ValueHint::AnyPath)]
@@ -82,7 +87,7 @@ impl TreeArgs {
         let excludes = self.excluded.excludes()?;
         let options = WalkOptions {
             one_file_system: self.one_file_system,
-            refuse_special_roots: true,
+            roots: if self.follow_links { Roots::Plain } else { Roots::Trusted },
             // Attributes are in the inodes, or found from there: those of one block come one after the other.
             order: Order::Inode,
             excludes,
@@ -107,6 +112,12 @@ impl TreeArgs {
             [only] => Ok(only),
             _ => Err(Failure::Usage("--from takes one DIR, that of the names in the list".to_string())),
         }
+    }
+
+    /// The folder, where names of a list are to be found.
+    pub(crate) fn base(&self) -> Result<Arc<Directory>, Failure> {
+        let open = if self.follow_links { Directory::named } else { Directory::trusted };
+        open(self.only()?).map_err(Failure::Tree)
     }
 
     /// How to work on it.
@@ -134,7 +145,7 @@ impl TreeArgs {
                 false => (None, place.open_shared()?),
             };
             let tops = self.paths.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
-            options.apart = Some(Arc::new(Apart::new(catalog, lock, tops)?));
+            options.apart = Some(Arc::new(TagStore::new(catalog, lock, tops)?));
         }
         Ok(options)
     }

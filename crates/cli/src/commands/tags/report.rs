@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;
-use verisum_tree::tags::{Apart, Counts, Finding, Options, Outcome};
-use verisum_tree::{Class, Error, Operation, Stop, Verdict};
+use verisum::files::tags::{Counts, Finding, Options, Outcome, RecordStore};
+use verisum::files::{Class, Error, Operation, Stop, Verdict};
 
 use super::options::TreeArgs;
-use crate::exit::Exit;
-use crate::failure::{self, Failure};
-use crate::render::names::{self, Name};
-use crate::render::{self, Output};
-use crate::sizes::human;
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::{self, Failure};
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::{self, Output};
 
 /// Prints findings as they come, from several threads.
 pub(crate) struct Reporter<'a> {
@@ -23,7 +23,7 @@ pub(crate) struct Reporter<'a> {
     quiet: bool,
     verbose: bool,
     stop: Arc<Stop>,
-    apart: Option<Arc<Apart>>,
+    apart: Option<Arc<dyn RecordStore>>,
     started: Instant,
     shared: Mutex<Shared<'a>>,
 }
@@ -59,14 +59,17 @@ impl<'a> Reporter<'a> {
                 }
                 false => "",
             };
-            render::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
+            ui::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
         }
         if !self.is_shown(finding) {
             return;
         }
-        self.print(|output| match self.json {
-            true => output.json(&Line::new(finding)),
-            false => output.line(&text(finding)),
+        self.print(|output| {
+            output.found(exit(finding.outcome.class()));
+            match self.json {
+                true => output.json(&Line::new(finding)),
+                false => output.line(&text(finding)),
+            }
         });
     }
 
@@ -76,17 +79,15 @@ impl<'a> Reporter<'a> {
         if self.json {
             self.print(|output| output.json(&Ended { summary: Summary::new(counts, seconds) }));
         } else if !self.quiet {
-            render::say(PROGRAM, &summary(counts, seconds));
+            ui::say(PROGRAM, &summary(counts, seconds));
             if counts.worst() == Class::Corrupt {
-                let how = "`verisum untag FILE && verisum tag FILE`";
-                render::say(PROGRAM, &format!("restore what is bad; to record a file as it is now: {how}"));
+                ui::say(PROGRAM, "restore what is bad; its tags keep what was recorded");
             }
         }
         let shared = self.shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match shared.failed {
-            Some(failure) => Err(failure),
-            None => ended(self.apart.as_deref(), counts),
-        }
+        let exit = ended(self.apart.as_deref(), counts)?;
+        shared.output.found(exit);
+        shared.failed.map_or(Ok(exit), Err)
     }
 
     /// The same for a verb that has a result of its own to print.
@@ -127,10 +128,10 @@ impl<'a> Reporter<'a> {
 }
 
 /// How a run ended. A catalogue that failed is told of, and does not hide what is worse.
-fn ended(apart: Option<&Apart>, counts: &Counts) -> Result<Exit, Failure> {
+fn ended(apart: Option<&dyn RecordStore>, counts: &Counts) -> Result<Exit, Failure> {
     let exit = exit(counts.worst());
-    let Some(failed) = apart.and_then(Apart::take_failure) else { return Ok(exit) };
-    render::say(PROGRAM, &Failure::Catalog(failed).message());
+    let Some(failed) = apart.and_then(RecordStore::take_failure) else { return Ok(exit) };
+    ui::say(PROGRAM, &names::plain(&failed.to_string()));
     Ok(exit.max(Exit::Unchecked))
 }
 

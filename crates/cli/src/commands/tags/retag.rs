@@ -1,16 +1,16 @@
-//! `verisum retag`.
+//! `verisum retag`: replaces checksums of one digest by those of another.
 
 use clap::{Args, ValueEnum};
-use verisum_tree::Verdict;
-use verisum_tree::tags::{self, Outcome, Slot};
+use verisum::files::Verdict;
+use verisum::files::tags::{self, Outcome, Slot};
 
 use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
-use crate::commands::reading::RateArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, progress};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::reading::RateArgs;
+use crate::ui::{self, Output, progress};
 
 /// What `verisum retag` takes.
 #[derive(Args, Debug)]
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
         .map(|outcome| counts.of(outcome));
     // Where an earlier run did it all, there is nothing to do; else --from is not what the tree has.
     if exit == Exit::Clean && current == 0 && counts.files() > 0 && counts.files() == untagged + other {
-        render::say(PROGRAM, &format!("no file has a tag of {}", from.algorithm.id));
+        ui::say(PROGRAM, &format!("no file has a tag of {}", from.algorithm.id));
         return Ok(Exit::Unchecked);
     }
     Ok(exit)

@@ -1,18 +1,18 @@
-//! `verisum status`.
+//! `verisum status`: counts checksums without reading data.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde::Serialize;
-use verisum_tree::tags::{self, Counts, Status};
+use verisum::files::tags::{self, Counts, Status};
 
 use super::options::{ApartArgs, Family, TreeArgs};
 use super::report::Reporter;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::sizes::human;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::sizes::human;
 
 /// What `verisum status` takes.
 #[derive(Args, Debug)]

@@ -1,17 +1,17 @@
-//! `verisum tag`.
+//! `verisum tag`: attaches checksums to files.
 
 use std::io::{IsTerminal, stderr};
 
 use clap::Args;
-use verisum_tree::tags::{self, TagOptions};
+use verisum::files::tags::{self, TagOptions};
 
 use super::options::{ApartArgs, Family, TreeArgs, algorithm};
 use super::report::Reporter;
-use crate::commands::reading::RateArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, progress};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::reading::RateArgs;
+use crate::ui::{self, Output, progress};
 
 /// Where this many files have no tag, the tree is taken for one that was never tagged.
 const SAMPLE: usize = 1000;
@@ -60,13 +60,13 @@ pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failu
 
 /// Says what a first tagging makes backup tools do.
 fn warn_of_backups() {
-    render::say(
+    ui::say(
         PROGRAM,
         "note: a tag moves a file's ctime (not its mtime): backup tools that watch it, such as restic and \
          borg, will read every tagged file once more",
     );
     if stderr().is_terminal() {
-        render::say(
+        ui::say(
             PROGRAM,
             "note: to avoid that, have them compare without it in their next run: restic backup \
              --ignore-ctime, borg create --files-cache=mtime,size,inode",

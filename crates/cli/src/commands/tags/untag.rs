@@ -1,13 +1,13 @@
-//! `verisum untag`.
+//! `verisum untag`: removes checksums from files.
 
 use clap::Args;
-use verisum_tree::tags;
+use verisum::files::tags;
 
 use super::options::{Family, TreeArgs, algorithm};
 use super::report::Reporter;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
 
 /// What `verisum untag` takes.
 #[derive(Args, Debug)]

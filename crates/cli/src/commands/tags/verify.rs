@@ -1,17 +1,17 @@
-//! `verisum verify`.
+//! `verisum verify`: compares files with their checksums.
 
 use clap::Args;
-use verisum_tree::Verdict;
-use verisum_tree::store::xattr;
-use verisum_tree::tags::{self, Options, Outcome, VerifyOptions};
+use verisum::files::Verdict;
+use verisum::files::store::xattr;
+use verisum::files::tags::{self, Options, Outcome, VerifyOptions};
 
 use super::options::{ApartArgs, Family, TreeArgs};
 use super::report::Reporter;
-use crate::commands::reading::RateArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, progress};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::reading::RateArgs;
+use crate::ui::{self, Output, progress};
 
 /// What `verisum verify` takes.
 #[derive(Args, Debug)]
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     if exit == Exit::Clean && counts.files() > 0 && counts.files() == counts.of(Outcome::Judged(Verdict::New))
     {
         let none = format!("no file has a tag of the family {}", options.family);
-        render::say(PROGRAM, &format!("{none}{}", instead(&arguments, &options)?));
+        ui::say(PROGRAM, &format!("{none}{}", instead(&arguments, &options)?));
         return Ok(Exit::Unchecked);
     }
     Ok(exit)

@@ -1,4 +1,4 @@
-//! The few calls of libcrypto 3 that digests need, resolved at run time.
+//! Bindings to the few calls of libcrypto 3 that digests need, resolved at run time.
 //!
 //! Signatures are those of OpenSSL's manual pages EVP_DigestInit(3) and OSSL_PROVIDER(3); they are
 //! stable across the whole 3.x series, which the library's name promises.

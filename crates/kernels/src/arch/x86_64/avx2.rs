@@ -1,7 +1,5 @@
 //! AVX2: 8 lanes of 32 bits, 4 lanes of 64 bits.
 
-pub(super) mod names;
-
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor};
 

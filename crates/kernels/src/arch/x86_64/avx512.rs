@@ -1,7 +1,5 @@
 //! AVX-512: 16 lanes of 32 bits, 8 lanes of 64 bits.
 
-pub(super) mod names;
-
 use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ops::{Add, BitAnd, BitOr, BitXor};

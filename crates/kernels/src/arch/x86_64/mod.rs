@@ -5,9 +5,12 @@ mod avx512;
 mod bmi;
 mod shani;
 
+use core::arch::x86_64::__cpuid;
+use core::ops::RangeInclusive;
+use std::sync::OnceLock;
+
 use super::{Stage, portable};
 use crate::Level;
-use crate::names::{HashNamesFn, NameFunction, NameStage};
 use crate::spec::Compression;
 
 macro_rules! tokens {
@@ -56,11 +59,46 @@ macro_rules! assume {
 assume!(Avx2);
 assume!(Avx512);
 
+/// Processors of one design, as `cpuid` tells them.
+struct Design {
+    vendor: &'static [u8; 12],
+    family: u32,
+    models: RangeInclusive<u32>,
+}
+
+/// The processors on which the numbers of [`stages`] were measured.
+const MEASURED: &[Design] =
+    // Zen 4 for servers: EPYC 9004.
+    &[Design { vendor: b"AuthenticAMD", family: 0x19, models: 0x10..=0x1f }];
+
+/// Tells whether this is a processor on which the numbers of [`stages`] were measured.
+pub(crate) fn is_measured() -> bool {
+    // In a virtual machine each question takes microseconds.
+    static IS_MEASURED: OnceLock<bool> = OnceLock::new();
+    *IS_MEASURED.get_or_init(|| {
+        let (leaf0, leaf1) = (__cpuid(0), __cpuid(1));
+        let vendor = [leaf0.ebx, leaf0.edx, leaf0.ecx].map(u32::to_le_bytes);
+        let bits = |start: u32, count: u32| leaf1.eax >> start & ((1 << count) - 1);
+        // The extension counts where the family is 15, or 6 as that of most of Intel's.
+        let (family, model) = match bits(8, 4) {
+            15 => (15 + bits(20, 8), bits(16, 4) << 4 | bits(4, 4)),
+            6 => (6, bits(16, 4) << 4 | bits(4, 4)),
+            family => (family, bits(4, 4)),
+        };
+        MEASURED.iter().any(|design| {
+            vendor.as_flattened() == design.vendor
+                && family == design.family
+                && design.models.contains(&model)
+        })
+    })
+}
+
 /// Returns the stages at a level that the processor has.
 ///
 /// `from` says how many messages make a stage worth it, compared with the next.
-/// The numbers follow from the crate's benchmark: the time that the stage takes
-/// for a block of all its lanes, divided by that of the next for one message.
+/// The numbers follow from the crate's benchmark on the processors of [`MEASURED`]:
+/// the time that the stage takes for a block of all its lanes, divided by that of
+/// the next for one message. Elsewhere a short measurement takes their place.
 pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static [Stage]> {
     macro_rules! stages {
         ($($lanes:literal from $worth:literal: $level:ident::$function:ident),*) => {
@@ -86,8 +124,8 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
                 stages![8 from 7: avx2::sha1, 2 from 2: shani::sha1x2, 1 from 1: shani::sha1]
             }
             Sha1 => stages![8 from 3: avx2::sha1, 1 from 1: bmi::sha1],
-            // Slower than the SHA extensions even with all lanes in use, but
-            // whoever asks for this level gets it.
+            // Slower than the SHA extensions even with all lanes in use: no choice
+            // but that of exactly this level takes it.
             Sha256 if sha => {
                 stages![8 from 8: avx2::sha256, 2 from 2: shani::sha256x2, 1 from 1: shani::sha256]
             }
@@ -119,11 +157,11 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
                 1 from 1: bmi::ripemd160
             ],
             Sha1 if sha => {
-                stages![16 from 5: avx512::sha1, 2 from 2: shani::sha1x2, 1 from 1: shani::sha1]
+                stages![16 from 8: avx512::sha1, 2 from 2: shani::sha1x2, 1 from 1: shani::sha1]
             }
             Sha1 => stages![16 from 2: avx512::sha1, 1 from 1: bmi::sha1],
             Sha256 if sha => stages![
-                16 from 8: avx512::sha256,
+                16 from 14: avx512::sha256,
                 2 from 2: shani::sha256x2,
                 1 from 1: shani::sha256
             ],
@@ -140,26 +178,4 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
         },
     };
     Some(stages)
-}
-
-/// Returns what a level that the processor has can do with directory names.
-pub(crate) fn name_stage(function: NameFunction, signed: bool, level: Level) -> Option<NameStage> {
-    macro_rules! stage {
-        ($lanes:literal, $level:ident) => {{
-            let hash: HashNamesFn = match (function, signed) {
-                (NameFunction::Legacy, false) => $level::names::legacy,
-                (NameFunction::Legacy, true) => $level::names::legacy_signed,
-                (NameFunction::HalfMd4, false) => $level::names::half_md4,
-                (NameFunction::HalfMd4, true) => $level::names::half_md4_signed,
-                (NameFunction::Tea, false) => $level::names::tea,
-                (NameFunction::Tea, true) => $level::names::tea_signed,
-            };
-            Some(NameStage { lanes: $lanes, hash })
-        }};
-    }
-    match level {
-        Level::Portable | Level::ShaNi => None,
-        Level::Avx2 => stage!(8, avx2),
-        Level::Avx512 => stage!(16, avx512),
-    }
 }

@@ -3,10 +3,13 @@
 //! An instruction of four rounds takes longer than it occupies the processor, so
 //! a second message fits in between; a third gains nothing.
 //!
-//! The SHA instructions have encodings of the legacy kind only, and those stall
-//! while the upper halves of vector registers are in use. These functions begin
-//! by clearing them, and are compiled with AVX so that no other instruction is
-//! of that kind.
+//! The SHA instructions have encodings of the legacy kind only, and on Intel each
+//! of those stalls while the upper half of any vector register is in use: a
+//! hundredfold loss. So each function is two: one clears the upper halves, and
+//! the other, which is never inlined, has the loop and is compiled without AVX,
+//! where no compiler can use a register of 256 bits. A test reads the object code.
+//! A build for processors with AVX only (`-C target-cpu=x86-64-v3`) has it in every
+//! function, and the test fails; there the halves are cleared before each block too.
 
 use core::arch::x86_64::*;
 
@@ -18,15 +21,24 @@ macro_rules! kernels {
             /// # Safety
             ///
             /// As for [`super::super::CompressFn`]; the level is SHA-NI.
-            #[target_feature(enable = "sha,sse4.1,ssse3,avx")]
+            #[target_feature(enable = "avx")]
             pub(crate) unsafe fn $function(
                 state: *mut u64,
                 pointers: *const *const u8,
                 blocks: usize,
             ) {
+                /// # Safety
+                ///
+                /// The same, and the upper halves of all vector registers are clear.
+                #[inline(never)]
+                #[target_feature(enable = "sha,sse4.1,ssse3")]
+                unsafe fn without_avx(state: *mut u64, pointers: *const *const u8, blocks: usize) {
+                    // SAFETY: the caller's promises are the same.
+                    unsafe { $body::<$ways>(state.cast(), pointers, blocks) }
+                }
                 _mm256_zeroupper();
-                // SAFETY: the caller's promises are the same.
-                unsafe { $body::<$ways>(state.cast(), pointers, blocks) }
+                // SAFETY: the caller's promises are the same, and the upper halves are clear.
+                unsafe { without_avx(state, pointers, blocks) }
             }
         )*
     };
@@ -70,6 +82,8 @@ unsafe fn sha256_ways<const WAYS: usize>(state: *mut u32, pointers: *const *cons
 
         let mut block = 0;
         while block < blocks {
+            #[cfg(target_feature = "avx")]
+            _mm256_zeroupper();
             let (abef_before, cdgh_before) = (abef, cdgh);
             // The last sixteen words of the message schedule, four to a vector.
             let mut w = [[zero; WAYS]; 4];
@@ -146,6 +160,8 @@ unsafe fn sha1_ways<const WAYS: usize>(state: *mut u32, pointers: *const *const 
 
         let mut block = 0;
         while block < blocks {
+            #[cfg(target_feature = "avx")]
+            _mm256_zeroupper();
             let (abcd_before, e_before) = (abcd, e);
             // The last sixteen words of the message schedule, four to a vector.
             let mut w = [[zero; WAYS]; 4];

@@ -1,12 +1,12 @@
-//! Which digests and programs are measured.
+//! Chooses the digests and programs to measure.
 
-use verisum_digest::{ALGORITHMS, Algorithm};
-use verisum_lab::digests::{self, CKSUM, PROGRAMS, SUM, Way};
+use verisum::digest::{ALGORITHMS, Algorithm};
+use verisum_bench::digests::{self, CKSUM, PROGRAMS, SUM, Way};
 
 use super::style::{HISTORICAL, HISTORICAL_PROGRAMS, SECOND};
 use super::{DigestsArgs, OURS, USUAL_INSIDE, USUAL_PROGRAMS};
-use crate::failure::Failure;
-use crate::kernel;
+use crate::ui::failure::Failure;
+use crate::ui::kernel;
 
 /// What was chosen of digests and programs.
 pub(super) struct Chosen {
@@ -36,7 +36,7 @@ impl Chosen {
                 name => match Algorithm::find(name) {
                     Some(row) => named.push(row.id),
                     None => {
-                        crate::digests::find(name, &kernel::policy()?)?;
+                        crate::ui::digests::find(name, &kernel::policy()?)?;
                     }
                 },
             }

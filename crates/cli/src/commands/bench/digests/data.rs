@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use verisum_lab::measure::{Error, Work};
+use verisum_bench::measure::{Error, Work};
 
 use super::DigestsArgs;
 use crate::commands::bench::Session;
 use crate::commands::bench::leftovers::Folder;
-use crate::failure::Failure;
-use crate::sizes;
+use crate::ui::failure::Failure;
+use crate::ui::sizes;
 
 /// A small file's length: what a program takes for it is its start.
 const SMALL_LENGTH: u64 = 1024;

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_digest::Algorithm;
-use verisum_lab::digests::{self, FILE, Message, SMALL};
-use verisum_lab::export::Report;
-use verisum_lab::measure::{About, Amount, Subject};
-use verisum_lab::summary::Quantity;
+use verisum::digest::Algorithm;
+use verisum_bench::digests::{self, FILE, Message, SMALL};
+use verisum_bench::export::Report;
+use verisum_bench::measure::{About, Amount, Subject};
+use verisum_bench::summary::Quantity;
 
 use super::{BenchOptions, Session};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::{kernel, sizes};
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{kernel, sizes};
 use chosen::Chosen;
 use data::Files;
 use programs::{lists, programs};

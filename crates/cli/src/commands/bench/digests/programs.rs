@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use verisum_digest::Algorithm;
-use verisum_lab::digests::{self, PROGRAMS, SMALL};
-use verisum_lab::measure::{self, About, Error, InProcess, Process, Subject, find_program};
+use verisum::digest::Algorithm;
+use verisum_bench::digests::{self, PROGRAMS, SMALL};
+use verisum_bench::measure::{self, About, Error, InProcess, Process, Subject, find_program};
 
 use super::OURS;
 use super::chosen::Chosen;
@@ -12,7 +12,7 @@ use super::data::{Files, ReadFile};
 use super::style::{CHECKS, LISTS};
 use crate::commands::bench::Session;
 use crate::commands::bench::starter::own_program;
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// Programs, and the controls beside them.
 pub(super) fn programs(

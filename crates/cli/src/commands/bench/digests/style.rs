@@ -1,13 +1,13 @@
 //! The experiment of 2011: what it measured, and the lines that its script printed.
 
-use verisum_lab::digests::{CKSUM, SUM};
-use verisum_lab::record::{NOT_REACHED, Series};
-use verisum_lab::stats::median;
-use verisum_lab::summary::{processor_time, unmeasured};
+use verisum_bench::digests::{CKSUM, SUM};
+use verisum_bench::record::{NOT_REACHED, Series};
+use verisum_bench::stats::median;
+use verisum_bench::summary::{processor_time, unmeasured};
 
 use super::chosen::Chosen;
 use crate::commands::bench::Session;
-use crate::render::names;
+use crate::ui::names;
 
 /// The digests of the experiment, in its order.
 pub(super) const HISTORICAL: [&str; 7] = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "ripemd160"];

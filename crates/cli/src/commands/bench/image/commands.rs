@@ -5,18 +5,18 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use verisum_digest::{Digest, Policy};
-use verisum_lab::digests::PROGRAMS;
-use verisum_lab::files::digest_in;
-use verisum_lab::images::{Content, Reading, programs, values};
-use verisum_lab::measure::{About, Amount, InProcess, Process, Stdin, find_program};
+use verisum::digest::{Digest, Policy};
+use verisum_bench::digests::PROGRAMS;
+use verisum_bench::files::digest_in;
+use verisum_bench::images::{Content, Reading, programs, values};
+use verisum_bench::measure::{About, Amount, InProcess, Process, Stdin, find_program};
 
 use super::{Found, ImageArgs, MEMORY, OURS, SOURCES, missing, read_memory, served, session_measure};
 use crate::commands::bench::leftovers::Folder;
 use crate::commands::bench::starter::own_program;
 use crate::commands::bench::{Session, files};
-use crate::failure::Failure;
-use crate::{digests, input, sizes};
+use crate::ui::failure::Failure;
+use crate::ui::{digests, input, sizes};
 
 /// The published size.
 const PUBLISHED: u64 = 6 << 30;
@@ -176,8 +176,11 @@ impl<'a> Commands<'a> {
     /// Our command.
     fn verisum(&self, about: About, options: &[&str], name: &std::ffi::OsStr) -> Process {
         let options = options.iter().map(Into::into);
-        let arguments =
-            ["image".into(), "sum".into()].into_iter().chain(options).chain([name.to_os_string()]);
+        let arguments = ["image", "sum", "--untagged"]
+            .map(Into::into)
+            .into_iter()
+            .chain(options)
+            .chain([name.to_os_string()]);
         Process::new(about, &self.ours, arguments)
     }
 

@@ -1,14 +1,14 @@
 //! The library alone: input × threads × sync or async × digest, block sizes, queue sizes.
 
 use clap::Args;
-use verisum_digest::{Digest, Policy};
-use verisum_lab::images::{BUFFER, Input, Settings};
-use verisum_lab::measure::About;
+use verisum::digest::{Digest, Policy};
+use verisum_bench::images::{BUFFER, Input, Settings};
+use verisum_bench::measure::About;
 
 use super::{Found, missing, session_measure};
 use crate::commands::bench::Session;
-use crate::failure::Failure;
-use crate::{digests, input, sizes};
+use crate::ui::failure::Failure;
+use crate::ui::{digests, input, sizes};
 
 /// What is measured of the library.
 #[derive(Args, Debug)]
@@ -117,8 +117,8 @@ impl LibraryArgs {
         };
         groups.push(queues.iter().map(row).collect());
         let amount = session.plan.amount;
-        if let verisum_lab::measure::Amount::Time(time) = amount {
-            session.plan.amount = verisum_lab::measure::Amount::Time(time / groups.len() as u32);
+        if let verisum_bench::measure::Amount::Time(time) = amount {
+            session.plan.amount = verisum_bench::measure::Amount::Time(time / groups.len() as u32);
         }
         for rows in groups {
             if session.stopped() {

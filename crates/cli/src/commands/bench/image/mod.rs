@@ -8,17 +8,17 @@ mod style;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_lab::images::{CONTENTS, Content, Memory, blkhash_bench};
-use verisum_lab::measure::{About, Amount, InProcess, Subject};
-use verisum_lab::record::NOT_REACHED;
-use verisum_lab::stats::fewest_rounds;
-use verisum_lab::summary::Quantity;
+use verisum_bench::images::{CONTENTS, Content, Memory, blkhash_bench};
+use verisum_bench::measure::{About, Amount, InProcess, Subject};
+use verisum_bench::record::NOT_REACHED;
+use verisum_bench::stats::fewest_rounds;
+use verisum_bench::summary::Quantity;
 
 use super::{BenchOptions, Session};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::Output;
-use crate::{digests, kernel};
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{digests, kernel};
 use commands::Commands;
 
 /// What `verisum bench image` takes.

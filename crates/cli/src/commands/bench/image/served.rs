@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use verisum_lab::measure::find_program;
+use verisum_bench::measure::find_program;
 
 use super::super::leftovers::{Leftovers, Server};
 

@@ -1,12 +1,12 @@
 //! The lines of the published experiment: an image, and how many times faster it is hashed.
 
-use verisum_lab::images::Content;
-use verisum_lab::record::{NOT_REACHED, Results, Series, ranking};
-use verisum_lab::stats::Verdict;
-use verisum_lab::summary::processor_time;
+use verisum_bench::images::Content;
+use verisum_bench::record::{NOT_REACHED, Results, Series, ranking};
+use verisum_bench::stats::Verdict;
+use verisum_bench::summary::processor_time;
 
 use super::OURS;
-use crate::render::names;
+use crate::ui::names;
 
 /// Lines as they were published: how many times faster than the first program that was found.
 pub(super) fn published(results: &Results, contents: &[Content]) -> String {

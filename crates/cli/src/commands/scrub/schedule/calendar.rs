@@ -1,9 +1,9 @@
-//! Whether systemd takes a calendar event, by its own word, or as far as can be seen without it.
+//! Checks a calendar event: whether systemd takes it, by its own word, or as far as can be seen without it.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// The program that knows.
 const ANALYZE: &str = "systemd-analyze";
@@ -44,7 +44,7 @@ pub(super) fn check(event: &str) -> Result<Option<String>, Failure> {
             let is_never = next.lines().any(|line| line.trim() == "Next elapse: never");
             if is_never { Err(wrong("this never comes, or not any more")) } else { Ok(None) }
         }
-        Err(error) => Ok(Some(format!("not checked: {ANALYZE}: {}", crate::failure::cause(&error)))),
+        Err(error) => Ok(Some(format!("not checked: {ANALYZE}: {}", crate::ui::failure::cause(&error)))),
     }
 }
 

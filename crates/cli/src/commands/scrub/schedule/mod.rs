@@ -1,4 +1,4 @@
-//! `verisum schedule`.
+//! `verisum schedule`: prints or installs a timer or a cron line that runs scrubs.
 
 mod calendar;
 mod quote;
@@ -14,12 +14,12 @@ use clap::error::ErrorKind;
 use clap::{Args, FromArgMatches, ValueHint};
 use rustix::io::Errno;
 
-use super::place::{CatalogArgs, absolute};
 use super::run::ScrubArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output, names};
-use crate::verisum::PROGRAM;
+use crate::ui::PROGRAM;
+use crate::ui::catalog::{CatalogArgs, absolute};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output, names};
 use rhythm::Rhythm;
 
 /// What `verisum schedule` takes.
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
     if let (Rhythm::Calendar(event), false) = (&rhythm, arguments.cron)
         && let Some(remark) = calendar::check(event)?
     {
-        render::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(event.as_ref())));
+        ui::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(event.as_ref())));
     }
     if arguments.cron {
         let mut line = rhythm.cron()?.into_bytes();

@@ -1,4 +1,4 @@
-//! Arguments in a systemd unit and in a cron line.
+//! Quotes arguments for a systemd unit and for a cron line.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
-//! When scrubs run: as systemd says it, or as cron does.
+//! Schedules of scrubs: as systemd says them, or as cron does.
 
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// When scrubs run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use verisum_digest::cksum::Checksum;
-use verisum_tree::{Error, Operation};
+use verisum::digest::cksum::Checksum;
+use verisum::files::{Error, Operation};
 
 use super::super::inputs::open_stdin;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::render::{self, Output};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output};
 
 /// How much is read at once.
 const PIECE: usize = 128 << 10;
@@ -42,7 +42,7 @@ pub(super) fn print(
             Err(error) => {
                 output.flush()?;
                 let failure = Failure::Tree(Error::io(Path::new(name), Operation::Read, error));
-                render::say(program, &super::message(&failure));
+                ui::say(program, &super::message(program, &failure));
                 worst = worst.max(failure.exit());
             }
         }

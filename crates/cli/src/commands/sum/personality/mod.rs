@@ -8,17 +8,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use verisum_digest::cksum::Checksum;
-use verisum_tree::Plan;
-use verisum_tree::store::manifest::{Dialect, Format, Writer};
+use verisum::digest::cksum::Checksum;
+use verisum::files::Plan;
+use verisum::files::store::manifest::{Dialect, Format, Writer};
 
-use super::super::check;
 use super::Task;
 use super::inputs::Inputs;
-use crate::exit::Exit;
-use crate::failure::{self, Failure};
-use crate::render::{self, Output, names, progress};
-use crate::{digests, input, kernel};
+use crate::list_check;
+use crate::ui::exit::Exit;
+use crate::ui::failure::{self, Failure};
+use crate::ui::{self, Output, locale, names, progress, shell};
+use crate::ui::{digests, input, kernel};
 
 use options::{Asked, Options, Refusal};
 
@@ -119,7 +119,7 @@ impl Personality {
         }
         match &result {
             Ok(_) => {}
-            Err(Ended::Failed(failure)) => render::say(self.name, &message(failure)),
+            Err(Ended::Failed(failure)) => ui::say(self.name, &message(self.name, failure)),
             Err(Ended::Refused(refusal)) => refusal.say(self.name),
         }
         // These programs know one code for everything that is not well.
@@ -159,7 +159,8 @@ impl Personality {
             .zero(options.zero)
             .binary(options.binary == Some(true))
             .little_endian(options.little_endian)
-            .nameless(options.no_names);
+            .nameless(options.no_names)
+            .raw(options.raw);
         let threads = options.threads.unwrap_or_else(input::usable_cores);
         let task = Task {
             program: self.name,
@@ -187,10 +188,10 @@ impl Personality {
         };
         let dialect = match self.kind {
             Kind::Sum | Kind::B2sum | Kind::Cksum | Kind::Sum16 => Dialect::Coreutils,
-            Kind::B3sum => Dialect::Any,
+            Kind::B3sum => Dialect::B3sum,
             Kind::Xxhsum => Dialect::Xxhsum { little_endian: options.little_endian },
         };
-        let checking = check::Options {
+        let checking = list_check::Options {
             program: self.name.into(),
             dialect,
             algorithm,
@@ -200,35 +201,24 @@ impl Personality {
             strict: options.strict,
             warn: options.warn,
             threads: options.threads,
-            ..check::Options::default()
+            ..list_check::Options::default()
         };
-        Ok(check::lists_of(&options.files, &checking, output)?)
+        Ok(list_check::lists_of(&options.files, &checking, output)?)
     }
 }
 
-/// A failure in the words of the coreutils: without the operation.
-pub(super) fn message(failure: &Failure) -> String {
+/// A failure in the words of the imitated program: without the operation.
+pub(super) fn message(program: &str, failure: &Failure) -> String {
     match failure {
-        Failure::Tree(verisum_tree::Error::Io { path, source, .. }) => {
-            format!("{}: {}", quoted(path.as_os_str()), failure::cause(source))
+        Failure::Tree(verisum::files::Error::Io { path, source, .. }) if program == "b3sum" => {
+            format!("{}: {source}", names::plain(&path.to_string_lossy()))
+        }
+        Failure::Tree(verisum::files::Error::Io { path, source, .. }) => {
+            format!("{}: {}", shell::quoted(path.as_os_str(), locale::is_utf8()), failure::cause(source))
         }
         // Lines were written one by one there, and the cause is lost by the end.
         Failure::Output(_) => "write error".to_string(),
         other => other.message(),
-    }
-}
-
-/// A name as the coreutils quote it in messages: for a shell, where it needs that.
-fn quoted(name: &OsStr) -> String {
-    let Some(text) = name.to_str() else { return names::quoted(name) };
-    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_^{}]#~".contains(c);
-    let leads = text.starts_with(['#', '~']);
-    match text {
-        "" => "''".to_string(),
-        _ if text.chars().all(plain) && !leads => text.to_string(),
-        _ if text.chars().any(char::is_control) => names::quoted(name),
-        _ if text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']) => format!("\"{text}\""),
-        _ => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 
@@ -253,17 +243,8 @@ mod tests {
     fn every_program_has_a_digest_that_exists() {
         for personality in NAMES {
             let name = personality.algorithm;
-            let is_digest = verisum_digest::Algorithm::find(name).is_some();
+            let is_digest = verisum::digest::Algorithm::find(name).is_some();
             assert_ne!(is_digest, Checksum::find(name).is_some(), "{name}");
         }
-    }
-
-    #[test]
-    fn names_are_quoted_as_the_coreutils_do() {
-        let quoted = |name: &str| quoted(OsStr::new(name));
-        assert_eq!(quoted("/tmp/a-b_c.d"), "/tmp/a-b_c.d");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), "\"it's\"");
-        assert_eq!(quoted("it's $5"), r"'it'\''s $5'");
     }
 }

@@ -1,12 +1,14 @@
-//! The options of the programs, and what they say of those that they do not take.
+//! Parses the options of the imitated programs, with what they say of those that they do not take.
 
 use std::ffi::OsString;
 
-use verisum_digest::cksum::Checksum;
+use verisum::digest::Digest;
+use verisum::digest::cksum::Checksum;
 
 use super::Kind;
-use crate::getopt::{self, Definition, Found};
-use crate::render;
+use crate::ui;
+use crate::ui::getopt::{self, Definition, Found};
+use crate::ui::locale::quoted;
 
 /// What a program was asked for.
 #[derive(Debug)]
@@ -35,14 +37,17 @@ pub(super) struct Options {
     pub(super) warn: bool,
     pub(super) little_endian: bool,
     pub(super) no_names: bool,
+    pub(super) raw: bool,
     pub(super) threads: Option<usize>,
     pub(super) files: Vec<OsString>,
 }
 
 /// What a program says when it does not take its options.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Refusal {
     messages: Vec<String>,
+    /// Lines after them, without the program's name.
+    more: Vec<String>,
     /// Whether it names its help.
     hint: bool,
 }
@@ -58,6 +63,10 @@ struct Row {
 
 /// The most bits of BLAKE2b.
 const MOST_BITS: u64 = 512;
+
+/// What cksum 9.1 takes, in the order in which it says so.
+const BY_CKSUM: [&str; 11] =
+    ["bsd", "sysv", "crc", "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "sm3"];
 
 const GNU: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum];
 const LONG_ONLY: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum, Kind::Sum16];
@@ -92,6 +101,7 @@ static ROWS: &[Row] = &[
     flag(&[Kind::Xxhsum], "little-endian", 0, "checksums begin with their lowest byte"),
     flag(GNU, "zero", b'z', "end each line with NUL, and escape nothing in names"),
     flag(&[Kind::B3sum], "no-names", 0, "print digests alone"),
+    flag(&[Kind::B3sum], "raw", 0, "print the bytes of the digest alone, of one file"),
     flag(&[Kind::B3sum], "no-mmap", 0, "accepted; files are not mapped here"),
     Row {
         programs: &[Kind::B3sum],
@@ -144,11 +154,18 @@ impl Options {
                 "binary" => options.binary = Some(true),
                 "text" => options.binary = Some(false),
                 "check" => options.check = true,
-                "tag" => options.tag = Some(true),
+                "tag" => {
+                    options.tag = Some(true);
+                    // The last of this and -t counts there.
+                    if NOT_CKSUM.contains(&kind) {
+                        options.binary = Some(true);
+                    }
+                }
                 "untagged" => options.tag = Some(false),
                 "zero" => options.zero = true,
                 "little-endian" => options.little_endian = true,
                 "no-names" => options.no_names = true,
+                "raw" => options.raw = true,
                 "ignore-missing" => options.ignore_missing = true,
                 "strict" => options.strict = true,
                 // Each of these takes the place of the others.
@@ -170,19 +187,19 @@ impl Options {
             return Err(Refusal::new(["--length is only supported with --algorithm=blake2b"]));
         }
         if self.length.is_some_and(|bits| bits > MOST_BITS) {
-            let typed = format!("invalid length: ‘{}’", self.typed);
-            let most = format!("maximum digest length for ‘BLAKE2b’ is {MOST_BITS} bits");
+            let typed = format!("invalid length: {}", quoted(&self.typed));
+            let most = format!("maximum digest length for {} is {MOST_BITS} bits", quoted("BLAKE2b"));
             return Err(Refusal::new([typed, most]));
         }
         let is_counted = self.algorithm.as_deref().is_some_and(|name| Checksum::find(name).is_some());
         if self.check && is_counted {
             return Err(Refusal::new(["--check is not supported with --algorithm={bsd,sysv,crc}"]));
         }
+        if kind == Kind::B3sum {
+            return self.refused_by_b3sum();
+        }
         if !GNU.contains(&kind) {
-            return match self.quiet && !self.check && kind == Kind::B3sum {
-                true => Err(Refusal::with_hint("--quiet must be used with --check")),
-                false => Ok(()),
-            };
+            return Ok(());
         }
         let is_tagged = self.tag == Some(true) && kind != Kind::Cksum;
         let refusals = [
@@ -212,6 +229,22 @@ impl Options {
         }
     }
 
+    fn refused_by_b3sum(&self) -> Result<(), Refusal> {
+        if self.quiet && !self.check {
+            return Err(Refusal::with_hint("--quiet must be used with --check"));
+        }
+        for (given, option) in [(self.raw, "--raw"), (self.no_names, "--no-names")] {
+            if given && self.check {
+                return Err(Refusal::with_hint(&format!("{option} cannot be used with --check")));
+            }
+        }
+        if self.raw && self.files.len() > 1 {
+            let only_one = "Error: Only one filename can be provided when using --raw";
+            return Err(Refusal { more: vec![only_one.to_string()], ..Refusal::default() });
+        }
+        Ok(())
+    }
+
     /// The digest that the options choose, if they do.
     pub(super) fn digest(&self) -> Option<String> {
         match self.length.filter(|bits| *bits > 0) {
@@ -223,7 +256,7 @@ impl Options {
 
 impl Refusal {
     fn new<S: Into<String>>(messages: impl IntoIterator<Item = S>) -> Refusal {
-        Refusal { messages: messages.into_iter().map(Into::into).collect(), hint: false }
+        Refusal { messages: messages.into_iter().map(Into::into).collect(), ..Refusal::default() }
     }
 
     /// Says this, and where help is.
@@ -234,10 +267,13 @@ impl Refusal {
     /// Says it.
     pub(super) fn say(&self, program: &str) {
         for message in &self.messages {
-            render::say(program, &render::names::plain(message));
+            ui::say(program, &ui::names::plain(message));
+        }
+        for line in &self.more {
+            ui::advise(line);
         }
         if self.hint {
-            render::advise(&format!("Try '{program} --help' for more information."));
+            ui::advise(&format!("Try '{program} --help' for more information."));
         }
     }
 }
@@ -270,11 +306,15 @@ fn algorithm(kind: Kind, text: &str) -> Result<String, Refusal> {
         (Kind::Xxhsum, _) => {
             return Err(Refusal::with_hint(&format!("-H: {text}: must be 0, 1, 2 or 3")));
         }
-        (_, "crc" | "bsd" | "sysv") => text,
-        (_, other) if verisum_digest::Digest::find(other).is_err() => {
-            return Err(Refusal::with_hint(&format!("invalid argument ‘{other}’ for ‘--algorithm’")));
+        (_, known) if BY_CKSUM.contains(&known) => known,
+        // Others by their ids only: cksum takes no other spelling either.
+        (_, id) if Digest::find(id).is_ok_and(|digest| digest.name() == id) => id,
+        (_, other) => {
+            let invalid = format!("invalid argument {} for {}", quoted(other), quoted("--algorithm"));
+            let valid = BY_CKSUM.iter().map(|name| format!("  - {}", quoted(name)));
+            let more = ["Valid arguments are:".to_string()].into_iter().chain(valid).collect();
+            return Err(Refusal { more, ..Refusal::with_hint(&invalid) });
         }
-        (_, other) => other,
     };
     Ok(named.to_string())
 }
@@ -283,7 +323,7 @@ fn algorithm(kind: Kind, text: &str) -> Result<String, Refusal> {
 fn length(text: &str) -> Result<u64, Refusal> {
     let digits = text.trim_start();
     let digits = digits.strip_prefix('+').unwrap_or(digits);
-    let invalid = format!("invalid length: ‘{text}’");
+    let invalid = format!("invalid length: {}", quoted(text));
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::new([invalid]));
     }

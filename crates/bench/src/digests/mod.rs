@@ -1,0 +1,19 @@
+//! Experiment 1: who computes which digest how fast. Programs on a file, and implementations in this
+//! process.
+
+mod expected;
+mod inside;
+pub mod levels;
+mod messages;
+mod overview;
+mod programs;
+#[cfg(feature = "rivals")]
+mod rivals;
+mod sums;
+
+pub use expected::{CKSUM, SUM, expected};
+pub(crate) use inside::read_bytes;
+pub use inside::{Message, inside};
+pub use overview::{FILE, INSIDE, SMALL, overview, start_up};
+pub use programs::{PROGRAMS, Program, Way, ways};
+pub use sums::{bsd_sum, posix_cksum};

@@ -1,0 +1,249 @@
+//! A report: tables, charts and sentences, and the files that they become.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::letters::{csv_field, csv_text, markdown_sentence, markdown_text};
+use super::{Cell, Chart, Table, html};
+
+/// All that an experiment has to say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// What was done.
+    pub title: String,
+    /// What was measured, and with what: the options that matter. For programs and files alone; whoever
+    /// reads a terminal has just typed them.
+    pub parameters: Vec<(&'static str, String)>,
+    /// Lines to read first, as the experiment's original printed them or as a warning.
+    pub lines: Vec<String>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// The charts, which stand above the tables.
+    pub charts: Vec<Chart>,
+    /// What programs get instead of the tables, where there is more to tell than they hold.
+    pub data: Option<Value>,
+}
+
+impl Report {
+    /// A report without content.
+    pub fn new(title: impl Into<String>) -> Report {
+        Report { title: title.into(), ..Report::default() }
+    }
+
+    /// For a terminal: columns as wide as their widest cell.
+    pub fn to_text(&self) -> String {
+        let report = self.printable();
+        let mut text = String::new();
+        for line in &report.lines {
+            let _ = writeln!(text, "{line}");
+        }
+        for (index, table) in report.tables.iter().enumerate() {
+            if index > 0 || !report.lines.is_empty() {
+                text.push('\n');
+            }
+            if !table.title.is_empty() {
+                let _ = writeln!(text, "{}", table.title);
+            }
+            let mut lines = vec![table.headings()];
+            lines.extend(table.rows.iter().map(|row| row.iter().map(Cell::shown).collect()));
+            let width = |column: usize| {
+                lines.iter().map(|line: &Vec<String>| line[column].chars().count()).max().unwrap_or(0)
+            };
+            let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+            for line in &lines {
+                let mut shown = String::new();
+                for (column, cell) in line.iter().enumerate() {
+                    let width = widths[column];
+                    let _ = match table.right(column) {
+                        true => write!(shown, "{cell:>width$}  "),
+                        false => write!(shown, "{cell:<width$}  "),
+                    };
+                }
+                let _ = writeln!(text, "{}", shown.trim_end());
+            }
+            for note in &table.notes {
+                let _ = writeln!(text, "{note}");
+            }
+        }
+        text
+    }
+
+    /// As one JSON value: its data, or else tables as lists of objects.
+    pub fn to_json(&self) -> Value {
+        if let Some(data) = &self.data {
+            return data.clone();
+        }
+        let tables: Vec<Value> = self
+            .tables
+            .iter()
+            .map(Table::exported)
+            .map(|table| {
+                let rows: Vec<Value> = table
+                    .rows
+                    .iter()
+                    .map(|row| {
+                        let cells = table.columns.iter().zip(row);
+                        Value::Object(cells.map(|(c, cell)| (c.name.to_string(), cell.json())).collect())
+                    })
+                    .collect();
+                let units: Map<String, Value> = table
+                    .columns
+                    .iter()
+                    .filter(|column| !column.unit.is_empty())
+                    .map(|column| (column.name.to_string(), json!(column.unit)))
+                    .collect();
+                let mut value = json!({ "title": table.title, "units": units, "rows": rows });
+                if !table.notes.is_empty() {
+                    value["notes"] = json!(table.notes);
+                }
+                value
+            })
+            .collect();
+        let mut value = json!({ "title": self.title, "lines": self.lines, "tables": tables });
+        if !self.parameters.is_empty() {
+            let parameters = self.parameters.iter().map(|(name, said)| (name.to_string(), json!(said)));
+            value["parameters"] = Value::Object(parameters.collect());
+        }
+        value
+    }
+
+    /// RFC 4180, tables one after the other with an empty line between; what was measured is the last. The
+    /// first column of each is the table's title. No text is a formula.
+    pub fn to_csv(&self) -> String {
+        let report = self.printable();
+        let mut csv = String::new();
+        let mut tables: Vec<Table> = report.tables.iter().map(Table::exported).collect();
+        if !report.parameters.is_empty() {
+            let mut parameters = Table::new("", &[("parameter", ""), ("value", "")]);
+            for (name, said) in &report.parameters {
+                parameters.row([Cell::text(*name), Cell::text(said)]);
+            }
+            tables.push(parameters);
+        }
+        for (index, table) in tables.iter().enumerate() {
+            if index > 0 {
+                csv.push_str("\r\n");
+            }
+            let exact = |cell: &Cell| match cell {
+                Cell::Text(text) => csv_text(text),
+                Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
+                Cell::Missing => String::new(),
+                Cell::Count(count) => count.to_string(),
+            };
+            let titled = !table.title.is_empty();
+            let headings = table.headings().iter().map(|heading| csv_field(heading)).collect();
+            let lines = std::iter::once(("table".to_string(), headings)).chain(
+                table.rows.iter().map(|row| (csv_text(&table.title), row.iter().map(exact).collect())),
+            );
+            for (title, mut line) in lines {
+                let mut fields: Vec<String> = if titled { vec![title] } else { Vec::new() };
+                fields.append(&mut line);
+                csv.push_str(&fields.join(","));
+                csv.push_str("\r\n");
+            }
+        }
+        csv
+    }
+
+    /// Tables as GitHub shows them.
+    pub fn to_markdown(&self) -> String {
+        let report = self.printable();
+        let mut markdown = format!("# {}\n", markdown_text(&report.title));
+        for line in &report.lines {
+            let _ = write!(markdown, "\n{}\n", markdown_sentence(line));
+        }
+        if let Some(said) = report.parameters_line() {
+            let _ = write!(markdown, "\n{}\n", markdown_sentence(&said));
+        }
+        for table in report.tables.iter().map(Table::exported) {
+            let _ = write!(markdown, "\n## {}\n\n", markdown_text(&table.title));
+            let _ = writeln!(markdown, "| {} |", table.headings().join(" | "));
+            let rules: Vec<&str> =
+                (0..table.columns.len()).map(|c| if table.right(c) { "-:" } else { "-" }).collect();
+            let _ = writeln!(markdown, "|{}|", rules.join("|"));
+            for row in &table.rows {
+                let cells: Vec<String> = row.iter().map(|cell| markdown_text(&cell.shown())).collect();
+                let _ = writeln!(markdown, "| {} |", cells.join(" | "));
+            }
+            for note in &table.notes {
+                let _ = write!(markdown, "\n{}\n", markdown_sentence(note));
+            }
+        }
+        markdown
+    }
+
+    /// What was measured, for those who read.
+    pub(super) fn parameters_line(&self) -> Option<String> {
+        let said: Vec<String> = self.parameters.iter().map(|(name, said)| format!("{name} {said}")).collect();
+        (!said.is_empty()).then(|| format!("Measured with: {}", said.join("; ")))
+    }
+
+    /// One page, complete in itself.
+    pub fn to_html(&self) -> String {
+        html::page(&self.printable())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let mut table = Table::new("Cost", &[("hash", ""), ("time", "ns")]);
+        table.row([Cell::text("a|b,<c>"), Cell::Number(1.25, 1)]);
+        table.row([Cell::text("d"), Cell::Missing]);
+        Report {
+            title: "T".to_string(),
+            lines: vec!["1 < 2".to_string()],
+            tables: vec![table],
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn every_form_says_the_same() {
+        let report = report();
+        assert_eq!(
+            report.to_text(),
+            "1 < 2\n\nCost\nhash     time (ns)\na|b,<c>        1.2\nd                -\n"
+        );
+        assert_eq!(report.to_csv(), "table,hash,time (ns)\r\nCost,\"a|b,<c>\",1.25\r\nCost,d,\r\n");
+        assert!(report.to_markdown().contains("| a\\|b,\\<c> | 1.2 |\n| d | - |\n"));
+        assert!(report.to_html().contains("<td>a|b,&lt;c&gt;</td><td class=\"n\">1.2</td>"));
+        let json = report.to_json();
+        assert_eq!(json["tables"][0]["rows"][0]["time"], 1.25);
+        assert_eq!(json["tables"][0]["rows"][1]["time"], Value::Null);
+        assert_eq!(json["tables"][0]["units"]["time"], "ns");
+    }
+
+    #[test]
+    fn notes_stand_below_their_table() {
+        let mut report = report();
+        report.tables[0].notes.push("time: of <one>".to_string());
+        assert!(report.to_text().ends_with("-\ntime: of <one>\n"));
+        assert!(report.to_markdown().ends_with("| d | - |\n\ntime: of \\<one>\n"));
+        assert!(report.to_html().contains("</table></div>\n<p class=\"said\">time: of &lt;one&gt;</p>"));
+        assert_eq!(report.to_json()["tables"][0]["notes"], json!(["time: of <one>"]));
+    }
+
+    #[test]
+    fn what_was_measured_is_in_every_file_and_drawings_are_in_none() {
+        let mut table = Table::new("Fill", &[("names", ""), ("", "")]);
+        table.row([Cell::Count(9), Cell::text("▌▌")]);
+        let mut report = Report::new("T");
+        report.tables.push(table);
+        report.parameters = vec![("seed", "12-34".to_string()), ("policy", "coalesce".to_string())];
+        assert_eq!(report.to_text(), "Fill\nnames    \n    9  ▌▌\n".replace("    \n", "\n"));
+        let json = report.to_json();
+        assert_eq!(json["parameters"], json!({ "seed": "12-34", "policy": "coalesce" }));
+        assert_eq!(
+            report.to_csv(),
+            "table,names\r\nFill,9\r\n\r\nparameter,value\r\nseed,12-34\r\npolicy,coalesce\r\n"
+        );
+        for text in [report.to_markdown(), report.to_html()] {
+            assert!(text.contains("seed 12-34; policy coalesce") && !text.contains('▌'), "{text}");
+        }
+        assert!(!json.to_string().contains('▌'));
+    }
+}

@@ -1,0 +1,140 @@
+//! A table of results.
+
+use serde_json::{Value, json};
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A whole number.
+    Count(u64),
+    /// A number, and how many digits after the point are worth showing.
+    Number(f64, usize),
+    /// A number of very different magnitudes, such as a p-value.
+    Scientific(f64),
+    /// Nothing was measured.
+    Missing,
+}
+
+impl Cell {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Count(count) => count.to_string(),
+            Cell::Number(number, digits) => format!("{number:.digits$}"),
+            Cell::Scientific(0.0) => "0".to_string(),
+            Cell::Scientific(number) if *number >= 0.001 => format!("{number:.3}"),
+            Cell::Scientific(number) => format!("{number:.0e}"),
+            Cell::Missing => "-".to_string(),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        match self {
+            Cell::Text(text) => json!(text),
+            Cell::Count(count) => json!(count),
+            Cell::Number(number, _) | Cell::Scientific(number) => json!(number),
+            Cell::Missing => Value::Null,
+        }
+    }
+
+    pub(super) fn is_number(&self) -> bool {
+        !matches!(self, Cell::Text(_))
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// What it holds, in a word or two. Without one it is a drawing in characters: for terminals alone.
+    pub name: &'static str,
+    /// In what; empty for words and plain counts.
+    pub unit: &'static str,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each of as many cells.
+    pub rows: Vec<Vec<Cell>>,
+    /// What its columns mean where a word or two does not say it; stands below it.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// A table without rows; columns as (name, unit).
+    pub fn new(title: impl Into<String>, columns: &[(&'static str, &'static str)]) -> Table {
+        let columns = columns.iter().map(|&(name, unit)| Column { name, unit }).collect();
+        Table { title: title.into(), columns, ..Table::default() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not a cell for each column.
+    pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        let cells = cells.into();
+        assert_eq!(cells.len(), self.columns.len(), "a cell for each column of {}", self.title);
+        self.rows.push(cells);
+    }
+
+    /// With a sentence below it.
+    pub fn note(mut self, note: impl Into<String>) -> Table {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Without the columns that only a terminal is shown.
+    pub(super) fn exported(&self) -> Table {
+        let named = |column: &usize| !self.columns[*column].name.is_empty();
+        let kept: Vec<usize> = (0..self.columns.len()).filter(named).collect();
+        Table {
+            title: self.title.clone(),
+            columns: kept.iter().map(|&column| self.columns[column].clone()).collect(),
+            rows: self
+                .rows
+                .iter()
+                .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
+                .collect(),
+            notes: self.notes.clone(),
+        }
+    }
+
+    pub(super) fn headings(&self) -> Vec<String> {
+        self.columns
+            .iter()
+            .map(|column| match column.unit {
+                "" => column.name.to_string(),
+                unit => format!("{} ({unit})", column.name),
+            })
+            .collect()
+    }
+
+    pub(super) fn right(&self, column: usize) -> bool {
+        let number = |row: &Vec<Cell>| row[column].is_number() && row[column] != Cell::Missing;
+        !self.columns[column].unit.is_empty() || self.rows.iter().any(number)
+    }
+}
+
+/// How many digits after the point show three or four that count; of small values two.
+pub(crate) fn decimals(value: f64) -> usize {
+    match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        v if v >= 0.1 => 3,
+        v if v >= 0.001 => 4,
+        v if v > 1e-12 => (1.0 - v.log10().floor()) as usize,
+        _ => 0,
+    }
+}

@@ -1,0 +1,23 @@
+//! What the checksums of a file system cost: btrfs with each that it has, and without.
+//!
+//! As root it measures the kernel's own code on file systems that lie in memory ([`Place`], [`Volume`],
+//! [`phases`]), or repeats the experiment of 2024 as it was published ([`original`]). Everybody can measure
+//! the tools ([`rootless`]) and a [`model`] of the work.
+
+mod data;
+mod kernel;
+mod model;
+mod phases;
+mod place;
+mod rootless;
+mod volume;
+mod whole;
+
+pub use data::{CHECKSUMS, Checksum, Data, WRITE};
+pub use kernel::driver;
+pub use model::{ONE_BY_ONE, SECTOR, SIDE_BY_SIDE, model};
+pub use phases::{Group, phases};
+pub use place::{Place, available};
+pub use rootless::{CHECK, MKFS, Tools, rootless, rootless_needs};
+pub use volume::{Programs, Volume};
+pub use whole::{ORIGINAL, Whole, original, urandom};

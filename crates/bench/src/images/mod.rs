@@ -1,0 +1,7 @@
+//! Experiment 3: disk images that are more or less full, and the programs that hash them.
+
+mod content;
+mod library;
+
+pub use content::{CONTENTS, Content, Memory, Reading, programs, values};
+pub use library::{BUFFER, HOLE, Input, Settings, blkhash_bench};

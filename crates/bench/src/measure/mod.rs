@@ -1,0 +1,27 @@
+//! The measuring core: subjects in turns, in random order, with warm-up, in a known state of the cache.
+//!
+//! Whatever else the machine does meets all subjects alike, because each round runs each of them once;
+//! so their times can be compared round by round. docs/measuring.md describes the method.
+
+mod cache;
+mod counter;
+mod crowding;
+mod error;
+mod launch;
+mod noise;
+mod plan;
+mod process;
+mod random;
+mod subject;
+mod turns;
+
+pub use cache::{Cache, drop_files, state as cache_state};
+pub use counter::Cycles;
+pub(crate) use crowding::{crowded, more_crowded};
+pub use error::Error;
+pub use launch::{Starter, serve};
+pub use noise::{Load, judge as judge_noise};
+pub use plan::{Amount, MOST_ROUNDS, Plan};
+pub use process::{Parse, Process, Stdin, find_program, passed_over, version};
+pub use subject::{About, InProcess, Measured, Subject, Work};
+pub use turns::{Progress, Watch, measure};

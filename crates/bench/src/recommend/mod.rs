@@ -1,0 +1,18 @@
+//! Recommends a digest for files: what matters is measured, and one rule decides.
+//!
+//! [`survey`] looks at the files, [`read_cold`] at the device, [`subjects`] at the digests; [`decide`] is the
+//! rule, which docs/recommend.md tells in words, and [`sentences`] gives its reasons.
+
+mod candidates;
+mod decide;
+mod device;
+mod hashes;
+mod sentences;
+mod survey;
+
+pub use candidates::{Candidate, Purpose};
+pub use decide::{Bound, Cost, Decision, Input, Row, decide};
+pub use device::{Device, Read, read_cold, read_often};
+pub use hashes::{Sample, cost, is_resolved, opening, subjects};
+pub use sentences::sentences;
+pub use survey::{Load, SMALL, Survey, survey};

@@ -1,0 +1,15 @@
+//! Statistics: what a handful of measured times can tell, and what not.
+//!
+//! Times of one machine are no normal distribution: medians, ranks and resampling, no means and no
+//! t-test.
+
+mod median;
+mod rank;
+mod ranking;
+
+pub use median::{Interval, difference, interval, mad, median, outliers, quantile, ratio};
+pub use rank::{mann_whitney, signed_rank};
+pub use ranking::{
+    Pair, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, Sample, Verdict, beside_first, fewest_rounds,
+    fewest_rounds_of, rank,
+};

@@ -1,0 +1,36 @@
+//! The catalogue of trees of files, in SQLite: recorded, scrubbed and verified for years.
+//!
+//! A [`Catalog`](store::Catalog) is one file that remembers trees. [`scrub`](scrub::scrub) compares a tree
+//! with it, records what is new or changed, and reads the rest again, stalest first.
+//!
+//! ```
+//! use verisum_catalog::scrub::{Options, scrub};
+//! use verisum_catalog::store::{Catalog, Lock};
+//! # use verisum_digest::Digest;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let tree = folder.path().join("photos");
+//! # std::fs::create_dir(&tree)?;
+//! # std::fs::write(tree.join("one.raw"), "one")?;
+//! # let path = folder.path().join("photos.db");
+//! let _lock = Lock::take(&path)?;
+//! let mut catalog = Catalog::open(&path)?;
+//! let options = Options::new(Digest::find("sha256")?);
+//! let summary = scrub(&mut catalog, &tree, &options, &mut |report| println!("{report:?}"))?;
+//! assert_eq!(summary.read_files, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Non-goals: images, ssh, and printing.
+
+#![deny(unsafe_code)]
+
+mod bitrot;
+pub mod scrub;
+pub mod store;
+mod tag_store;
+
+pub use bitrot::{Bitrot, Page as BitrotPage};
+pub use tag_store::TagStore;

@@ -1,0 +1,281 @@
+//! Accepts a file as it is now, on somebody's word: the only way for bad data to become a record.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use verisum_digest::Digest;
+
+use super::guard::{UNMOUNTED, is_there, unmounted};
+use super::top::{Top, is_gone};
+use super::writer::seen;
+use super::{Error, digest_failed};
+use crate::store::{Catalog, Change, Position, Record, Root, Seen, State};
+use verisum_files::Stat;
+use verisum_files::reread::{self, Bypass};
+
+/// How many files in trouble are looked at at once.
+const PAGE: usize = 1024;
+
+/// The digest of a file whose record does not tell any more which it had.
+const FALLBACK: &str = "sha256";
+
+/// Why a file that is on another file system is not accepted.
+const ELSEWHERE: &str = "open: another file system is mounted there (--cross-file-systems enters it)";
+
+/// A file that was accepted, or would be.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Its path.
+    pub path: PathBuf,
+    /// What it was found to be.
+    pub state: State,
+    /// The name of the digest.
+    pub algorithm: String,
+    /// What was recorded.
+    pub old: Seen,
+    /// What is there now; `None` if the file is gone, and its record with it.
+    pub new: Option<Seen>,
+    /// Why it cannot be accepted.
+    pub error: Option<String>,
+}
+
+/// What to accept.
+#[derive(Clone, Copy, Debug)]
+pub struct Accept<'a> {
+    /// A file, or a directory for all files in trouble below it.
+    pub path: &'a Path,
+    /// Write nothing.
+    pub dry: bool,
+    /// Other file systems below are entered; otherwise what is on them is left alone.
+    pub enters: bool,
+    /// The time, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// Reads files as they are now, by their paths and digests; `None` for each that is not there, or is something
+/// else than a file.
+pub type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, String>>;
+
+/// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
+/// record, and records of missing files are removed. What was bad there before and is no longer is forgotten.
+/// With `dry` nothing is written. Returns how many there were of all these. Whoever calls holds the catalogue's lock.
+pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, Error> {
+    let root = root_of(catalog, what.path)?;
+    let top = Top::open(&root.path, !what.enters)?;
+    if !is_there(catalog, &root)? {
+        let why = "accept: it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root \
+                   takes it for the same tree)";
+        return Err(Error::Root { path: root.path, why });
+    }
+    if let Some(unmounted) = unmounted(catalog, &root, what.path)? {
+        return Err(Error::Root { path: unmounted.path, why: UNMOUNTED });
+    }
+    let read_one = |(path, digest): &(PathBuf, Digest)| {
+        let found = read(&top, path, digest)?;
+        // What is on a file system that is not mounted is not gone.
+        match found.is_none() && unmounted(catalog, &root, path).map_err(|e| e.to_string())?.is_some() {
+            true => Err(format!("open: {UNMOUNTED}")),
+            false => Ok(found),
+        }
+    };
+    let mut read = |files: &[(PathBuf, Digest)]| files.iter().map(read_one).collect();
+    accept_with(catalog, what, (1, &mut read), report)
+}
+
+/// The same with files that somebody else reads, so many at once: those of other machines.
+pub fn accept_with(
+    catalog: &Catalog,
+    what: &Accept,
+    (at_once, read): (usize, Read),
+    report: &mut dyn FnMut(Accepted),
+) -> Result<u64, Error> {
+    let path = what.path;
+    let root = root_of(catalog, path)?;
+    let algorithms = catalog.algorithms()?;
+    let accepting = Accepting { catalog, root: &root, algorithms, what };
+    let mut found = 0;
+    let mut after = Position::START;
+    let mut is_any_damaged = false;
+    loop {
+        let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
+        let Some((last, _)) = page.last() else { break };
+        after = last.clone();
+        let mut waiting = Vec::new();
+        for (Position { directory, name, .. }, record) in page {
+            let place = root.path.join(catalog.path_in_root(directory)?).join(OsStr::from_bytes(&name));
+            if place.starts_with(path) {
+                found += 1;
+                is_any_damaged |= record.state == State::DAMAGED;
+                waiting.push(accepting.waiting(directory, OsStr::from_bytes(&name).into(), place, record)?);
+            }
+        }
+        let mut waiting = waiting.into_iter();
+        loop {
+            let some: Vec<Waiting> = waiting.by_ref().take(at_once.max(1)).collect();
+            if some.is_empty() {
+                break;
+            }
+            let files: Vec<(PathBuf, Digest)> =
+                some.iter().map(|one| (one.accepted.path.clone(), one.digest.clone())).collect();
+            for (one, read) in some.into_iter().zip(read(&files)) {
+                report(accepting.accept(one, read)?);
+            }
+        }
+    }
+    found += catalog.absolve_below(&root, path, what.dry)?;
+    if is_any_damaged && !what.dry {
+        // The length that the sums had of it may not be the one that went with its record.
+        catalog.recount(root.id)?;
+    }
+    Ok(found)
+}
+
+/// The root that holds a path.
+fn root_of(catalog: &Catalog, path: &Path) -> Result<Root, Error> {
+    if let Some(root) = catalog.root_of(path)? {
+        return Ok(root);
+    }
+    let why = match catalog.roots()?.iter().any(|root| root.path.starts_with(path)) {
+        true => {
+            "accept: it is above a tree of the catalogue: name the tree, or what is in it (`verisum catalog \
+             status` lists the trees)"
+        }
+        false => "accept: it is in no tree of the catalogue",
+    };
+    Err(Error::Root { path: path.to_path_buf(), why })
+}
+
+struct Accepting<'a> {
+    catalog: &'a Catalog,
+    root: &'a Root,
+    algorithms: HashMap<i64, String>,
+    what: &'a Accept<'a>,
+}
+
+/// A file that is to be read and accepted.
+struct Waiting {
+    directory: i64,
+    name: OsString,
+    old: Record,
+    digest: Digest,
+    accepted: Accepted,
+}
+
+impl Accepting<'_> {
+    fn waiting(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Waiting, Error> {
+        let recorded = self.algorithms.get(&old.algorithm);
+        let is_unknown = recorded
+            .is_some_and(|name| matches!(Digest::find(name), Err(verisum_digest::Error::Unknown { .. })));
+        let old = if old.state == State::DAMAGED || is_unknown { self.mended(old)? } else { old };
+        let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_else(|| FALLBACK.to_string());
+        let digest = Digest::find(&algorithm).map_err(digest_failed(&algorithm))?;
+        let accepted =
+            Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
+        Ok(Waiting { directory, name, old, digest, accepted })
+    }
+
+    fn accept(&self, one: Waiting, read: Result<Option<Seen>, String>) -> Result<Accepted, Error> {
+        let Waiting { directory, name, old, mut accepted, .. } = one;
+        match read {
+            Ok(new) => accepted.new = new,
+            Err(error) => {
+                accepted.error = Some(error);
+                return Ok(accepted);
+            }
+        }
+        let now = self.what.now;
+        if !self.what.dry {
+            let root = self.root.id;
+            self.catalog.begin()?;
+            let written = self.catalog.apply(root, directory, &name, &Change::Forget(old)).and_then(|()| {
+                let Some(new) = &accepted.new else { return Ok(()) };
+                let changed = if new.digest == old.digest { old.changed } else { now };
+                let record = Record {
+                    size: new.size,
+                    mtime: new.mtime,
+                    ctime: new.ctime,
+                    inode: new.inode,
+                    digest: new.digest,
+                    changed,
+                    verified: now,
+                    state: State::Sound,
+                    ..old
+                };
+                self.catalog.apply(root, directory, &name, &Change::Add(record))?;
+                self.catalog.absolve(root, &record)
+            });
+            match written {
+                Ok(()) => self.catalog.commit()?,
+                Err(error) => {
+                    self.catalog.roll_back();
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// A damaged record with what is of use in a new one: its digest may be of no algorithm, and its times
+    /// are of none.
+    fn mended(&self, old: Record) -> Result<Record, Error> {
+        let known = self.algorithms.get(&old.algorithm).and_then(|name| Digest::find(name).ok());
+        let algorithm = match known.is_some_and(|digest| digest.len() == old.digest.as_bytes().len()) {
+            true => old.algorithm,
+            false => self.catalog.algorithm(FALLBACK)?,
+        };
+        let now = self.what.now;
+        Ok(Record { algorithm, first_seen: now, changed: now, ..old })
+    }
+}
+
+/// What file is at a path now; `None` if nothing is, or something else, such as a link or a directory.
+fn read(top: &Top, path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
+    let found = top.find(path);
+    if is_gone(&found) {
+        return Ok(None);
+    }
+    let opened = found.and_then(|(entry, _)| entry.open());
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(None),
+        Err(error) if error.errno() == Some(Errno::XDEV) => return Err(ELSEWHERE.to_string()),
+        Err(error) => return Err(super::error_text(&error)),
+    };
+    if let Ok(stat) = Stat::of(&file) {
+        verisum_files::settle(&file, &stat);
+    }
+    match reread::whole(&file, digest, Bypass::No) {
+        Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
+        Ok(_) => Err("read: it changed while it was read".to_string()),
+        Err(failed) => Err(format!("read: {failed}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_any_more_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = Digest::find("sha256").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "content").unwrap();
+        std::fs::create_dir(path("directory")).unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), kind, mode, 0).unwrap();
+        std::fs::write(path("directory/file"), "content").unwrap();
+        std::os::unix::fs::symlink("directory", path("linked")).unwrap();
+        let top = Top::open(folder.path(), true).unwrap();
+        for name in ["file", "directory/file"] {
+            assert!(read(&top, &path(name), &digest).unwrap().is_some());
+        }
+        for name in ["directory", "link", "fifo", "nothing", "file/below", "linked/file"] {
+            assert!(read(&top, &path(name), &digest).unwrap().is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The end of a run: finds moved and missing files, and whether too much changed.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::jobs::Outcome;
+use super::join::Lost;
+use super::writer::{Names, Writer, seen};
+use super::{Error, Report, Summary};
+use crate::store::{self, Catalog, Record, State, Trouble};
+use verisum_files::{Entry, Kind, Stat, Verdict};
+
+/// How many missing files are looked at at once.
+pub(super) const PAGE: usize = 1024;
+
+/// What is at a path.
+pub(super) type Found = Result<(Entry, Stat), verisum_files::Error>;
+
+impl Writer<'_> {
+    /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
+    /// final or put back. A run that was interrupted has not seen enough to say so; like one that was
+    /// killed it leaves that to the next.
+    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<Summary, Error> {
+        if !outcome.is_interrupted {
+            self.catalog.begin()?;
+            let finished = self.settle(outcome);
+            match finished {
+                Ok(()) => self.catalog.commit()?,
+                Err(error) => {
+                    self.catalog.roll_back();
+                    return Err(error);
+                }
+            }
+        }
+        if let Some(root) = self.catalog.root(&self.scope.root.path)? {
+            (self.summary.files, self.summary.bytes) = (root.files, root.bytes);
+        }
+        self.summary.held = self.catalog.held(self.scope.root.id)?;
+        self.summary.waiting = outcome.waiting;
+        self.summary.given_up = outcome.given_up;
+        self.summary.not_tried = outcome.not_tried;
+        self.summary.mount_points = outcome.mount_points;
+        self.summary.oldest = self.catalog.oldest(self.scope.root.id)?;
+        self.summary.unlisted = outcome.unlisted;
+        self.summary.complete = outcome.is_complete;
+        self.summary.interrupted = outcome.is_interrupted;
+        Ok(self.summary)
+    }
+
+    fn settle(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        let root = self.scope.root.id;
+        let names = self.catalog.algorithms()?;
+        self.catalog.index_fresh()?;
+        for (directory, device) in &outcome.mounted {
+            self.catalog.set_device(*directory, *device)?;
+        }
+        // Only a walk that was everywhere knows what is gone.
+        let was_everywhere = outcome.is_through
+            && outcome.unlisted + outcome.not_tried == 0
+            && self.options.excludes.is_none()
+            && self.scope.directory == self.scope.root.directory;
+        self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
+        self.join(Lost::Itself, &names)?;
+        self.join(Lost::Gone, &names)?;
+        // What else there is on another machine nobody can look at from here.
+        if !self.scope.root.is_remote() {
+            if !was_everywhere {
+                self.join(Lost::BadElsewhere, &names)?;
+            }
+            self.join_other_roots(&names)?;
+        }
+        let has_heirs = self.catalog.has_heirs()?;
+        let looks_elsewhere = !was_everywhere && !self.scope.root.is_remote();
+        if has_heirs && looks_elsewhere {
+            self.join(Lost::SoundElsewhere, &names)?;
+        }
+        self.join(Lost::Missing, &names)?;
+        if has_heirs {
+            self.judge_known_bad(looks_elsewhere, &names)?;
+        }
+        // A file whose record was replaced may be where this run did not look.
+        let unread = [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError];
+        let has_read_all = was_everywhere && unread.iter().all(|verdict| self.summary.count(*verdict) == 0);
+        self.catalog.settle_previous(root, has_read_all, self.options.now)?;
+        self.report_new(&names)?;
+        self.report_modified(&names)?;
+        self.summary.alarm = self.too_much(outcome)?;
+        if self.summary.alarm.is_none() {
+            if !has_read_all {
+                self.catalog.remember_replaced(root, self.options.now)?;
+            }
+            return Ok(self.catalog.keep_replacements(root)?);
+        }
+        self.catalog.hold_replacements(root, self.options.now)?;
+        self.catalog.hold_missing(root, self.news_since)?;
+        self.hold_waiting(&names)
+    }
+
+    /// Holds the changed files that were not read, and reports them.
+    fn hold_waiting(&mut self, names: &Names) -> Result<(), Error> {
+        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+        let report = &mut *self.report;
+        let mut folders = Folders::default();
+        catalog.hold_waiting(self.scope.root.id, self.options.now, &mut |(directory, name), record| {
+            let Some(folder) = folders.path(catalog, directory) else { return };
+            let path = top.join(folder).join(OsStr::from_bytes(&name));
+            report(Report {
+                held: true,
+                recorded: Some(seen(&record)),
+                algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
+                error: Some("it was written to, and was not read yet".to_string()),
+                ..Report::new(path, Verdict::Modified)
+            });
+        })?;
+        Ok(folders.failed.map_or(Ok(()), Err)?)
+    }
+
+    /// Reports the new files that are nobody's heirs.
+    fn report_new(&mut self, names: &Names) -> Result<(), Error> {
+        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+        let (report, summary) = (&mut *self.report, &mut self.summary);
+        let mut folders = Folders::default();
+        catalog.take_fresh(self.scope.root.id, &mut |(directory, name), record| {
+            let Some(folder) = folders.path(catalog, directory) else { return };
+            summary.add(Verdict::New, 1);
+            let found = Some(seen(&record));
+            let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+            let path = top.join(folder).join(OsStr::from_bytes(&name));
+            report(Report { found, algorithm, ..Report::new(path, Verdict::New) });
+        })?;
+        Ok(folders.failed.map_or(Ok(()), Err)?)
+    }
+
+    /// Reports the files whose records were replaced.
+    fn report_modified(&mut self, names: &Names) -> Result<(), Error> {
+        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+        let (report, summary) = (&mut *self.report, &mut self.summary);
+        let mut folders = Folders::default();
+        catalog.each_replaced(self.scope.root.id, &mut |(directory, name), old, new| {
+            let Some(folder) = folders.path(catalog, directory) else { return };
+            summary.add(Verdict::Modified, 1);
+            let (recorded, found) = (Some(seen(&old)), Some(seen(&new)));
+            let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
+            let path = top.join(folder).join(OsStr::from_bytes(&name));
+            report(Report { recorded, found, algorithm, ..Report::new(path, Verdict::Modified) });
+        })?;
+        Ok(folders.failed.map_or(Ok(()), Err)?)
+    }
+
+    pub(super) fn find(&self, path: &Path) -> Found {
+        self.scope.find(path, self.options)
+    }
+}
+
+/// The path of the last directory that was asked for, and what kept one from being known.
+#[derive(Default)]
+pub(super) struct Folders {
+    last: Option<(i64, PathBuf)>,
+    pub(super) failed: Option<store::Error>,
+}
+
+impl Folders {
+    pub(super) fn path(&mut self, catalog: &Catalog, directory: i64) -> Option<&Path> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != directory) {
+            match catalog.path_in_root(directory) {
+                Ok(path) => self.last = Some((directory, path)),
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                    return None;
+                }
+            }
+        }
+        self.last.as_ref().map(|(_, path)| path.as_path())
+    }
+}
+
+/// What a file in trouble is called, and whether it is held.
+pub(super) fn bad_verdict(state: State) -> (Verdict, bool) {
+    match state {
+        State::Trouble(Trouble::Verdict(verdict)) => (verdict, false),
+        State::Trouble(Trouble::Held) => (Verdict::Modified, true),
+        State::Sound => (Verdict::Ok, false),
+    }
+}
+
+/// When a file was last known to be there, in milliseconds since 1970.
+pub(super) fn last_known(record: &Record) -> i64 {
+    record.verified.max(record.changed).max(record.first_seen)
+}
+
+/// Whether two names are those of one file.
+pub(super) fn is_one_file(one: &Found, other: &Found) -> bool {
+    let file = |found: &Found| {
+        let stat = found.as_ref().ok().map(|(_, stat)| stat).filter(|stat| stat.kind == Kind::File);
+        stat.map(|stat| (stat.device, stat.inode))
+    };
+    file(one).is_some_and(|one| file(other) == Some(one))
+}

@@ -1,0 +1,113 @@
+//! Forecasts how long it takes to verify everything, at the rate and in the rhythm of the runs so far.
+
+use std::time::Duration;
+
+use super::{Options, Summary};
+use crate::store::Run;
+
+/// How many runs the rhythm and the rate are taken from.
+pub(super) const RUNS: usize = 16;
+
+/// What a file costs beside its bytes, in bytes.
+const FILE: u64 = 16 << 10;
+
+/// The rhythm until there is a history of it.
+const DAILY: Duration = Duration::from_secs(24 * 3600);
+
+/// When everything will have been verified.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// How long it takes to verify everything once.
+    pub time: Duration,
+    /// How many times the budget must be to keep the promise, where there is one. More than 1: it is
+    /// not kept.
+    pub needed: Option<f64>,
+    /// Whether the rhythm is assumed, for want of runs.
+    pub assumed_daily: bool,
+}
+
+/// The forecast after a run; none without a budget, or if nothing was read.
+pub(super) fn forecast(summary: &Summary, run: &Run, history: &[Run], options: &Options) -> Option<Forecast> {
+    let budget = options.budget?;
+    let runs = || history.iter().filter(|old| old.finished.is_some()).chain([run]);
+    let work = |files: u64, bytes: u64| (files * FILE + bytes) as f64;
+    let done: f64 = runs().map(|run| work(run.read_files, run.read_bytes)).sum();
+    let seconds: f64 = runs().filter(|run| run.read_files > 0).map(|run| run.seconds).sum();
+    if done == 0.0 || seconds <= 0.0 || budget.is_zero() {
+        return None;
+    }
+    let needed_seconds = work(summary.files, summary.bytes) * seconds / done;
+    let rhythm = interval_with(run.started, history);
+    // Less than one run is one run.
+    let count = (needed_seconds / budget.as_secs_f64()).max(1.0);
+    let time = Duration::try_from_secs_f64(count * rhythm.unwrap_or(DAILY).as_secs_f64()).ok()?;
+    let needed = options.max_age.map(|age| time.as_secs_f64() / age.as_secs_f64());
+    Some(Forecast { time, needed, assumed_daily: rhythm.is_none() })
+}
+
+/// The usual time from one run to the next.
+pub(super) fn interval(history: &[Run]) -> Option<Duration> {
+    let (newest, older) = history.split_first()?;
+    interval_with(newest.started, older)
+}
+
+fn interval_with(newest: i64, older: &[Run]) -> Option<Duration> {
+    let mut gaps = Vec::new();
+    let mut last = newest;
+    for run in older {
+        if let Ok(gap @ 1..) = u64::try_from(last - run.started) {
+            gaps.push(gap);
+        }
+        last = run.started;
+    }
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).map(|gap| Duration::from_millis(*gap))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000;
+
+    #[test]
+    fn rhythms_are_those_of_most_runs() {
+        let runs = |days: &[i64]| -> Vec<Run> {
+            days.iter().map(|day| Run { started: day * DAY, ..Run::default() }).collect()
+        };
+        let days = |count: u64| Some(Duration::from_secs(count * 86_400));
+        assert_eq!(interval(&runs(&[])), None);
+        assert_eq!(interval(&runs(&[5])), None);
+        assert_eq!(interval(&runs(&[30, 23, 16])), days(7));
+        // A run by hand, and one with a clock that was wrong.
+        assert_eq!(interval(&runs(&[30, 30, 23, 16, 9, 400, 2])), days(7));
+    }
+
+    #[test]
+    fn a_budget_that_is_too_small_is_told_by_how_much() {
+        // A tenth of the tree in an hour, once a day: ten days, where five were promised.
+        let summary = Summary { files: 0, bytes: 1000 << 20, ..Summary::default() };
+        let run = Run { started: DAY, read_files: 1, read_bytes: (100 << 20) - FILE, ..Run::default() };
+        let run = Run { seconds: 3600.0, ..run };
+        let options = Options {
+            budget: Some(Duration::from_secs(3600)),
+            max_age: Some(Duration::from_secs(5 * 86_400)),
+            ..options()
+        };
+        let found = forecast(&summary, &run, &[], &options).unwrap();
+        assert_eq!((found.time.as_secs(), found.assumed_daily), (10 * 86_400, true));
+        assert!((found.needed.unwrap() - 2.0).abs() < 1e-6);
+        let weekly = [Run { started: DAY - 7 * DAY, ..Run::default() }];
+        let found = forecast(&summary, &run, &weekly, &options).unwrap();
+        assert_eq!((found.time.as_secs(), found.assumed_daily), (70 * 86_400, false));
+        assert_eq!(forecast(&summary, &Run::default(), &[], &options), None);
+    }
+
+    fn options() -> Options {
+        Options {
+            alarm: super::super::Alarm { share: 1.0, at_least: 1 },
+            now: 0,
+            ..Options::new(verisum_digest::Digest::find("sha256").unwrap())
+        }
+    }
+}

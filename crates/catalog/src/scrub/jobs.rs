@@ -1,0 +1,406 @@
+//! The files of a run, in order: the bad ones, the new and the changed, the stalest.
+
+mod walked;
+
+pub(super) use walked::is_to_read;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use super::judge::Token;
+use super::merge::Level;
+use super::writer::Message;
+use super::{Error, Options, Scope, Tally, due};
+use crate::store::{Catalog, Place, Position, Record, State, Trouble, stamp};
+use verisum_files::{Class, Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
+
+/// How many rows are read at once; among so many, shuffling takes place.
+const PAGE: usize = 4096;
+
+/// How many files may be under way from here to the catalogue.
+const RECENT: usize = 1 << 15;
+
+/// The jobs of one run.
+pub(super) struct Jobs<'a> {
+    reader: Catalog,
+    scope: &'a Scope,
+    options: &'a Options,
+    plan: &'a due::Plan,
+    /// The place of each algorithm's digest.
+    sets: HashMap<i64, usize>,
+    /// The place of the digest of new files.
+    set: usize,
+    sender: Option<SyncSender<Message>>,
+    tally: &'a Tally,
+    /// Recorded files that were given out lately, and may not be written yet.
+    recent: HashSet<(i64, Vec<u8>)>,
+    stage: Stage,
+    walk: Walk,
+    levels: Vec<Level>,
+    next_directory: i64,
+    /// Device and inode of files that belong to the catalogue.
+    own: Vec<(u64, u64)>,
+    /// Roots of their own below.
+    others: HashSet<PathBuf>,
+    /// New files whose storage failed in an earlier run.
+    unread: HashSet<Place>,
+    page: VecDeque<(Position, Record)>,
+    position: Position,
+    folder: Folder,
+    inside: HashMap<i64, bool>,
+    dice: RandomState,
+    /// Whether the work is told of before it is done.
+    is_estimated: bool,
+    /// The time was over before the last file due.
+    is_stopped: bool,
+    outcome: Outcome,
+    error: Option<Error>,
+}
+
+/// A directory that recorded files are in, if it can be reached.
+struct Folder {
+    id: i64,
+    path: PathBuf,
+    found: Option<Arc<Directory>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Bad,
+    Walk,
+    Stale,
+    Future,
+    End,
+}
+
+/// What the choice of files led to.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Recorded files that the walk met, or that are missing.
+    pub known: u64,
+    /// New and changed files for which there was no time.
+    pub waiting: u64,
+    /// Files that were not read because their device fails.
+    pub given_up: u64,
+    /// Those of them that were known to be bad are apart.
+    pub not_tried: u64,
+    /// Mount points that were not entered.
+    pub mount_points: u64,
+    /// Directories and files that could not be looked at.
+    pub unlisted: u64,
+    /// The paths of these, of mount points that were not entered, and of roots of their own: what is below was
+    /// not met.
+    pub passed_over: HashSet<PathBuf>,
+    /// Recorded directories at which another file system was mounted since, and its device.
+    pub mounted: Vec<(i64, u64)>,
+    /// Whether all that is due and could be found was given out.
+    pub is_through: bool,
+    /// The same, and everything could be found, and was tried.
+    pub is_complete: bool,
+    /// Whether somebody ended the run before its time.
+    pub is_interrupted: bool,
+}
+
+impl<'a> Jobs<'a> {
+    pub(super) fn new(
+        reader: Catalog,
+        scope: &'a Scope,
+        options: &'a Options,
+        plan: &'a due::Plan,
+        sets: HashMap<i64, usize>,
+        tally: &'a Tally,
+        sender: SyncSender<Message>,
+    ) -> Result<Jobs<'a>, Error> {
+        // Asking where each file lies costs as much as all else. It is worth that where most are to be read.
+        let is_known = reader.runs(scope.root.id, super::forecast::RUNS)?.iter().any(|run| run.complete);
+        let order = match options.order {
+            Order::Extent if is_known => Order::Inode,
+            order => order,
+        };
+        let walk = WalkOptions {
+            one_file_system: options.one_file_system,
+            order,
+            excludes: options.excludes.clone(),
+            ..WalkOptions::default()
+        };
+        let roots = reader.roots()?.into_iter().map(|root| root.path);
+        let others = roots.filter(|path| *path != scope.path && path.starts_with(&scope.path)).collect();
+        let own = reader.own_files().into_iter().filter_map(|path| Entry::named(&path).ok()?.stat().ok());
+        let own = own.map(|stat| (stat.device, stat.inode)).collect();
+        // Of a part of what is recorded nobody has the sums.
+        let is_estimated = scope.directory == scope.root.directory && options.excludes.is_none();
+        if is_estimated {
+            let due = match plan.before >= options.now {
+                true => scope.root.bytes,
+                false => reader.bytes_due(scope.root.id, plan.before)?,
+            };
+            options.progress.expect((due as f64 * options.sample) as u64);
+        }
+        let next_directory = reader.last_directory()? + 1;
+        let algorithm = reader.algorithms()?.into_iter().find(|(_, name)| name == options.digest.name());
+        let set = algorithm.and_then(|(number, _)| sets.get(&number).copied()).unwrap_or_default();
+        Ok(Jobs {
+            scope,
+            options,
+            plan,
+            set,
+            sets,
+            sender: Some(sender),
+            tally,
+            recent: HashSet::new(),
+            stage: Stage::Bad,
+            walk: Walk::new(vec![scope.path.clone()], walk),
+            levels: Vec::new(),
+            next_directory,
+            own,
+            others,
+            unread: reader.unread(scope.root.id)?,
+            page: VecDeque::new(),
+            position: Position::START,
+            folder: Folder { id: 0, path: PathBuf::new(), found: None },
+            inside: HashMap::new(),
+            dice: RandomState::new(),
+            is_estimated,
+            is_stopped: false,
+            outcome: Outcome::default(),
+            error: None,
+            reader,
+        })
+    }
+
+    /// Lets the writer end.
+    pub(super) fn close(&mut self) {
+        self.sender = None;
+    }
+
+    /// What the choice led to, once there are no more.
+    pub(super) fn outcome(mut self) -> Result<Outcome, Error> {
+        self.outcome.is_interrupted = self.options.stop.is_due();
+        (self.outcome.given_up, self.outcome.not_tried) = self.tally.given_up();
+        self.outcome.is_through &= !self.outcome.is_interrupted && self.tally.left().is_none();
+        self.outcome.waiting += self.tally.left().unwrap_or_default();
+        self.outcome.is_through &= self.outcome.waiting + self.outcome.given_up == 0;
+        let was_all_tried = self.outcome.unlisted + self.outcome.not_tried == 0;
+        self.outcome.is_complete = self.outcome.is_through && was_all_tried;
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.outcome),
+        }
+    }
+
+    fn send(&self, message: Message) {
+        // The writer ends early only if the catalogue fails, which ends the run.
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(message);
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<Job<Token>>, Error> {
+        loop {
+            if self.options.stop.is_due() {
+                return Ok(None);
+            }
+            let job = match self.stage {
+                Stage::Bad | Stage::Stale | Stage::Future => self.recorded()?,
+                Stage::Walk => self.walked()?,
+                Stage::End => return Ok(None),
+            };
+            if job.is_some() || self.options.stop.is_due() {
+                return Ok(job);
+            }
+            self.page.clear();
+            (self.stage, self.position) = match self.stage {
+                Stage::Bad => (Stage::Walk, Position::START),
+                Stage::Walk => (Stage::Stale, Position::START),
+                Stage::Stale => {
+                    let future = self.plan.future;
+                    (Stage::Future, Position { value: future, directory: i64::MAX, name: Vec::new() })
+                }
+                Stage::Future | Stage::End => {
+                    self.outcome.is_through = !self.is_stopped;
+                    (Stage::End, Position::START)
+                }
+            };
+        }
+    }
+
+    /// The next file of the bad or the stale ones.
+    fn recorded(&mut self) -> Result<Option<Job<Token>>, Error> {
+        loop {
+            if self.page.is_empty() && !self.turn_page()? {
+                return Ok(None);
+            }
+            if self.options.stop.is_due() {
+                return Ok(None);
+            }
+            if self.plan.is_over() {
+                self.is_stopped = true;
+                return Ok(None);
+            }
+            let Some((Position { directory, name, .. }, record)) = self.page.pop_front() else { continue };
+            if self.is_wanted(directory, &name, &record)?
+                && let Some(job) = self.recorded_job(directory, &name, record)?
+            {
+                return Ok(Some(job));
+            }
+        }
+    }
+
+    /// Reads more rows; whether there are any.
+    fn turn_page(&mut self) -> Result<bool, Error> {
+        let root = self.scope.root.id;
+        let rows = match self.stage {
+            Stage::Bad => self.reader.in_trouble(root, &self.position, false, PAGE)?,
+            Stage::Stale => self.reader.stalest(root, &self.position, self.plan.before, PAGE)?,
+            _ => self.reader.stalest(root, &self.position, i64::MAX, PAGE)?,
+        };
+        let Some((last, _)) = rows.last() else { return Ok(false) };
+        self.position = last.clone();
+        self.page = rows.into();
+        if self.stage != Stage::Bad {
+            let page = self.page.make_contiguous();
+            match (self.options.shuffle, self.options.order) {
+                (true, _) => {
+                    page.sort_by_cached_key(|(place, _)| self.dice.hash_one((place.directory, &place.name)))
+                }
+                (false, Order::Inode | Order::Extent) => page.sort_by_key(|(_, record)| record.inode),
+                // They come as they were verified, which was in the order of the walk, or about it.
+                (false, Order::Directory | Order::Name) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_wanted(&mut self, directory: i64, name: &[u8], record: &Record) -> Result<bool, Error> {
+        if self.stage != Stage::Bad {
+            // Those in trouble were read in the first stage, and missing ones cannot be. Damage to a record
+            // is found here, and known in the first stage of the next run.
+            let chance = self.dice.hash_one((name, directory)) as f64 / u64::MAX as f64;
+            let is_recent = || self.recent.contains(&(directory, name.to_vec()));
+            let is_in_turn = matches!(record.state, State::Sound | State::DAMAGED);
+            if !is_in_turn || chance > self.options.sample || is_recent() {
+                return Ok(false);
+            }
+        }
+        self.is_inside(directory)
+    }
+
+    /// Whether a directory is in the part of the root that the run is about.
+    fn is_inside(&mut self, directory: i64) -> Result<bool, Error> {
+        if self.scope.directory == self.scope.root.directory {
+            return Ok(true);
+        }
+        let (mut id, mut passed) = (directory, Vec::new());
+        let inside = loop {
+            if id == self.scope.directory {
+                break true;
+            }
+            if let Some(known) = self.inside.get(&id) {
+                break *known;
+            }
+            passed.push(id);
+            match self.reader.parent(id)? {
+                Some(parent) if parent > 0 => id = parent,
+                _ => break false,
+            }
+        };
+        self.inside.extend(passed.into_iter().map(|id| (id, inside)));
+        Ok(inside)
+    }
+
+    fn recorded_job(
+        &mut self,
+        directory: i64,
+        name: &[u8],
+        record: Record,
+    ) -> Result<Option<Job<Token>>, Error> {
+        if self.folder.id != directory {
+            let path = self.scope.root.path.join(self.reader.path_in_root(directory)?);
+            let found = self.scope.top.as_ref().and_then(|top| top.folder(&path).ok());
+            self.folder = Folder { id: directory, path, found };
+        }
+        if let Some(excludes) = &self.options.excludes
+            && let Ok(folder) = self.folder.path.strip_prefix(&self.scope.path)
+            && excludes.leaves_out_file(&folder.join(OsStr::from_bytes(name)))
+        {
+            return Ok(None);
+        }
+        // What is gone since the walk is found by the next one.
+        let Some(folder) = &self.folder.found else { return Ok(None) };
+        let Some(top) = &self.scope.top else { return Ok(None) };
+        let found = top.entry(folder, OsStr::from_bytes(name), Some(record.inode));
+        let Some((entry, stat)) = found.ok().filter(|(_, stat)| stat.kind == Kind::File) else {
+            return Ok(None);
+        };
+        let device = stat.device;
+        let is_known_bad = is_bad(record.state) && is_untouched(&record, &stat);
+        if self.gives_up(device, is_known_bad) {
+            if is_known_bad {
+                let name = OsStr::from_bytes(name).into();
+                self.send(Message::NotTried { directory, name, path: entry.path(), record: Some(record) });
+            }
+            return Ok(None);
+        }
+        // A damaged record, or one of a digest that cannot be computed here, is compared with nothing.
+        let set = self.sets.get(&record.algorithm).copied().unwrap_or(self.set);
+        if self.stage == Stage::Bad {
+            self.remember(directory, name);
+        }
+        let name = OsStr::from_bytes(name).into();
+        let token = Token { directory, name, device, set, record: Some(record), is_known_bad };
+        Ok(Some(Job { entry, set, token }))
+    }
+
+    /// Whether too much of a device could not be read to go on with it. Counts the file if so.
+    fn gives_up(&self, device: u64, is_known_bad: bool) -> bool {
+        let gives_up = self.tally.gives_up(device, is_known_bad);
+        if gives_up {
+            self.tally.give_up(is_known_bad);
+        }
+        gives_up
+    }
+
+    /// Remembers a file that was given out, so that it is not given out again before the catalogue
+    /// shows that it was read. No more can be under way than these.
+    fn remember(&mut self, directory: i64, name: &[u8]) {
+        if self.recent.len() >= RECENT {
+            self.recent.clear();
+        }
+        self.recent.insert((directory, name.to_vec()));
+    }
+}
+
+impl Iterator for Jobs<'_> {
+    type Item = Job<Token>;
+
+    fn next(&mut self) -> Option<Job<Token>> {
+        match self.advance() {
+            Ok(job) => job,
+            Err(error) => {
+                self.error.get_or_insert(error);
+                self.stage = Stage::End;
+                None
+            }
+        }
+    }
+}
+
+/// Whether the storage of a file was found to fail, or its content to be bad.
+fn is_bad(state: State) -> bool {
+    match state {
+        State::DAMAGED | State::MISSING => false,
+        State::Trouble(Trouble::Verdict(verdict)) => verdict.class() >= Class::Unchecked,
+        State::Trouble(Trouble::Held) | State::Sound => false,
+    }
+}
+
+/// Whether nobody has written to a file since it was recorded, or put another in its place.
+fn is_untouched(record: &Record, stat: &Stat) -> bool {
+    (record.size, record.mtime, record.ctime, record.inode)
+        == (stat.size, stamp(stat.modified), stamp(stat.changed), stat.inode)
+}

@@ -1,0 +1,278 @@
+//! The files of the walk: which of them are new or changed, and which are gone.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Jobs;
+use crate::scrub::alarm::written_to;
+use crate::scrub::judge::Token;
+use crate::scrub::merge::Level;
+use crate::scrub::top::is_mounted_over;
+use crate::scrub::writer::Message;
+use crate::scrub::{Error, error_text};
+use crate::store::{Known, State, stamp};
+use verisum_files::{Entry, Job, Kind, Stat};
+
+impl Jobs<'_> {
+    /// The next new or changed file of the walk.
+    pub(super) fn walked(&mut self) -> Result<Option<Job<Token>>, Error> {
+        while let Some(found) = self.walk.next() {
+            let job = match found {
+                Ok(entry) => self.entry(entry)?,
+                Err(error) => {
+                    self.walk_failed(error);
+                    None
+                }
+            };
+            if job.is_some() || self.options.stop.is_due() {
+                return Ok(job);
+            }
+        }
+        while let Some(level) = self.levels.pop() {
+            self.leave(level)?;
+        }
+        Ok(None)
+    }
+
+    fn entry(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
+        if self.levels.is_empty() {
+            let stat = entry.stat()?;
+            let directory = self.scope.directory;
+            let devices = (stat.device, self.reader.device(directory)?.unwrap_or(stat.device));
+            self.levels.push(Level::new(&self.reader, directory, entry.path(), devices)?);
+            return Ok(None);
+        }
+        self.leave_up_to(&entry)?;
+        match entry.kind() {
+            Kind::Directory => self.directory(&entry).map(|()| None),
+            Kind::File => self.file(entry),
+            Kind::Link | Kind::Special => Ok(None),
+        }
+    }
+
+    /// Leaves the directories below the one that an entry is in.
+    fn leave_up_to(&mut self, entry: &Entry) -> Result<(), Error> {
+        let directory = entry.directory().path();
+        while self.levels.last().is_some_and(|level| level.path != *directory) {
+            if let Some(level) = self.levels.pop() {
+                self.leave(level)?;
+            }
+        }
+        if !self.levels.is_empty() {
+            return Ok(());
+        }
+        let path = entry.path();
+        Err(Error::Root { path, why: "list: the walk came to it out of order" })
+    }
+
+    fn directory(&mut self, entry: &Entry) -> Result<(), Error> {
+        let stat = entry.stat();
+        let Some(level) = self.levels.last_mut() else { return Ok(()) };
+        let known = level.child(entry.name());
+        let Ok(stat) = stat else { return Ok(()) };
+        let (parent, parent_device, recorded_device) = (level.id, level.device, level.recorded_device);
+        if !self.others.is_empty() && self.others.contains(&entry.path()) {
+            self.outcome.passed_over.insert(entry.path());
+            self.walk.pass_over(entry);
+            return Ok(());
+        }
+        let listed = (parent_device, Some(entry.inode()));
+        let is_elsewhere = || stat.device != parent_device || is_mounted_over(entry, &stat, listed);
+        if self.options.one_file_system && is_elsewhere() {
+            self.outcome.mount_points += 1;
+            self.outcome.passed_over.insert(entry.path());
+            self.walk.pass_over(entry);
+            return Ok(());
+        }
+        let (id, device) = match known {
+            Some((id, device)) => {
+                // It was another file system, and now is this one: nobody has mounted it.
+                if device != stat.device && device != recorded_device && stat.device == parent_device {
+                    self.not_mounted(entry.path());
+                    // Its own entries are those of the mount point.
+                    let devices = (stat.device, recorded_device);
+                    let mut level = Level::new(&self.reader, id, entry.path(), devices)?;
+                    level.is_complete = false;
+                    self.levels.push(level);
+                    return Ok(());
+                }
+                if device == recorded_device && stat.device != parent_device {
+                    self.outcome.mounted.push((id, stat.device));
+                }
+                (id, device)
+            }
+            None => {
+                let id = self.next_directory;
+                self.next_directory += 1;
+                let name = entry.name().to_os_string();
+                // What was recorded beside it has the number that the device had then.
+                let device = if stat.device == parent_device { recorded_device } else { stat.device };
+                self.send(Message::Directory { id, parent, name, device });
+                (id, device)
+            }
+        };
+        self.levels.push(Level::new(&self.reader, id, entry.path(), (stat.device, device))?);
+        Ok(())
+    }
+
+    /// Takes note of a place at which another file system was recorded: nothing of that is missing.
+    fn not_mounted(&mut self, path: PathBuf) {
+        self.outcome.unlisted += 1;
+        self.outcome.passed_over.insert(path.clone());
+        let error = "the file system that was recorded here is not mounted".to_string();
+        self.send(Message::Unlisted { path, error, storage_failed: false });
+    }
+
+    fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
+        let Some(level) = self.levels.last_mut() else { return Ok(None) };
+        let known = level.file(&self.reader, entry.name())?;
+        let (directory, device) = (level.id, level.device);
+        self.outcome.known += u64::from(known.is_some());
+        let stat = match entry.stat() {
+            Ok(stat) => Some(stat),
+            // Reading it fails alike, and is judged and recorded.
+            Err(error) if error.is_storage_failure() => None,
+            Err(error) => {
+                self.walk_failed(error);
+                return Ok(None);
+            }
+        };
+        if let Some(stat) = &stat {
+            let listed = (device, Some(entry.inode()));
+            if self.options.one_file_system && is_mounted_over(&entry, stat, listed) {
+                self.outcome.mount_points += 1;
+                return Ok(None);
+            }
+            if self.own.contains(&(stat.device, stat.inode))
+                || known.is_some_and(|known| !is_to_read(&known, stat))
+            {
+                return Ok(None);
+            }
+        }
+        if self.plan.is_over() {
+            self.outcome.waiting += 1;
+            self.note_waiting(directory, &entry, known.zip(stat));
+            return Ok(None);
+        }
+        let is_known_bad = match known {
+            Some(known) => super::is_bad(known.state),
+            None => {
+                !self.unread.is_empty()
+                    && self.unread.contains(&(directory, entry.name().as_bytes().to_vec()))
+            }
+        };
+        if self.gives_up(device, is_known_bad) {
+            if is_known_bad {
+                let (name, path) = (entry.name().into(), entry.path());
+                self.send(Message::NotTried { directory, name, path, record: None });
+            }
+            self.note_waiting(directory, &entry, known.zip(stat));
+            return Ok(None);
+        }
+        let record = match known {
+            Some(_) => self.reader.record(directory, entry.name())?,
+            None => None,
+        };
+        let set = match &record {
+            Some(record) => self.sets.get(&record.algorithm).copied().unwrap_or(self.set),
+            None => self.set,
+        };
+        if record.is_some() {
+            self.remember(directory, entry.name().as_bytes());
+        }
+        if record.is_none() && self.is_estimated {
+            self.options.progress.expect(stat.map_or(0, |stat| stat.size));
+        }
+        let token = Token { directory, name: entry.name().into(), device, set, record, is_known_bad };
+        Ok(Some(Job { entry, set, token }))
+    }
+
+    /// Takes note of a file that is not read, if it is one of those that a mass of changes consists of.
+    fn note_waiting(&mut self, directory: i64, entry: &Entry, found: Option<(Known, Stat)>) {
+        if let Some(is_resized) = found.and_then(|(known, stat)| written_to(&known, &stat)) {
+            self.send(Message::Waiting { directory, name: entry.name().into(), is_resized });
+        }
+    }
+
+    /// Takes note of what could not be looked at: it is not missing.
+    fn walk_failed(&mut self, error: verisum_files::Error) {
+        if let verisum_files::Error::Io { path, source, .. } = &error {
+            if let (Some(name), Some(parent)) = (path.file_name(), path.parent()) {
+                for level in &mut self.levels {
+                    if level.path == *path {
+                        level.is_complete = false;
+                    } else if level.path == parent {
+                        level.child(name);
+                        let _ = level.file(&self.reader, name);
+                    }
+                }
+            }
+            self.outcome.passed_over.insert(path.clone());
+            if source.kind() == std::io::ErrorKind::NotFound {
+                return;
+            }
+            self.outcome.unlisted += 1;
+            let storage_failed = error.is_storage_failure();
+            self.send(Message::Unlisted { path: path.clone(), error: error_text(&error), storage_failed });
+        }
+    }
+
+    /// Finds what is missing in a directory that the walk is through with.
+    fn leave(&mut self, mut level: Level) -> Result<(), Error> {
+        if !level.is_complete {
+            return Ok(());
+        }
+        let (reader, sender, at) = (&self.reader, self.sender.as_ref(), (self.plan.clock())());
+        let below = level.path.strip_prefix(&self.scope.path).unwrap_or(Path::new("")).to_path_buf();
+        let excludes = self.options.excludes.as_deref();
+        let is_out = |path: &Path, is_directory| {
+            excludes.is_some_and(|excludes| excludes.leaves_out(path, is_directory))
+        };
+        let mut missing = 0;
+        let mut gone = |folder: &Path, (directory, name): (i64, Vec<u8>), state| {
+            let name = OsString::from_vec(name);
+            if excludes.is_some() && is_out(&folder.join(&name), false) {
+                return;
+            }
+            missing += 1;
+            if let Some(sender) = sender {
+                let _ = sender.send(Message::Gone { directory, name, state: Some(state), at });
+            }
+        };
+        let mut unmounted = Vec::new();
+        let mut inside = |level: &Level, below: &Path| -> Vec<(i64, PathBuf, u64)> {
+            let unseen = level.unseen_children().map(|(name, id, device)| (id, below.join(name), device));
+            let (here, elsewhere): (Vec<_>, Vec<_>) = unseen
+                .filter(|(_, path, _)| !is_out(path, true))
+                .partition(|(_, _, device)| [level.device, level.recorded_device].contains(device));
+            // A mount point that is gone is no more than one at which nothing is mounted.
+            unmounted.extend(elsewhere.into_iter().map(|(_, path, _)| path));
+            here
+        };
+        level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+        let mut folders = inside(&level, &below);
+        while let Some((id, below, device)) = folders.pop() {
+            let mut level = Level::new(reader, id, PathBuf::new(), (device, device))?;
+            level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+            folders.extend(inside(&level, &below));
+        }
+        self.outcome.known += missing;
+        for path in unmounted {
+            self.not_mounted(self.scope.path.join(path));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file that the walk came to is read at once: it may have changed, or it is back. Files that
+/// were bad were read before the walk.
+pub(in crate::scrub) fn is_to_read(known: &Known, stat: &Stat) -> bool {
+    match known.state {
+        State::Sound => {
+            (known.size, known.mtime, known.ctime) != (stat.size, stamp(stat.modified), stamp(stat.changed))
+        }
+        State::MISSING => true,
+        State::Trouble(_) => false,
+    }
+}

@@ -1,0 +1,327 @@
+//! Finds moved files at the end of a run: they keep their records and their history, and what was bad is as
+//! bad under its new name.
+//!
+//! A lost name is one whose file is gone, in the part of the tree where the walk was, elsewhere in it, or in
+//! another tree of the catalogue. [`HEIRS`] says which of the files that the run recorded first is what was lost.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::finish::{Found, PAGE, bad_verdict, last_known};
+use super::top::{Top, is_gone};
+use super::writer::{Names, Writer, seen};
+use super::{Error, Report};
+use crate::store::{Finding, Heir, Likeness, Place, Position, Record, Root, State, Trouble};
+use verisum_files::Verdict;
+
+/// A row of the table from a lost name and a file that was found to what the file is. Its record goes with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeirRule {
+    /// Whether the lost file was bad, or changed and not accepted; `None` if that does not matter.
+    was_bad: Option<bool>,
+    likeness: Likeness,
+    /// What the file that was found is; `None` for what the lost one was.
+    verdict: Option<Verdict>,
+}
+
+/// Which file has the record of a lost name from now on: the first that there is, by the rows of this table. The
+/// page on scrubs has the same in words.
+pub(super) const HEIRS: [HeirRule; 6] = [
+    HeirRule { was_bad: None, likeness: Likeness::Itself, verdict: Some(Verdict::Moved) },
+    HeirRule { was_bad: None, likeness: Likeness::Content, verdict: Some(Verdict::Moved) },
+    HeirRule { was_bad: Some(false), likeness: Likeness::File, verdict: Some(Verdict::Suspicious) },
+    HeirRule { was_bad: Some(false), likeness: Likeness::Unread, verdict: Some(Verdict::IoError) },
+    HeirRule { was_bad: Some(true), likeness: Likeness::File, verdict: None },
+    HeirRule { was_bad: Some(true), likeness: Likeness::BadContent, verdict: None },
+];
+
+/// Where lost names come from.
+#[derive(Clone, Copy)]
+pub(super) enum Lost<'a> {
+    /// They are missing. Only the very files are their heirs: nothing else is said of these then.
+    Itself,
+    /// They were bad, and are gone.
+    Gone,
+    /// They are bad, and may be gone where the walk was not.
+    BadElsewhere,
+    /// They are bad, and may be gone from another tree of the catalogue.
+    OfOther(&'a Root, &'a Top),
+    /// They are sound, and may be gone where the walk was not.
+    SoundElsewhere,
+    /// They are missing.
+    Missing,
+}
+
+impl Writer<'_> {
+    /// Gives all lost names of a kind their heirs, and reports what has none.
+    pub(super) fn join(&mut self, lost: Lost, names: &Names) -> Result<(), Error> {
+        let mut after = Position::START;
+        loop {
+            let page = self.lost(lost, &after)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (Position { directory, name, .. }, record) in page {
+                self.join_one(lost, &(directory, name), &record, names)?;
+            }
+        }
+    }
+
+    /// The same of those that were renamed out of other trees of the catalogue into this one.
+    pub(super) fn join_other_roots(&mut self, names: &Names) -> Result<(), Error> {
+        if !self.catalog.has_fresh(self.scope.root.id)? {
+            return Ok(());
+        }
+        for other in self.catalog.roots()? {
+            if other.id == self.scope.root.id {
+                continue;
+            }
+            // While its file system is not mounted nothing of it is gone.
+            let top = Top::open(&other.path, self.options.one_file_system).ok();
+            if let Some(top) = top.filter(|top| top.stat().inode == other.identity.inode) {
+                self.join(Lost::OfOther(&other, &top), names)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some names that are, or may be, lost.
+    fn lost(&self, lost: Lost, after: &Position) -> Result<Vec<(Position, Record)>, Error> {
+        let (catalog, root) = (&*self.catalog, self.scope.root.id);
+        let place = (after.directory, after.name.clone());
+        let rows = match lost {
+            Lost::BadElsewhere => return Ok(catalog.in_trouble(root, after, false, PAGE)?),
+            Lost::OfOther(other, _) => return Ok(catalog.in_trouble(other.id, after, false, PAGE)?),
+            Lost::Itself | Lost::Missing => catalog.missing(root, &place, PAGE)?,
+            Lost::Gone => catalog.gone(root, &place, PAGE)?,
+            Lost::SoundElsewhere => catalog.may_be_renamed(root, &place, PAGE)?,
+        };
+        let position = |(directory, name)| Position { value: 0, directory, name };
+        Ok(rows.into_iter().map(|(place, record)| (position(place), record)).collect())
+    }
+
+    fn join_one(&mut self, lost: Lost, place: &Place, record: &Record, names: &Names) -> Result<(), Error> {
+        let is_bad = record.state.is_unforgiven();
+        let is_lost = match lost {
+            Lost::Itself | Lost::Gone | Lost::Missing => true,
+            Lost::BadElsewhere => is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),
+            Lost::SoundElsewhere => !is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),
+            Lost::OfOther(other, top) => {
+                is_bad && is_gone(&top.find(&self.path_in(other, place.0, &place.1)?))
+            }
+        };
+        if !is_lost {
+            return Ok(());
+        }
+        let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
+        let has_heir = self.give_heir(lost, place, (record, &finding), names)?;
+        match lost {
+            Lost::Missing if !has_heir => self.tell_missing(place, (record, &finding), names),
+            Lost::Gone if !has_heir => self.tell_gone(place, record),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the record of a lost name to the file that it is now, and reports that; whether there is such a file.
+    fn give_heir(
+        &mut self,
+        lost: Lost,
+        place: &Place,
+        (record, finding): (&Record, &Finding),
+        names: &Names,
+    ) -> Result<bool, Error> {
+        if record.state == State::DAMAGED {
+            // It says nothing of any file.
+            return Ok(false);
+        }
+        let root = self.scope.root.id;
+        let is_bad = record.state.is_unforgiven();
+        if is_bad && !matches!(lost, Lost::OfOther(..)) {
+            // There may be more of it than one heir.
+            self.catalog.keep_previous(root, place.0, OsStr::from_bytes(&place.1), None)?;
+        }
+        // What was found last is what the file is known by.
+        let last = finding.read.filter(|_| is_bad).unwrap_or(seen(record));
+        for rule in HEIRS {
+            let is_for = match lost {
+                Lost::Itself => rule.likeness == Likeness::Itself,
+                // Of other trees only the file itself counts, and no copy.
+                Lost::OfOther(..) => rule.likeness == Likeness::File,
+                _ => true,
+            };
+            if !is_for || rule.was_bad.is_some_and(|was_bad| was_bad != is_bad) {
+                continue;
+            }
+            for heir in self.catalog.heirs(root, record, &last, rule.likeness)? {
+                if self.is_heir(lost, rule, &heir, (record, finding)) {
+                    self.hand_on((lost, place), rule, heir, (record, finding), names)?;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a file is the lost one, for all that is known of it besides.
+    fn is_heir(
+        &self,
+        lost: Lost,
+        rule: HeirRule,
+        heir: &Heir,
+        (record, finding): (&Record, &Finding),
+    ) -> bool {
+        let may_be = |known: i64| self.may_be(&heir.place, known);
+        match (rule.likeness, rule.was_bad) {
+            (Likeness::BadContent, _) => finding.read.is_some_and(|read| {
+                let content = (record.algorithm, &read.digest);
+                self.is_telling(&heir.place, content, finding.since).unwrap_or(true)
+            }),
+            (Likeness::File, Some(true)) => {
+                let is_on_device = match lost {
+                    Lost::OfOther(_, top) => self.is_on_device_of(top, &heir.place),
+                    _ => true,
+                };
+                is_on_device && may_be(last_known(record).max(finding.seen))
+            }
+            // Contents of two algorithms cannot be compared.
+            (Likeness::File, _) => heir.is_comparable && may_be(last_known(record)),
+            (Likeness::Unread, _) => may_be(last_known(record)),
+            _ => true,
+        }
+    }
+
+    /// Gives a record to a file, and reports what that is.
+    fn hand_on(
+        &mut self,
+        (lost, place): (Lost, &Place),
+        rule: HeirRule,
+        heir: Heir,
+        (record, finding): (&Record, &Finding),
+        names: &Names,
+    ) -> Result<(), Error> {
+        let (root, now) = (self.scope.root.id, self.options.now);
+        let owner = match lost {
+            Lost::OfOther(other, _) => other,
+            _ => &self.scope.root,
+        };
+        let from = Some(self.path_in(owner, place.0, &place.1)?);
+        let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        let (verdict, held) = rule.verdict.map_or(bad_verdict(record.state), |verdict| (verdict, false));
+        let report = Report::new(self.path(heir.place.0, &heir.place.1)?, verdict);
+        let report = Report { from, recorded: Some(seen(record)), algorithm, held, ..report };
+        let (record, finding, report) = match (rule.verdict, heir.seen) {
+            (Some(Verdict::Moved), _) => {
+                self.catalog.give_history(root, place, record, &heir, rule.likeness)?;
+                self.summary.add(verdict, 1);
+                (self.report)(report);
+                return Ok(());
+            }
+            (Some(verdict), found) => {
+                let record = Record { state: State::Trouble(Trouble::Verdict(verdict)), ..*record };
+                let finding = Finding { since: now, seen: now, read: found, detail: None };
+                (record, finding, found.map(|_| Report { found, ..report }))
+            }
+            (None, found) => {
+                let last = finding.read.unwrap_or(seen(record));
+                let mut found = found.unwrap_or(last);
+                if !heir.is_comparable {
+                    found.digest = last.digest;
+                }
+                // The new name has moved the inode's time; that alone is no sign that somebody set a time back.
+                let has_set_back = last.ctime != record.ctime || found.mtime != record.mtime;
+                let ctime = if has_set_back { record.ctime } else { found.ctime };
+                let since = Some(finding.since);
+                let finding = Finding { read: Some(found), ..finding.clone() };
+                let report = Report { found: Some(found), since, ..report };
+                (Record { ctime, ..*record }, finding, Some(report))
+            }
+        };
+        let gone = Some((owner.id, place));
+        self.catalog.hand_over(root, gone, (heir.number, &heir.place), &record, finding)?;
+        // That a file cannot be read was told when it was found.
+        if let Some(report) = report {
+            self.summary.add(verdict, 1);
+            (self.report)(report);
+        }
+        Ok(())
+    }
+
+    fn tell_missing(
+        &mut self,
+        place: &Place,
+        (record, finding): (&Record, &Finding),
+        names: &Names,
+    ) -> Result<(), Error> {
+        let since = Some(finding.since).filter(|since| (1..self.news_since).contains(since));
+        match since {
+            None => self.summary.add(Verdict::Missing, 1),
+            Some(_) => self.summary.still_missing += 1,
+        }
+        if since.is_none() || self.options.archive || self.options.missing_fails {
+            let report = Report::new(self.path(place.0, &place.1)?, Verdict::Missing);
+            let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+            (self.report)(Report { recorded: Some(seen(record)), algorithm, since, ..report });
+        }
+        Ok(())
+    }
+
+    /// Being gone makes nothing good.
+    fn tell_gone(&mut self, place: &Place, record: &Record) -> Result<(), Error> {
+        let (verdict, false) = bad_verdict(record.state) else { return Ok(()) };
+        self.summary.add(verdict, 1);
+        let error = match verdict {
+            Verdict::RecordDamaged => "it is gone",
+            _ => "it is gone, and what it was when it was last seen is as bad",
+        };
+        let path = self.path(place.0, &place.1)?;
+        (self.report)(Report { error: Some(error.to_string()), ..Report::new(path, verdict) });
+        Ok(())
+    }
+
+    /// Whether a fresh file may be one that was last known to be there at some time, in milliseconds since
+    /// 1970, because it has the inode. Inodes are used again: what was made since then is another file.
+    pub(super) fn may_be(&self, heir: &Place, last_known: i64) -> bool {
+        let found = self.find_place(heir).and_then(|found| found.ok());
+        found.and_then(|(entry, _)| entry.born()).is_none_or(|born| born <= last_known)
+    }
+
+    /// Whether a file of the run's root is on the file system of another root's top.
+    fn is_on_device_of(&self, top: &Top, heir: &Place) -> bool {
+        let found = self.find_place(heir).and_then(|found| found.ok());
+        found.is_some_and(|(_, stat)| top.stat().device == stat.device)
+    }
+
+    fn find_place(&self, place: &Place) -> Option<Found> {
+        self.path(place.0, &place.1).ok().map(|path| self.find(&path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules as the page on scrubs has them.
+    fn table() -> String {
+        let likeness = |likeness| match likeness {
+            Likeness::Itself => "the recorded content, inode, length and time",
+            Likeness::Content => "the recorded content",
+            Likeness::File => "the inode, length and time, and another content",
+            Likeness::Unread => "the inode, length and time, and cannot be read",
+            Likeness::BadContent => "the content that was found to be bad",
+            Likeness::InodeAlone => "the inode",
+        };
+        let row = |rule: &HeirRule| {
+            let was = rule.was_bad.map_or("", |was_bad| if was_bad { "bad" } else { "good" });
+            let verdict = rule.verdict.map_or("what the lost one was", Verdict::name);
+            format!("| {was} | {} | {verdict} | goes with it |\n", likeness(rule.likeness))
+        };
+        let head = "| the lost file was | a new file has | it is | the record |\n|---|---|---|---|\n";
+        HEIRS.iter().fold(head.to_string(), |table, rule| table + &row(rule))
+    }
+
+    #[test]
+    fn the_page_on_scrubs_has_the_table_of_heirs() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scrub.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(page.contains(&table()), "docs/scrub.md must have this:\n{}", table());
+    }
+}

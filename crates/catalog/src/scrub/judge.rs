@@ -1,0 +1,337 @@
+//! Judges a file that was read, and changes its record. Runs on the threads that hash.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use rustix::io::Errno;
+use verisum_digest::Digest;
+
+use super::Options;
+use super::alarm::written_to;
+use super::finish::last_known;
+use super::jobs::is_to_read;
+use super::tally::Tally;
+use super::writer::{Judged, Message};
+use crate::store::{Change, Finding, Known, Record, Seen, State, Trouble};
+use verisum_files::reread::{self, Bypass, Failed};
+use verisum_files::says_storage_failed;
+use verisum_files::{
+    Class, Comparison, Content, Entry, Error, Evidence, Fate, Hashed, Kind, Operation, SecondRead, Verdict,
+};
+
+/// What a job is known by.
+#[derive(Debug)]
+pub(super) struct Token {
+    pub directory: i64,
+    /// Its name in that directory: that of its entry may be a whole path.
+    pub name: OsString,
+    pub device: u64,
+    pub set: usize,
+    pub record: Option<Record>,
+    /// Whether an earlier run found it to be bad, and nobody has written to it since.
+    pub is_known_bad: bool,
+}
+
+/// Judges files.
+pub(super) struct Judge<'a, Clock> {
+    pub sets: &'a [Digest],
+    /// Algorithms of records that cannot be computed here, and why not.
+    pub unavailable: &'a HashMap<i64, String>,
+    /// The number of the algorithm of new records.
+    pub algorithm: i64,
+    pub options: &'a Options,
+    pub tally: &'a Tally,
+    pub now: Clock,
+}
+
+/// What the look at a file led to.
+pub(super) struct Look {
+    pub found: Verdict,
+    pub read: Option<Seen>,
+    pub second: Option<(bool, Bypass)>,
+    pub error: Option<String>,
+}
+
+impl Look {
+    /// One that found this, in what was read.
+    pub(super) fn of(evidence: Evidence, read: Option<Seen>) -> Look {
+        Look { found: evidence.verdict(), read, second: None, error: None }
+    }
+
+    fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
+        let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+        let evidence = Evidence::Unreadable { storage_failed: errno.is_some_and(says_storage_failed) };
+        let error = format!("{operation}{}: {}", verisum_files::at(offset), text(error));
+        Look { error: Some(error), ..Look::of(evidence, None) }
+    }
+}
+
+impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
+    /// Judges one file and tells the writer.
+    pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
+        let Hashed { entry, token, result } = hashed;
+        if matches!(result, Err(Error::Stopped { .. })) {
+            return match self.not_read(token, &entry) {
+                Some(message) => send(message, sender),
+                None => ControlFlow::Continue(()),
+            };
+        }
+        let message = match self.look(&token, result) {
+            Some(look) => {
+                let mut judged = self.judged(token, look, || entry.path());
+                if let Some(Change::Unread(_, stat)) = &mut judged.change {
+                    *stat = entry.stat().ok();
+                }
+                Message::Judged(Box::new(judged))
+            }
+            None => Message::Gone {
+                directory: token.directory,
+                name: token.name,
+                state: token.record.map(|record| record.state),
+                at: (self.now)(),
+            },
+        };
+        send(message, sender)
+    }
+
+    /// What the writer is told of a file that was taken, and then not read. It stays as it was, and is due in the
+    /// next run.
+    fn not_read(&self, token: Token, entry: &Entry) -> Option<Message> {
+        if self.options.stop.is_due() {
+            return None;
+        }
+        let Token { directory, name, device, record, is_known_bad, .. } = token;
+        let found = record.as_ref().map(Known::from).zip(entry.stat().ok());
+        if self.tally.gives_up(device, is_known_bad) {
+            self.tally.give_up(is_known_bad);
+            if is_known_bad {
+                return Some(Message::NotTried { directory, name, path: entry.path(), record });
+            }
+        } else {
+            self.tally.leave(found.is_none_or(|(known, stat)| is_to_read(&known, &stat)));
+        }
+        let is_resized = found.and_then(|(known, stat)| written_to(&known, &stat))?;
+        Some(Message::Waiting { directory, name, is_resized })
+    }
+
+    /// What is to be seen of a file; `None` if it is gone.
+    fn look(&self, token: &Token, result: Result<Content, Error>) -> Option<Look> {
+        let content = match result {
+            Ok(content) => content,
+            Err(Error::Io { operation, offset, source, .. }) => {
+                return match source.raw_os_error().map(Errno::from_raw_os_error) {
+                    // A link in its place is not the file.
+                    Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+                    _ => Some(Look::unreadable(operation, offset, &source)),
+                };
+            }
+            Err(other) => {
+                return Some(Look::unreadable(Operation::Hash, None, &io::Error::other(other.to_string())));
+            }
+        };
+        if content.after.kind != Kind::File {
+            let error = io::Error::other("it is no regular file any more");
+            return Some(Look::unreadable(Operation::Read, None, &error));
+        }
+        self.tally.read_files.fetch_add(1, Ordering::Relaxed);
+        self.tally.read_bytes.fetch_add(content.read, Ordering::Relaxed);
+        if content.is_own_read {
+            self.tally.hashed_bytes.fetch_add(content.length, Ordering::Relaxed);
+        }
+        Some(self.compare(token, content).unwrap_or_else(|error| match error {
+            Failed::System(error) => Look::unreadable(Operation::Read, None, &error.into()),
+            Failed::Digest(error) => {
+                Look::unreadable(Operation::Hash, None, &io::Error::other(error.to_string()))
+            }
+        }))
+    }
+
+    fn compare(&self, token: &Token, content: Content) -> Result<Look, Failed> {
+        let digest = &self.sets[token.set];
+        // The engine has read it a second time by now.
+        if !content.before.is_same_state(&content.after) {
+            return Ok(Look::of(Evidence::Unsettled, None));
+        }
+        let seen = Seen::new(&content.after, content.digests[0]);
+        let Some(record) = &token.record else {
+            return Ok(Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)));
+        };
+        if record.state == State::DAMAGED {
+            return Ok(Look::of(Evidence::RecordDamaged, Some(seen)));
+        }
+        // What was read was read with another digest.
+        if let Some(why) = self.unavailable.get(&record.algorithm) {
+            return Ok(Look::unreadable(Operation::Hash, None, &io::Error::other(why.clone())));
+        }
+        let mut comparison = Comparison {
+            same_digest: seen.digest == record.digest,
+            same_mtime: seen.mtime == record.mtime,
+            same_ctime: Some(seen.ctime == record.ctime),
+            // A list that was imported says nothing of inodes.
+            same_file: (record.inode != 0).then_some(seen.inode == record.inode),
+            // Whether it does is found out at the end of the run.
+            time_tells: false,
+            second: SecondRead::NotMade,
+        };
+        if comparison.needs_second_read() && comparison.same_file == Some(true) {
+            // Numbers of inodes are used again.
+            let born = verisum_files::born(&content.file);
+            comparison.same_file = Some(born.is_none_or(|born| born <= last_known(record)));
+        }
+        let (mut second, mut error) = (None, None);
+        if comparison.needs_second_read() {
+            match reread::past_the_cache(&content.file, digest) {
+                Ok(again) if !again.after.is_same_state(&content.after) => {
+                    return Ok(Look::of(Evidence::Unsettled, None));
+                }
+                Ok(again) => {
+                    let same = again.digest == seen.digest;
+                    comparison.second = if same { SecondRead::Same } else { SecondRead::Different };
+                    second = Some((same, again.bypass));
+                }
+                Err(Failed::System(errno)) if says_storage_failed(errno) => {
+                    comparison.second = SecondRead::Failed;
+                    error = Some(format!("second read: {}", text(&errno.into())));
+                }
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(Look { second, error, ..Look::of(Evidence::Compared(comparison), Some(seen)) })
+    }
+
+    /// What follows from a look at a file for its record.
+    pub(super) fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
+        let now = (self.now)();
+        let found = look.found;
+        let before = token.record.map(|record| record.state).unwrap_or(State::Sound);
+        let (verdict, state) = self.after(before, found);
+        let mut look = look;
+        if verdict != found && found != Verdict::Modified {
+            let now = look.error.unwrap_or_else(|| "it changed while it was read".to_string());
+            look.error = Some(match verdict {
+                Verdict::RecordDamaged => now,
+                _ => format!("{now}; {verdict} when it was last read"),
+            });
+        }
+        if found == Verdict::IoError {
+            self.tally.failed(token.device, token.is_known_bad);
+        }
+        let held = state == State::Trouble(Trouble::Held);
+        let change = match (&token.record, &look.read) {
+            (record, Some(seen)) if verdict.may_replace_record() && !held => {
+                Some(self.replacement(record.as_ref(), seen, verdict, now))
+            }
+            (Some(_), read) => {
+                let finding = Finding { since: now, seen: now, read: *read, detail: look.error.clone() };
+                Some(Change::Suspect(state, finding))
+            }
+            // There is no record that could be in any state.
+            (None, _) if verdict == Verdict::IoError => Some(Change::Unread(now, None)),
+            (None, _) => None,
+        };
+        let was_in_trouble = token.record.is_some_and(|record| record.state != State::Sound);
+        let is_news = verdict != Verdict::Ok || was_in_trouble;
+        Judged {
+            directory: token.directory,
+            name: token.name,
+            restored: was_in_trouble && matches!(verdict, Verdict::Ok | Verdict::Touched),
+            path: is_news.then(path),
+            verdict,
+            held,
+            recorded: token.record,
+            found: look.read,
+            set: token.set,
+            second: look.second,
+            error: look.error,
+            change,
+        }
+    }
+
+    /// What a file is, and the state of its record, after it was in one and then found to be so. Nothing
+    /// becomes better before its content is read and good, or somebody accepts it.
+    fn after(&self, before: State, found: Verdict) -> (Verdict, State) {
+        let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
+        let usual = match found {
+            Verdict::Modified if self.options.archive => State::Trouble(Trouble::Held),
+            _ => State::Trouble(Trouble::Verdict(found)),
+        };
+        match before {
+            State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
+            // What was bad and now has another time of modification, or cannot be read, is no better.
+            State::Trouble(Trouble::Verdict(bad))
+                if bad.class() == Class::Corrupt && (is_unread || found == Verdict::Modified) =>
+            {
+                (bad, before)
+            }
+            State::Trouble(Trouble::Verdict(bad)) if !found.may_replace_record() && bad > found => {
+                (found, before)
+            }
+            State::Trouble(Trouble::Held) if is_unread || found == Verdict::Modified => (found, before),
+            _ => (found, usual),
+        }
+    }
+
+    fn replacement(&self, record: Option<&Record>, seen: &Seen, verdict: Verdict, now: i64) -> Change {
+        let new = Record {
+            size: seen.size,
+            mtime: seen.mtime,
+            ctime: seen.ctime,
+            inode: seen.inode,
+            algorithm: record.map_or(self.algorithm, |record| record.algorithm),
+            digest: seen.digest,
+            first_seen: record.map_or(now, |record| record.first_seen),
+            changed: record.map_or(now, |record| record.changed),
+            verified: now,
+            state: State::Sound,
+        };
+        match record {
+            None => Change::Add(new),
+            Some(old) if verdict.fate() == Fate::Replaced => {
+                Change::Replace { old: *old, new: Record { changed: now, ..new } }
+            }
+            Some(_) => Change::Confirm(new),
+        }
+    }
+}
+
+fn send(message: Message, sender: &SyncSender<Message>) -> ControlFlow<()> {
+    // The writer ends early only if the catalogue fails.
+    match sender.send(message) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    }
+}
+
+/// An error's text without Rust's ` (os error 5)`.
+fn text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn an_error_has_one_verdict_in_catalogues_and_tags() {
+        let mut of_storage = Vec::new();
+        for errno in (1..=133).map(Errno::from_raw_os_error) {
+            let look = Look::unreadable(Operation::Read, None, &errno.into());
+            // What tags and the walk ask.
+            let error = Error::io(Path::new("file"), Operation::Read, errno);
+            let evidence = Evidence::Unreadable { storage_failed: error.is_storage_failure() };
+            assert_eq!(look.found, evidence.verdict(), "{errno:?}");
+            of_storage.extend(error.is_storage_failure().then_some(errno));
+        }
+        assert!(of_storage.contains(&Errno::IO) && of_storage.contains(&Errno::TIMEDOUT));
+        assert!(!of_storage.contains(&Errno::ACCESS) && !of_storage.contains(&Errno::NOENT));
+    }
+}

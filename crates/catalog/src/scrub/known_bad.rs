@@ -1,0 +1,231 @@
+//! The last check of what a run recorded: bad data must not become a record under another name.
+//!
+//! A file that was recorded first, or whose record was replaced, is as bad as another record says if it is the
+//! very file of that record, or of what was found there, by inode, length and time of modification, and has not
+//! the recorded content. The same holds if it has the content that was found to be bad and is no longer where
+//! that was, unless that content says nothing: a good file had it before, or it is one byte again and again.
+//!
+//! Records that were replaced follow their files, where no other record is lost for that.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+
+use verisum_digest::Output;
+
+use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
+use super::writer::{Names, Writer, seen};
+use super::{Error, Report};
+use crate::store::{KnownBad, Likeness, Place, Record, State, Trouble};
+use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
+
+impl Writer<'_> {
+    /// Takes from files that are bad under another name what the run recorded of them, and reports them.
+    /// `with_sound` also looks at the records of places where the walk was not.
+    pub(super) fn judge_known_bad(&mut self, with_sound: bool, names: &Names) -> Result<(), Error> {
+        self.catalog.find_known_bad(self.scope.root.id, with_sound)?;
+        let mut after = 0;
+        let mut all: Vec<KnownBad> = Vec::new();
+        loop {
+            let page = self.catalog.known_bad(after, PAGE)?;
+            let Some((last, _)) = page.last() else { break };
+            after = *last;
+            for (_, bad) in page {
+                let is_done = all.last().is_some_and(|last| last.heir == bad.heir);
+                if !is_done && self.is_the_file(&bad)? {
+                    all.push(bad);
+                }
+            }
+        }
+        self.catalog.drop_known_bad()?;
+        let follows = followers(&self.successions(&all)?);
+        // As long as all that was replaced is there to compare with.
+        let mut copies = self.catalog.copied_with_their_time(self.scope.root.id)?;
+        copies.retain(|(place, ..)| !all.iter().any(|bad| bad.heir == *place));
+        for (bad, follows) in all.iter().zip(follows) {
+            self.mark_bad(bad, follows, names)?;
+        }
+        self.judge_copies(copies, names)
+    }
+
+    /// What decides of each of these files which record its name has from now on.
+    fn successions(&self, all: &[KnownBad]) -> Result<Vec<Succession>, Error> {
+        let by_heir: HashMap<&Place, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
+        let by_known: HashMap<&Place, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
+        let succession = |bad: &KnownBad| {
+            let (is_free, found) = self.catalog.succession(bad)?;
+            Ok(Succession {
+                is_free,
+                known: by_heir.get(&bad.known).copied(),
+                is_own_found: found.iter().any(|place| !by_heir.contains_key(place)),
+                own_heir: by_known.get(&bad.heir).copied(),
+            })
+        };
+        all.iter().map(succession).collect()
+    }
+
+    /// Calls files suspicious that took the place of others, with another content and the very time of
+    /// modification, where that is nobody else's time.
+    fn judge_copies(&mut self, copies: Vec<(Place, Record, Record)>, names: &Names) -> Result<(), Error> {
+        let root = self.scope.root.id;
+        let evidence = Evidence::Compared(Comparison {
+            same_digest: false,
+            same_mtime: true,
+            same_ctime: None,
+            same_file: Some(false),
+            time_tells: true,
+            second: SecondRead::Same,
+        });
+        let verdict = evidence.verdict();
+        let state = State::Trouble(Trouble::Verdict(verdict));
+        for (place, old, new) in copies {
+            let read = seen(&new);
+            self.catalog.put_back(root, &place, (state, self.options.now), read)?;
+            self.summary.add(verdict, 1);
+            let (recorded, found) = (Some(seen(&old)), Some(read));
+            let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
+            let report = Report::new(self.path(place.0, &place.1)?, verdict);
+            (self.report)(Report { recorded, found, algorithm, ..report });
+        }
+        Ok(())
+    }
+
+    /// Whether a file is the one that the other record is of. Inodes are used again.
+    fn is_the_file(&self, bad: &KnownBad) -> Result<bool, Error> {
+        let KnownBad { heir, known, record, found, likeness, .. } = bad;
+        if *likeness == Likeness::BadContent {
+            let since = found.map_or(i64::MAX, |(since, _)| since);
+            return self.is_telling(heir, (record.algorithm, &bad.seen.digest), since);
+        }
+        // It may be back under its own name, where another was well meanwhile.
+        let is_same = known != heir && self.are_one_file(known, heir)?;
+        if found.is_some() && is_same {
+            // Once it is well under one name it is under all.
+            let state = self.catalog.record(known.0, OsStr::from_bytes(&known.1))?.map(|now| now.state);
+            return Ok(state != Some(State::Sound));
+        }
+        let last_known = last_known(record).max(found.map_or(0, |(_, seen)| seen));
+        Ok(*likeness == Likeness::File && self.may_be(heir, last_known))
+    }
+
+    /// Whether a content that was found to be bad at some time, in milliseconds since 1970, says of a file that
+    /// has it that this is bad too.
+    pub(super) fn is_telling(
+        &self,
+        heir: &Place,
+        content: (i64, &Output),
+        since: i64,
+    ) -> Result<bool, Error> {
+        if self.catalog.was_good_before(self.scope.root.id, content, since)? {
+            return Ok(false);
+        }
+        let found = self.find(&self.path(heir.0, &heir.1)?);
+        let file = found.and_then(|(entry, _)| entry.open_regular());
+        Ok(!file.is_ok_and(|file| is_one_byte(file).unwrap_or(false)))
+    }
+
+    fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &Names) -> Result<(), Error> {
+        let KnownBad { heir, known, .. } = bad;
+        let verdict = match bad_verdict(bad.record.state).0 {
+            bad if bad.class() == Class::Corrupt => bad,
+            _ => Verdict::Suspicious,
+        };
+        let state = State::Trouble(Trouble::Verdict(verdict));
+        let from = match self.are_one_file(known, heir)? {
+            true => None,
+            false => Some(self.path(known.0, &known.1)?),
+        };
+        let (root, now) = (self.scope.root.id, self.options.now);
+        let record = self.catalog.mark_bad(root, bad, follows, (state, now))?;
+        self.summary.add(verdict, 1);
+        let (recorded, found) = (Some(seen(&record)), Some(bad.seen));
+        let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
+        (self.report)(Report { from, recorded, found, algorithm, ..report });
+        Ok(())
+    }
+
+    fn are_one_file(&self, one: &Place, other: &Place) -> Result<bool, Error> {
+        let find = |place: &Place| Ok::<_, Error>(self.find(&self.path(place.0, &place.1)?));
+        Ok(is_one_file(&find(one)?, &find(other)?))
+    }
+}
+
+/// What decides which record the name of a bad file has from now on: its own, or that of the file.
+#[derive(Clone, Copy, Debug)]
+struct Succession {
+    /// The record of the file was replaced under the name that it is of.
+    is_free: bool,
+    /// The bad file that has that name now, if one does.
+    known: Option<usize>,
+    /// The file that the name was recorded of is under another name, as it was recorded.
+    is_own_found: bool,
+    /// The bad file that it is, if it is one.
+    own_heir: Option<usize>,
+}
+
+/// Which of these files take their records with them. A record follows its file if nothing else is to be compared
+/// with it where it was, and if the record of the name that the file has now is not lost for it: its file is
+/// known to be well under another name, or takes it along too.
+fn followers(all: &[Succession]) -> Vec<bool> {
+    let mut follows = vec![true; all.len()];
+    loop {
+        let mut is_settled = true;
+        for (at, one) in all.iter().enumerate() {
+            let is_free = one.is_free && one.known.is_none_or(|known| follows[known]);
+            let is_safe = one.is_own_found || one.own_heir.is_some_and(|heir| follows[heir]);
+            if follows[at] && !(is_free && is_safe) {
+                (follows[at], is_settled) = (false, false);
+            }
+        }
+        if is_settled {
+            return follows;
+        }
+    }
+}
+
+/// Whether all bytes are the same.
+fn is_one_byte(mut file: impl Read) -> io::Result<bool> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut first = None;
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => return Ok(true),
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let byte = *first.get_or_insert(read[0]);
+        if read.iter().any(|other| *other != byte) {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bad file whose record was replaced: the bad files at its former name, and that are its name's own.
+    fn one(known: Option<usize>, is_own_found: bool, own_heir: Option<usize>) -> Succession {
+        Succession { is_free: true, known, is_own_found, own_heir }
+    }
+
+    #[test]
+    fn a_record_follows_its_file_unless_another_is_lost() {
+        // One bad file and a good one have changed places.
+        assert_eq!(followers(&[one(None, true, None)]), [true]);
+        // It took the place of one that is gone.
+        assert_eq!(followers(&[one(None, false, None)]), [false]);
+        // Two and three bad ones have changed places.
+        assert_eq!(followers(&[one(Some(1), false, Some(1)), one(Some(0), false, Some(0))]), [true; 2]);
+        let ring = [one(Some(2), false, Some(1)), one(Some(0), false, Some(2)), one(Some(1), false, Some(0))];
+        assert_eq!(followers(&ring), [true; 3]);
+        // A row of them at whose end one is gone: each keeps the record of its name.
+        let row = [one(None, false, Some(1)), one(Some(0), false, Some(2)), one(Some(1), false, None)];
+        assert_eq!(followers(&row), [false; 3]);
+        let held = Succession { is_free: false, ..one(None, true, None) };
+        assert_eq!(followers(&[held]), [false]);
+    }
+}

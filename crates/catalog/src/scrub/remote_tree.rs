@@ -1,0 +1,447 @@
+//! Scrubs a tree on another machine: a reader lists it, reads its files and tells what they are. What that
+//! means is judged, written and reported as for a tree of this machine.
+//!
+//! Of such files neither the inode nor the time of its last change is known. A content that is another while
+//! the time of modification is the recorded one is bad, whatever the length; and a file that got another name
+//! is known again by its content alone.
+
+mod listing;
+mod reader;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use verisum_digest::{Digest, Output};
+
+use super::jobs::Outcome;
+use super::judge::{Judge, Look, Token};
+use super::writer::{Message, Writer};
+use super::{Digests, Error, Options, Report, Scope, Summary, Tally, digests, due, end, forecast, guard};
+use crate::store::{Catalog, Identity, Record, Run, Seen, State};
+use listing::Listing;
+use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
+
+pub use reader::{Condition, Reader, ReaderError, Request, Response, Sink, is_same_time};
+
+/// How many files are judged and written at once.
+const BATCH: usize = 1000;
+
+/// Scrubs one directory of another machine, by its address: a root of the catalogue, a directory in one, or a
+/// new root, which is forgotten again if nothing of it can be recorded.
+///
+/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock; several
+/// runs over other directories may go on at once, each with a connection of its own, and take turns to write.
+pub fn scrub_remote(
+    catalog: &mut Catalog,
+    address: &Path,
+    (options, turn): (&Options, &Mutex<()>),
+    reader: &mut dyn Reader,
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<Summary, Error> {
+    let clock = Instant::now();
+    let take_turn = || turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = take_turn();
+    let scope = match catalog.root_of(address)? {
+        Some(root) => guard::inside(catalog, root, address, 0)?,
+        None => {
+            let root = catalog.add_root(address, Identity { device: 0, inode: 0 })?;
+            Scope { directory: root.directory, path: address.to_path_buf(), root, top: None }
+        }
+    };
+    let history = catalog.runs(scope.root.id, forecast::RUNS)?;
+    let algorithm = catalog.algorithm(options.digest.name())?;
+    let digests = digests(catalog, options)?;
+    let plan = due::Plan::new(options, &history, clock);
+    let mut run = Run { started: options.now, cycle: options.now, ..Run::default() };
+    run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
+    drop(held);
+
+    let done =
+        work(catalog, &scope, (options, &take_turn), (&history, &plan, algorithm), digests, reader, report);
+    let _held = take_turn();
+    if let (Err(Error::Remote { .. } | Error::Root { .. }), true) = (&done, history.is_empty())
+        && let Some(root) = catalog.root(&scope.root.path)?
+        && root.files == 0
+    {
+        // Nobody could tell it from a name that was mistyped.
+        catalog.forget_root(&root)?;
+        return done.map(|(summary, _)| summary);
+    }
+    end(catalog, run, done, (&history, options, clock))
+}
+
+fn work<'t>(
+    catalog: &mut Catalog,
+    scope: &Scope,
+    (options, take_turn): (&Options, &(dyn Fn() -> MutexGuard<'t, ()> + Sync)),
+    (history, plan, algorithm): (&[Run], &due::Plan, i64),
+    Digests { sets, set_of, unavailable }: Digests,
+    reader: &mut dyn Reader,
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<(Summary, bool), Error> {
+    let tally = Tally::new(None);
+    let names = sets.iter().map(|digest| digest.name().to_string()).collect();
+    let used = catalog.algorithms_of(scope.root.id)?;
+    let roots = catalog.roots()?.into_iter().map(|root| root.path);
+    let others = roots.filter(|path| *path != scope.path && path.starts_with(&scope.path)).collect();
+    let next = (plan.clock(), sets.iter().position(|digest| digest.name() == options.digest.name()));
+    let judge =
+        Judge { sets: &sets, unavailable: &unavailable, algorithm, options, tally: &tally, now: next.0 };
+    let mut scrub = RemoteScrub {
+        listing: Listing::new(scope, options, others),
+        writer: Writer::new(catalog, scope, history, names, options, report),
+        scope,
+        judge,
+        take_turn,
+        set_of: &set_of,
+        set: next.1.unwrap_or_default(),
+        responses: Vec::new(),
+        doubtful: Vec::new(),
+        listed: BTreeMap::new(),
+        failed: None,
+    };
+    let mut needed: Vec<usize> = used.iter().filter_map(|algorithm| set_of.get(algorithm).copied()).collect();
+    needed.push(scrub.set);
+    // With one digest for all files they are listed and read in one go.
+    let in_one_go = needed.iter().all(|set| *set == needed[0]) && !scrub.listing.leaves_out_any();
+    let digest = in_one_go.then(|| &sets[needed[0]]);
+    match scrub.receive(&mut |sink| reader.tree(digest, sink)) {
+        Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
+        Err(ReceiveError::Failed(error)) => return Err(error),
+        Ok(()) => {}
+    }
+    for (set, files) in std::mem::take(&mut scrub.listed) {
+        match scrub.receive(&mut |sink| reader.files(&sets[set], files.clone(), sink)) {
+            Err(ReceiveError::Digest(why)) => scrub.cannot_read(files, &why)?,
+            Err(ReceiveError::Failed(error)) => return Err(error),
+            Ok(()) => {}
+        }
+    }
+    scrub.read_again(&sets, reader)?;
+    let mut summary = scrub.finish()?;
+    summary.count_reads(&tally);
+    Ok((summary, true))
+}
+
+/// Why no more responses are received.
+enum ReceiveError {
+    Digest(String),
+    Failed(Error),
+}
+
+/// A file that was read.
+struct ReadFile {
+    request: Request,
+    digest: Output,
+}
+
+/// A scrub of a remote tree in progress.
+struct RemoteScrub<'a, 't, Clock> {
+    listing: Listing<'a>,
+    writer: Writer<'a>,
+    scope: &'a Scope,
+    judge: Judge<'a, Clock>,
+    take_turn: &'a (dyn Fn() -> MutexGuard<'t, ()> + Sync),
+    set_of: &'a HashMap<i64, usize>,
+    set: usize,
+    /// Responses that are not written yet.
+    responses: Vec<Response>,
+    /// Files that are read again before they are called bad.
+    doubtful: Vec<(Token, ReadFile)>,
+    /// Files that were listed, by their digests.
+    listed: BTreeMap<usize, Vec<Request>>,
+    failed: Option<Error>,
+}
+
+impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
+    /// Asks the reader, and writes its responses as they come.
+    fn receive(&mut self, ask: &mut dyn FnMut(Sink) -> Result<(), ReaderError>) -> Result<(), ReceiveError> {
+        let ended = ask(&mut |response| {
+            self.responses.push(response);
+            if self.responses.len() >= BATCH
+                && let Err(error) = self.keep()
+            {
+                self.failed = Some(error);
+            }
+            self.failed.is_none()
+        });
+        let kept = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.keep(),
+        };
+        kept.map_err(ReceiveError::Failed)?;
+        match ended {
+            Ok(()) => Ok(()),
+            Err(ReaderError::Digest(why)) => Err(ReceiveError::Digest(why)),
+            Err(ReaderError::Machine(why)) => Err(ReceiveError::Failed(self.error(why))),
+        }
+    }
+
+    fn error(&self, why: String) -> Error {
+        Error::Remote { path: self.scope.path.clone(), why }
+    }
+
+    /// Judges and writes the responses.
+    fn keep(&mut self) -> Result<(), Error> {
+        let _turn = (self.take_turn)();
+        self.listing.begin(self.writer.catalog)?;
+        let mut messages = Vec::new();
+        for response in std::mem::take(&mut self.responses) {
+            match response {
+                Response::File(request, digest) => self.file(request, digest, &mut messages)?,
+                Response::Changed(name) if self.listing.leaves_out(&name) => {}
+                Response::Changed(name) => {
+                    let token = self.token(&name, &mut messages)?;
+                    self.judged(token, &name, Look::of(Evidence::Unsettled, None), &mut messages);
+                }
+                Response::Unread { name, error, storage_failed } => {
+                    if name.is_empty() {
+                        return Err(self.error(error));
+                    }
+                    let look = Look::of(Evidence::Unreadable { storage_failed }, None);
+                    self.unread(&name, Look { error: Some(error), ..look }, &mut messages)?;
+                }
+                Response::Unlisted(error) => {
+                    self.listing.is_blind = true;
+                    self.listing.outcome.unlisted += 1;
+                    self.listing.first_error.get_or_insert_with(|| error.clone());
+                    let path = self.scope.path.clone();
+                    messages.push(Message::Unlisted { path, error, storage_failed: false });
+                }
+            }
+        }
+        self.writer.keep(&mut messages)
+    }
+
+    fn file(
+        &mut self,
+        request: Request,
+        digest: Option<Output>,
+        messages: &mut Vec<Message>,
+    ) -> Result<(), Error> {
+        if request.name.is_empty() {
+            let path = self.scope.path.clone();
+            return Err(Error::Root { path, why: "it is no directory, and trees are what is recorded" });
+        }
+        if self.listing.leaves_out(&request.name) {
+            return Ok(());
+        }
+        let Some(digest) = digest else {
+            let record =
+                self.listing.known(self.writer.catalog, &request.name)?.and_then(|(_, record)| record);
+            let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
+            self.listed.entry(set.unwrap_or(self.set)).or_default().push(request);
+            return Ok(());
+        };
+        let token = self.token(&request.name, messages)?;
+        let tally = self.judge.tally;
+        tally.read_files.fetch_add(1, Ordering::Relaxed);
+        tally.read_bytes.fetch_add(request.condition.size, Ordering::Relaxed);
+        tally.hashed_bytes.fetch_add(request.condition.size, Ordering::Relaxed);
+        let read = ReadFile { request, digest };
+        match self.comparison(token.record.as_ref(), &read) {
+            Some(comparison) if comparison.needs_second_read() => self.doubtful.push((token, read)),
+            comparison => {
+                let look = self.look(&token, &read, comparison);
+                self.judged(token, &read.request.name, look, messages);
+            }
+        }
+        Ok(())
+    }
+
+    /// A file or a directory that was not read.
+    fn unread(&mut self, name: &[u8], look: Look, messages: &mut Vec<Message>) -> Result<(), Error> {
+        if self.listing.leaves_out(name) {
+            return Ok(());
+        }
+        match self.listing.known(self.writer.catalog, name)? {
+            Some((_, Some(_))) => {
+                let token = self.token(name, messages)?;
+                self.judged(token, name, look, messages);
+            }
+            _ => {
+                // What is recorded below it is not gone.
+                self.listing.unlisted.push(name.to_vec());
+                self.listing.outcome.unlisted += 1;
+                let path = self.scope.path.join(OsStr::from_bytes(name));
+                let (error, storage_failed) =
+                    (look.error.unwrap_or_default(), look.found == Verdict::IoError);
+                messages.push(Message::Unlisted { path, error, storage_failed });
+            }
+        }
+        Ok(())
+    }
+
+    /// Files whose digest nothing there computes.
+    fn cannot_read(&mut self, files: Vec<Request>, why: &str) -> Result<(), Error> {
+        for request in files {
+            let error = why.to_string();
+            self.responses.push(Response::Unread { name: request.name, error, storage_failed: false });
+            if self.responses.len() >= BATCH {
+                self.keep()?;
+            }
+        }
+        self.keep()
+    }
+
+    fn token(&mut self, name: &[u8], messages: &mut Vec<Message>) -> Result<Token, Error> {
+        let (directory, record) = self.listing.meet(self.writer.catalog, name, messages)?;
+        let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
+        let name = OsStr::from_bytes(listing::split(name).1).to_os_string();
+        Ok(Token { directory, name, device: 0, set: set.unwrap_or(self.set), record, is_known_bad: false })
+    }
+
+    fn judged(&mut self, token: Token, name: &[u8], look: Look, messages: &mut Vec<Message>) {
+        let path = || self.scope.path.join(OsStr::from_bytes(name));
+        messages.push(Message::Judged(Box::new(self.judge.judged(token, look, path))));
+    }
+
+    /// A file beside its record, where they can be compared.
+    fn comparison(&self, record: Option<&Record>, read: &ReadFile) -> Option<Comparison> {
+        let record = record.filter(|record| {
+            record.state != State::DAMAGED && !self.judge.unavailable.contains_key(&record.algorithm)
+        })?;
+        let Condition { size, mtime, .. } = read.request.condition;
+        // A list that was recorded says nothing of lengths and times.
+        let is_from_list = record.verified == 0;
+        let has_its_size = record.size == size || is_from_list && record.size == 0;
+        Some(Comparison {
+            same_digest: record.digest == read.digest,
+            same_mtime: is_same_time(record.mtime, mtime) || is_from_list && record.mtime == 0,
+            // No ordinary writing moves the length and not the time.
+            same_ctime: (!has_its_size).then_some(false),
+            same_file: None,
+            time_tells: true,
+            second: SecondRead::NotMade,
+        })
+    }
+
+    fn look(&self, token: &Token, read: &ReadFile, comparison: Option<Comparison>) -> Look {
+        let seen = seen(token.record.as_ref(), read);
+        let Some(comparison) = comparison else {
+            let why = token.record.and_then(|record| self.judge.unavailable.get(&record.algorithm));
+            return match (&token.record, why) {
+                (None, _) => Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)),
+                (Some(record), Some(why)) if record.state != State::DAMAGED => {
+                    let look = Look::of(Evidence::Unreadable { storage_failed: false }, None);
+                    Look { error: Some(format!("hash: {why}")), ..look }
+                }
+                (Some(_), _) => Look::of(Evidence::RecordDamaged, Some(seen)),
+            };
+        };
+        Look::of(Evidence::Compared(comparison), Some(seen))
+    }
+
+    /// Reads once more what would be called bad, and judges it.
+    fn read_again(&mut self, sets: &[Digest], reader: &mut dyn Reader) -> Result<(), Error> {
+        let mut doubtful: BTreeMap<usize, Vec<(Token, ReadFile)>> = BTreeMap::new();
+        for (token, read) in std::mem::take(&mut self.doubtful) {
+            doubtful.entry(token.set).or_default().push((token, read));
+        }
+        for (set, files) in doubtful {
+            let mut found: HashMap<Vec<u8>, Response> = HashMap::new();
+            let requests = files.iter().map(|(_, read)| read.request.clone()).collect();
+            let ended = reader.again(&sets[set], requests, &mut |response| {
+                if let Response::File(Request { name, .. }, _)
+                | Response::Changed(name)
+                | Response::Unread { name, .. } = &response
+                {
+                    found.insert(name.clone(), response);
+                }
+                true
+            });
+            let mut files = files.into_iter();
+            while files.len() > 0 {
+                let _turn = (self.take_turn)();
+                let mut messages = Vec::new();
+                for (token, first) in files.by_ref().take(BATCH) {
+                    let again = found.remove(&first.request.name);
+                    if again.is_none() && ended.is_ok() {
+                        // It is gone since; the next run says so.
+                        continue;
+                    }
+                    let (read, look) = self.second_look(&token, first, again);
+                    self.judged(token, &read, look, &mut messages);
+                }
+                self.writer.keep(&mut messages)?;
+            }
+            if let Err(ReaderError::Digest(why) | ReaderError::Machine(why)) = ended {
+                return Err(self.error(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a file is after it was read twice, with its name.
+    fn second_look(&self, token: &Token, first: ReadFile, again: Option<Response>) -> (Vec<u8>, Look) {
+        let name = first.request.name.clone();
+        let look = match again {
+            Some(Response::File(request, Some(digest))) if request.condition == first.request.condition => {
+                let is_same = digest == first.digest;
+                let second = if is_same { SecondRead::Same } else { SecondRead::Different };
+                let comparison = self.comparison(token.record.as_ref(), &first);
+                let comparison = comparison.map(|comparison| Comparison { second, ..comparison });
+                let second = Some((is_same, super::Bypass::No));
+                Look { second, ..self.look(token, &first, comparison) }
+            }
+            // Somebody wrote to it since it was listed.
+            Some(Response::File(request, Some(digest))) => {
+                let read = ReadFile { request, digest };
+                self.look(token, &read, self.comparison(token.record.as_ref(), &read))
+            }
+            Some(Response::Unread { error, storage_failed, .. }) => {
+                let look = Look::of(Evidence::Unreadable { storage_failed }, None);
+                Look { error: Some(format!("second read: {error}")), ..look }
+            }
+            Some(_) => Look::of(Evidence::Unsettled, None),
+            None => {
+                let look = Look::of(Evidence::Unreadable { storage_failed: false }, None);
+                Look { error: Some("second read: the connection was lost".to_string()), ..look }
+            }
+        };
+        (name, look)
+    }
+
+    /// Finds what is missing, and ends the run.
+    fn finish(mut self) -> Result<Summary, Error> {
+        if let (true, Some(error)) = (self.listing.has_met_nothing(), self.listing.first_error.take()) {
+            return Err(self.error(error));
+        }
+        let is_whole = self.scope.directory == self.scope.root.directory;
+        let is_nothing_there = self.listing.has_met_nothing() && !self.listing.leaves_out_any();
+        if is_whole && is_nothing_there && self.scope.root.files > 0 && !self.judge.options.replaced_root {
+            let why = "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the \
+                       same tree)";
+            return Err(self.error(why.to_string()));
+        }
+        let _turn = (self.take_turn)();
+        let mut messages = Vec::new();
+        let at = (self.judge.now)();
+        self.listing.missing(
+            self.writer.catalog,
+            self.scope.directory,
+            &mut |(directory, name), state| {
+                messages.push(Message::Gone { directory, name, state: Some(state), at });
+            },
+        )?;
+        self.listing.outcome.known += messages.len() as u64;
+        self.writer.keep(&mut messages)?;
+        let passed_over = self.listing.passed_over();
+        let mut outcome = Outcome { passed_over, ..self.listing.outcome };
+        outcome.is_through = true;
+        outcome.is_complete = outcome.unlisted == 0;
+        self.writer.finish(&outcome)
+    }
+}
+
+/// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.
+fn seen(record: Option<&Record>, read: &ReadFile) -> Seen {
+    let Condition { size, mtime, is_exact } = read.request.condition;
+    let recorded = record.map(|record| record.mtime).filter(|time| !is_exact && is_same_time(*time, mtime));
+    Seen { size, mtime: recorded.unwrap_or(mtime), ctime: 0, inode: 0, digest: read.digest }
+}

@@ -1,0 +1,102 @@
+//! The counters that all threads share: how much was read, and which devices fail.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Counters that all threads add to.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) read_files: AtomicU64,
+    pub(super) read_bytes: AtomicU64,
+    /// With those of holes.
+    pub(super) hashed_bytes: AtomicU64,
+    /// Files that were not read because their device fails.
+    given_up: AtomicU64,
+    /// The same of files that were known to be bad.
+    not_tried: AtomicU64,
+    /// New and changed files that were taken, and for which there was no time.
+    waiting: AtomicU64,
+    /// Whether there was no time for some file that was taken.
+    is_out_of_time: AtomicBool,
+    /// The most errors of a device, new and known ones each.
+    most: Option<u64>,
+    failures: Mutex<HashMap<u64, Failures>>,
+}
+
+/// Errors of a device's storage.
+#[derive(Clone, Copy, Default)]
+struct Failures {
+    new: u64,
+    known: u64,
+}
+
+impl Tally {
+    /// One that gives a device up after so many errors.
+    pub(super) fn new(most: Option<u64>) -> Tally {
+        Tally { most, ..Tally::default() }
+    }
+
+    /// Counts an error of a device's storage.
+    pub(super) fn failed(&self, device: u64, is_known_bad: bool) {
+        let mut failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
+        let failures = failures.entry(device).or_default();
+        match is_known_bad {
+            true => failures.known += 1,
+            false => failures.new += 1,
+        }
+    }
+
+    /// Whether too much of a device could not be read to go on with it. Files that were known to be bad
+    /// say nothing new of it, and are given up apart from the others.
+    pub(super) fn gives_up(&self, device: u64, is_known_bad: bool) -> bool {
+        let Some(most) = self.most else { return false };
+        let failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
+        let failures = failures.get(&device).copied().unwrap_or_default();
+        // A device that has just failed anew is left alone by all.
+        failures.new >= most || is_known_bad && failures.known >= most
+    }
+
+    /// Counts a file that was not read for that reason.
+    pub(super) fn give_up(&self, is_known_bad: bool) {
+        let counter = if is_known_bad { &self.not_tried } else { &self.given_up };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many files were not read for that reason, and how many of those that were known to be bad.
+    pub(super) fn given_up(&self) -> (u64, u64) {
+        (self.given_up.load(Ordering::Relaxed), self.not_tried.load(Ordering::Relaxed))
+    }
+
+    /// Counts a file that was taken, and for which there is no time.
+    pub(super) fn leave(&self, is_new_or_changed: bool) {
+        self.is_out_of_time.store(true, Ordering::Relaxed);
+        self.waiting.fetch_add(u64::from(is_new_or_changed), Ordering::Relaxed);
+    }
+
+    /// How many new and changed files there were of these, if there were any at all.
+    pub(super) fn left(&self) -> Option<u64> {
+        self.is_out_of_time.load(Ordering::Relaxed).then(|| self.waiting.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_errors_do_not_count_against_the_others() {
+        let tally = Tally::new(Some(2));
+        tally.failed(1, true);
+        tally.failed(1, true);
+        tally.failed(1, true);
+        assert!(tally.gives_up(1, true) && !tally.gives_up(1, false) && !tally.gives_up(2, true));
+        tally.failed(1, false);
+        assert!(!tally.gives_up(1, false));
+        tally.failed(1, false);
+        assert!(tally.gives_up(1, false) && !tally.gives_up(2, false));
+        let without = Tally::new(None);
+        without.failed(1, false);
+        assert!(!without.gives_up(1, false));
+    }
+}

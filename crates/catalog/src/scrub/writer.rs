@@ -1,0 +1,337 @@
+//! The one thread that writes to the catalogue. It commits every second, so that a run that is killed
+//! loses no more, and reports what it found once that is kept.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::finish::bad_verdict;
+use super::{Error, Options, Report, Scope, Summary};
+use crate::store::{self, Catalog, Change, Finding, Record, Run, Seen, State};
+use verisum_files::Verdict;
+use verisum_files::reread::Bypass;
+
+/// How long a result waits to be kept.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often what was committed is brought to the disk, against a loss of power.
+const CHECKPOINT: Duration = Duration::from_secs(60);
+
+/// How many results are kept at once at most. They are sorted first: neighbours share a page.
+const BATCH: usize = 8192;
+
+/// What the writer is told.
+pub(super) enum Message {
+    /// A directory that was not recorded.
+    Directory { id: i64, parent: i64, name: OsString, device: u64 },
+    /// A file that was looked at.
+    Judged(Box<Judged>),
+    /// A file that is not there. `state` is that of its record, if it has one.
+    Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
+    /// A recorded file that was written to, perhaps to another length, and that there is no time to read.
+    Waiting { directory: i64, name: OsString, is_resized: bool },
+    /// A file that is known to be bad and was not tried again, with its record if it has one.
+    NotTried { directory: i64, name: OsString, path: PathBuf, record: Option<Record> },
+    /// Something that could not be looked at.
+    Unlisted { path: PathBuf, error: String, storage_failed: bool },
+}
+
+/// A file that was looked at, and what follows from it.
+pub(super) struct Judged {
+    pub directory: i64,
+    pub name: OsString,
+    /// Its path, if it is to be reported.
+    pub path: Option<PathBuf>,
+    pub verdict: Verdict,
+    pub held: bool,
+    pub restored: bool,
+    pub recorded: Option<Record>,
+    pub found: Option<Seen>,
+    pub set: usize,
+    pub second: Option<(bool, Bypass)>,
+    pub error: Option<String>,
+    pub change: Option<Change>,
+}
+
+/// Writes, counts and reports.
+pub(super) struct Writer<'a> {
+    pub(super) catalog: &'a mut Catalog,
+    pub(super) scope: &'a Scope,
+    pub(super) options: &'a Options,
+    pub(super) report: &'a mut (dyn FnMut(Report) + Send),
+    pub(super) summary: Summary,
+    /// The names of the digests, by set.
+    names: Vec<String>,
+    /// New files may be moved ones, because there are records already.
+    may_be_moved: bool,
+    checkpoint: Instant,
+    /// What is missing since then was not reported yet.
+    pub(super) news_since: i64,
+    /// Files that were read and have the recorded length and another time of modification: those with another
+    /// content, and all.
+    pub(super) rewritten: (u64, u64),
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        catalog: &'a mut Catalog,
+        scope: &'a Scope,
+        history: &[Run],
+        names: Vec<String>,
+        options: &'a Options,
+        report: &'a mut (dyn FnMut(Report) + Send),
+    ) -> Writer<'a> {
+        let unfinished = history.iter().take_while(|run| !run.is_whole());
+        let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
+        let summary = Summary { root: scope.path.clone(), ..Summary::default() };
+        let may_be_moved = scope.root.files > 0;
+        let checkpoint = Instant::now();
+        let rewritten = (0, 0);
+        Writer {
+            catalog,
+            scope,
+            options,
+            report,
+            summary,
+            names,
+            may_be_moved,
+            checkpoint,
+            news_since,
+            rewritten,
+        }
+    }
+
+    /// Writes until all senders are gone.
+    pub(super) fn run(&mut self, receiver: Receiver<Message>) -> Result<(), Error> {
+        let mut batch = Vec::new();
+        let mut is_open = true;
+        while is_open {
+            let mut deadline = None;
+            while batch.len() < BATCH {
+                let left =
+                    deadline.map_or(INTERVAL, |at: Instant| at.saturating_duration_since(Instant::now()));
+                match receiver.recv_timeout(left) {
+                    Ok(message) => {
+                        batch.push(message);
+                        deadline.get_or_insert_with(|| Instant::now() + INTERVAL);
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        is_open = false;
+                        break;
+                    }
+                }
+            }
+            if !batch.is_empty() {
+                self.keep(&mut batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a batch, then reports it.
+    pub(super) fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
+        batch.sort_by(|a, b| place(a).cmp(&place(b)));
+        self.catalog.begin()?;
+        let written = batch.iter().try_for_each(|message| self.write(message));
+        match written {
+            Ok(()) => self.catalog.commit()?,
+            Err(error) => {
+                self.catalog.roll_back();
+                return Err(error.into());
+            }
+        }
+        if self.checkpoint.elapsed() >= CHECKPOINT {
+            self.catalog.checkpoint()?;
+            self.checkpoint = Instant::now();
+        }
+        let algorithms = self.catalog.algorithms()?;
+        for message in batch.drain(..) {
+            match message {
+                Message::Judged(judged) => self.tell(*judged),
+                Message::Unlisted { path, error, storage_failed } => {
+                    self.tell_unlisted(path, error, storage_failed);
+                }
+                Message::NotTried { directory, name, path, record } => {
+                    let finding = self.catalog.finding(directory, &name)?;
+                    let algorithm = record.and_then(|record| algorithms.get(&record.algorithm).cloned());
+                    self.tell_not_tried((path, algorithm.unwrap_or_default()), record, finding);
+                }
+                Message::Directory { .. } | Message::Gone { .. } | Message::Waiting { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, message: &Message) -> Result<(), store::Error> {
+        let root = self.scope.root.id;
+        match message {
+            Message::Directory { id, parent, name, device } => {
+                self.catalog.add_directory(*id, *parent, name, *device)
+            }
+            Message::Judged(judged) => {
+                let Some(change) = &judged.change else { return Ok(()) };
+                if let (Change::Confirm(new), Some(old)) = (change, &judged.recorded)
+                    && new.size != old.size
+                {
+                    // A list that was imported said nothing of lengths.
+                    self.catalog.add_length(root, new.size as i64 - old.size as i64)?;
+                }
+                if let (Change::Add(record), true) = (change, self.may_be_moved) {
+                    self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
+                }
+                if let (Change::Confirm(new), Some(old)) = (change, &judged.recorded)
+                    && old.inode != 0
+                    && new.inode != old.inode
+                {
+                    self.catalog.keep_left(root, judged.directory, &judged.name, old)?;
+                }
+                let was_bad = judged.recorded.is_some_and(|record| record.state.is_corrupt());
+                if was_bad && !matches!(change, Change::Suspect(_, Finding { read: None, .. })) {
+                    let now = judged.found.as_ref().filter(|_| matches!(change, Change::Suspect(..)));
+                    self.catalog.keep_previous(root, judged.directory, &judged.name, now)?;
+                }
+                self.catalog.apply(root, judged.directory, &judged.name, change)
+            }
+            // What was bad, or changed and was never accepted, is not forgiven for being gone.
+            // What has become of it is told at the end.
+            Message::Gone { directory, name, state: Some(state), .. } if state.is_unforgiven() => {
+                self.catalog.add_gone(*directory, name)
+            }
+            Message::Gone { directory, name, state: Some(state), at } if *state != State::MISSING => {
+                let finding = Finding { since: *at, seen: *at, read: None, detail: None };
+                if !self.catalog.lose(*directory, name, &finding)? {
+                    self.catalog.add_gone(*directory, name)?;
+                }
+                Ok(())
+            }
+            Message::Waiting { directory, name, is_resized } => {
+                self.catalog.add_waiting(root, *directory, name, *is_resized)
+            }
+            Message::Gone { .. } | Message::NotTried { .. } | Message::Unlisted { .. } => Ok(()),
+        }
+    }
+
+    fn tell(&mut self, judged: Judged) {
+        if let (Some(old), Some(new)) = (&judged.recorded, &judged.found)
+            && (old.state, old.size) == (State::Sound, new.size)
+            && old.mtime != new.mtime
+        {
+            let is_other = u64::from(old.digest != new.digest);
+            self.rewritten = (self.rewritten.0 + is_other, self.rewritten.1 + 1);
+        }
+        let is_told_later = match judged.verdict {
+            Verdict::New => self.may_be_moved,
+            Verdict::Modified => !judged.held,
+            _ => false,
+        };
+        if is_told_later {
+            // It may be another file that was moved here.
+            return;
+        }
+        self.summary.add(judged.verdict, 1);
+        let Some(path) = judged.path else { return };
+        (self.report)(Report {
+            path,
+            verdict: judged.verdict,
+            held: judged.held,
+            restored: judged.restored,
+            recorded: judged.recorded.as_ref().map(seen),
+            found: judged.found,
+            algorithm: self.names.get(judged.set).cloned().unwrap_or_default(),
+            second: judged.second,
+            since: None,
+            from: None,
+            error: judged.error,
+        });
+    }
+
+    /// Tells of a file that was not tried again what the last run found that tried it.
+    fn tell_not_tried(
+        &mut self,
+        (path, algorithm): (PathBuf, String),
+        record: Option<Record>,
+        finding: Option<Finding>,
+    ) {
+        // A new file whose storage failed has no record.
+        let verdict = record.map_or(Verdict::IoError, |record| bad_verdict(record.state).0);
+        self.summary.add(verdict, 1);
+        let now = "it was not tried again: the device fails too often".to_string();
+        let detail = finding.as_ref().and_then(|finding| finding.detail.as_ref());
+        let error = Some(detail.map_or_else(|| now.clone(), |detail| format!("{detail}; {now}")));
+        let recorded = record.as_ref().map(seen);
+        let found = finding.as_ref().and_then(|finding| finding.read);
+        let since = finding.map(|finding| finding.since);
+        (self.report)(Report { recorded, found, since, algorithm, error, ..Report::new(path, verdict) });
+    }
+
+    fn tell_unlisted(&mut self, path: PathBuf, error: String, storage_failed: bool) {
+        let verdict = if storage_failed { Verdict::IoError } else { Verdict::Unverifiable };
+        self.summary.add(verdict, 1);
+        (self.report)(Report { error: Some(error), ..Report::new(path, verdict) });
+    }
+
+    /// The path of a recorded file, which begins with that of the root.
+    pub(super) fn path(&self, directory: i64, name: &[u8]) -> Result<PathBuf, store::Error> {
+        self.path_in(&self.scope.root, directory, name)
+    }
+
+    /// The same of a file of any root.
+    pub(super) fn path_in(
+        &self,
+        root: &store::Root,
+        directory: i64,
+        name: &[u8],
+    ) -> Result<PathBuf, store::Error> {
+        let folder = self.catalog.path_in_root(directory)?;
+        Ok(root.path.join(folder).join(OsStr::from_bytes(name)))
+    }
+}
+
+impl Report {
+    /// A report of nothing but a verdict.
+    pub(super) fn new(path: PathBuf, verdict: Verdict) -> Report {
+        Report {
+            path,
+            verdict,
+            held: false,
+            restored: false,
+            recorded: None,
+            found: None,
+            algorithm: String::new(),
+            second: None,
+            since: None,
+            from: None,
+            error: None,
+        }
+    }
+}
+
+/// What a record says of the file's state.
+pub(super) fn seen(record: &Record) -> Seen {
+    Seen {
+        size: record.size,
+        mtime: record.mtime,
+        ctime: record.ctime,
+        inode: record.inode,
+        digest: record.digest,
+    }
+}
+
+/// Directories first, in the order of their numbers, then files as they lie in the catalogue.
+fn place(message: &Message) -> (bool, i64, &OsStr) {
+    match message {
+        Message::Directory { id, .. } => (false, *id, OsStr::new("")),
+        Message::Judged(judged) => (true, judged.directory, &judged.name),
+        Message::Gone { directory, name, .. }
+        | Message::Waiting { directory, name, .. }
+        | Message::NotTried { directory, name, .. } => (true, *directory, name),
+        Message::Unlisted { .. } => (true, i64::MAX, OsStr::new("")),
+    }
+}
+
+/// The names of the algorithms, by their numbers.
+pub(super) type Names = HashMap<i64, String>;

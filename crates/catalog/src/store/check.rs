@@ -1,0 +1,317 @@
+//! Checks the integrity of a catalogue.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use verisum_digest::Digest;
+
+use super::guard::IS_INTACT;
+use super::{Catalog, Result, Root};
+
+/// The most problems of one kind that are reported.
+const MOST: usize = 20;
+
+/// A catalogue of up to so many bytes is read whole before anything of it is told.
+const SMALL: i64 = 256 << 20;
+
+/// What to do about damage.
+const ADVICE: &str = "(verisum catalog check says more, and verisum catalog restore takes a backup)";
+
+/// Something that no sound catalogue has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem(pub String);
+
+/// What SQLite does not know of: a query that finds nothing in a sound catalogue, and what a row means.
+const INVARIANTS: [(&str, &str); 9] = [
+    (
+        "directories without a parent",
+        "SELECT 'directory ' || id FROM directory AS child WHERE parent >= id
+         OR (parent > 0 AND NOT EXISTS (SELECT 1 FROM directory WHERE id = child.parent))
+         OR (parent <= 0 AND NOT EXISTS (SELECT 1 FROM root WHERE id = -child.parent))",
+    ),
+    (
+        "roots without a top",
+        "SELECT 'root ' || id FROM root
+         WHERE NOT EXISTS (SELECT 1 FROM directory WHERE id = root.directory AND parent = -root.id)",
+    ),
+    (
+        "files without a directory",
+        "SELECT 'directory ' || directory FROM (SELECT DISTINCT directory FROM file)
+         WHERE NOT EXISTS (SELECT 1 FROM directory WHERE id = directory)",
+    ),
+    (
+        "files without a root",
+        "SELECT 'root ' || root FROM (SELECT DISTINCT root FROM file)
+         WHERE NOT EXISTS (SELECT 1 FROM root AS known WHERE known.id = root)",
+    ),
+    (
+        "digests of an unknown algorithm",
+        "SELECT 'algorithm ' || algorithm FROM (SELECT DISTINCT algorithm FROM file)
+         WHERE NOT EXISTS (SELECT 1 FROM algorithm AS known WHERE known.id = algorithm)",
+    ),
+    (
+        "sums that do not add up",
+        "SELECT 'root ' || id FROM root WHERE files <> (SELECT count(*) FROM file WHERE root = root.id)
+         OR bytes <> (SELECT coalesce(sum(size), 0) FROM file WHERE root = root.id)",
+    ),
+    (
+        "files in trouble without a finding",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM file WHERE state <> 0
+         AND NOT EXISTS (SELECT 1 FROM finding
+             WHERE finding.directory = file.directory AND finding.name = file.name)",
+    ),
+    (
+        "findings of files that are sound",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM finding
+         WHERE NOT EXISTS (SELECT 1 FROM file
+             WHERE file.directory = finding.directory AND file.name = finding.name AND state <> 0)",
+    ),
+    (
+        "files that were bad, of an unknown directory, root or algorithm",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM former WHERE state <> 0
+         AND (NOT EXISTS (SELECT 1 FROM directory AS known WHERE known.id = former.directory)
+         OR NOT EXISTS (SELECT 1 FROM root AS known WHERE known.id = former.root)
+         OR NOT EXISTS (SELECT 1 FROM algorithm AS known WHERE known.id = former.algorithm))",
+    ),
+];
+
+impl Catalog {
+    /// Looks for damage: of the database, then of what verisum keeps in it. Reads all of it.
+    pub fn check(&self) -> Result<Vec<Problem>> {
+        self.at_one_moment(|| self.check_all())
+    }
+
+    fn check_all(&self) -> Result<Vec<Problem>> {
+        let mut problems = self.rows(&format!("PRAGMA integrity_check({MOST})"))?;
+        problems.retain(|line| line != "ok");
+        if problems.is_empty() {
+            for (what, sql) in INVARIANTS {
+                let found = self.rows(&format!("{sql} LIMIT {MOST}"))?;
+                problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
+            }
+            problems.extend(self.damaged_records()?);
+            problems.extend(self.impossible_digests()?);
+        }
+        Ok(problems.into_iter().map(Problem).collect())
+    }
+
+    /// Fails if the database's own structure is damaged, or an index does not lead to all that is in its
+    /// table: whoever trusted it would leave files out without a word. Reads all of it, but not the check
+    /// values of records, which are looked at where a record is used.
+    pub fn require_sound(&self) -> Result<()> {
+        let problems = self.rows("PRAGMA integrity_check(1)")?;
+        match problems.into_iter().find(|line| line != "ok") {
+            Some(problem) => {
+                let problem = problem.replace('\n', ", ");
+                Err(self.damaged(format!("{problem} {ADVICE}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The same for those who only read. A large catalogue is not read whole for that: its index by age has
+    /// to lead to as many files as were recorded.
+    pub fn require_complete(&self) -> Result<()> {
+        let pages: i64 = self.pragma("page_count")?;
+        if pages.saturating_mul(self.pragma("page_size")?) <= SMALL {
+            return self.require_sound();
+        }
+        for root in self.roots()? {
+            let sql = "SELECT count(*) FROM file INDEXED BY file_by_age WHERE root = ?1";
+            let found: i64 =
+                self.connection.query_row(sql, [root.id], |row| row.get(0)).map_err(self.failed("read"))?;
+            self.require_all(&root, found as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Fails unless as many records of a root were found as there are.
+    pub(super) fn require_all(&self, root: &Root, found: u64) -> Result<()> {
+        if found == root.files {
+            return Ok(());
+        }
+        let (path, files) = (root.path.display(), root.files);
+        Err(self.damaged(format!("{path}: {found} of {files} records are found {ADVICE}")))
+    }
+
+    fn pragma(&self, name: &str) -> Result<i64> {
+        self.connection.pragma_query_value(None, name, |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// The files whose records are not as they were written.
+    fn damaged_records(&self) -> Result<Vec<String>> {
+        let sql = format!("SELECT root, directory, name FROM file WHERE NOT ({IS_INTACT}) LIMIT {MOST}");
+        let paths = self.paths(&sql)?.into_iter();
+        Ok(paths.map(|path| format!("{}: its record is damaged", path.display())).collect())
+    }
+
+    /// The paths of rows that have a root, a directory and a name.
+    fn paths(&self, sql: &str) -> Result<Vec<PathBuf>> {
+        let rows: rusqlite::Result<Vec<(i64, i64, Vec<u8>)>> =
+            self.connection.prepare(sql).and_then(|mut statement| {
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            });
+        let roots = self.roots()?;
+        let paths = rows.map_err(self.failed("read"))?.into_iter().map(|(root, directory, name)| {
+            // What is known of where it is may be damaged too.
+            let root = roots.iter().find(|known| known.id == root).map(|root| root.path.clone());
+            let folder = self.path_in_root(directory).unwrap_or_default();
+            root.unwrap_or_default().join(folder).join(OsStr::from_bytes(&name))
+        });
+        Ok(paths.collect())
+    }
+
+    /// The files whose records have digests that nobody knows, or of another length than they have.
+    fn impossible_digests(&self) -> Result<Vec<String>> {
+        let mut problems = Vec::new();
+        for (number, name) in self.algorithms()? {
+            let (what, length) = match Digest::find(&name) {
+                Ok(digest) => (format!("it is no digest of {name}"), digest.len() as i64),
+                Err(verisum_digest::Error::Unknown { .. }) => (format!("{name} is an unknown digest"), -1),
+                // It may be known on the machine that recorded it.
+                Err(_) => continue,
+            };
+            let sql = format!(
+                "SELECT root, directory, name FROM file WHERE algorithm = {number}
+                 AND length(digest) <> {length} LIMIT {MOST}"
+            );
+            let paths = self.paths(&sql)?.into_iter();
+            problems
+                .extend(paths.map(|path| format!("{}: its record cannot be used: {what}", path.display())));
+        }
+        Ok(problems)
+    }
+
+    fn rows(&self, sql: &str) -> Result<Vec<String>> {
+        let rows = self
+            .connection
+            .prepare(sql)
+            .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect());
+        rows.map_err(self.failed("read"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use verisum_digest::Output;
+
+    use crate::store::{Catalog, Change, Identity, Position, Record, Root, State};
+
+    const FILES: usize = 1000;
+
+    /// A catalogue of many files.
+    fn filled(path: &Path) -> (Catalog, Root) {
+        let catalog = Catalog::open(path).unwrap();
+        catalog.algorithm("sha256").unwrap();
+        let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        catalog.begin().unwrap();
+        for number in 0..FILES {
+            let record = Record {
+                size: 1,
+                mtime: 1,
+                ctime: 2,
+                inode: 3,
+                algorithm: 1,
+                digest: Output::zeroed(32),
+                first_seen: 4,
+                changed: 5,
+                verified: 1_700_000_000_000,
+                state: State::Sound,
+            };
+            let name = format!("f{number}");
+            catalog.apply(root.id, root.directory, name.as_ref(), &Change::Add(record)).unwrap();
+        }
+        catalog.commit().unwrap();
+        (catalog, root)
+    }
+
+    /// Where the pages of a table or an index are, and how long.
+    fn pages(catalog: &Catalog, name: &str, kind: &str) -> Vec<(usize, usize)> {
+        let sql = "SELECT pgoffset, pgsize FROM dbstat WHERE name = ?1 AND pagetype = ?2";
+        let mut statement = catalog.connection.prepare(sql).unwrap();
+        let rows = statement.query_map([name, kind], |row| {
+            Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize))
+        });
+        let pages: Vec<_> = rows.unwrap().collect::<Result<_, _>>().unwrap();
+        assert!(!pages.is_empty(), "{name}");
+        pages
+    }
+
+    #[test]
+    fn records_are_never_left_out_without_a_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let (catalog, root) = filled(&path);
+        catalog.require_complete().unwrap();
+        let mut damages = Vec::new();
+        for name in ["file", "file_by_age"] {
+            let leaves = pages(&catalog, name, "leaf");
+            for pair in leaves.windows(2).step_by(3) {
+                damages.push(("copied", pair[0], Some(pair[1].0)));
+            }
+            damages.extend(pages(&catalog, name, "internal").into_iter().map(|page| ("inner", page, None)));
+        }
+        let whole = {
+            let mut lines = Vec::new();
+            catalog.export(&mut lines).unwrap();
+            lines
+        };
+        drop(catalog);
+        let good = std::fs::read(&path).unwrap();
+        let bad_path = folder.path().join("bad.db");
+        for (what, (start, length), to) in damages {
+            let mut bad = good.clone();
+            match to {
+                Some(to) => bad.copy_within(start..start + length, to),
+                // One cell less.
+                None => {
+                    let cells = u16::from_be_bytes([bad[start + 3], bad[start + 4]]) - 1;
+                    bad[start + 3..start + 5].copy_from_slice(&cells.to_be_bytes());
+                }
+            }
+            std::fs::write(&bad_path, &bad).unwrap();
+            let Ok(catalog) = Catalog::open_to_read(&bad_path) else { continue };
+            let is_found = catalog.check().map_or_else(|error| error.is_damage(), |found| !found.is_empty());
+            assert!(is_found, "{what} {start}");
+            assert!(catalog.require_complete().is_err_and(|error| error.is_damage()), "{what} {start}");
+            let mut lines = Vec::new();
+            if catalog.export(&mut lines).is_ok() {
+                assert!(lines == whole, "{what} {start}");
+            }
+            let found = catalog.stalest(root.id, &Position::START, i64::MAX, 2 * FILES);
+            let found = found.map_or(0, |found| found.len() as u64);
+            assert_eq!(catalog.require_all(&root, found).is_ok(), found == root.files);
+        }
+    }
+
+    #[test]
+    fn an_index_that_leaves_files_out_is_never_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let (catalog, root) = filled(&path);
+        catalog.require_sound().unwrap();
+        let pages = pages(&catalog, "file_by_age", "leaf");
+        drop(catalog);
+        let good = std::fs::read(&path).unwrap();
+        let bad_path = folder.path().join("bad.db");
+        let mut refused = 0;
+        for (number, (start, length)) in pages.into_iter().enumerate() {
+            for at in (start + number % 61..start + length).step_by(61) {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << (at % 8);
+                std::fs::write(&bad_path, &bad).unwrap();
+                let Ok(catalog) = Catalog::open(&bad_path) else { continue };
+                if catalog.require_sound().is_err_and(|error| error.is_damage()) {
+                    refused += 1;
+                    continue;
+                }
+                let due = catalog.stalest(root.id, &Position::START, i64::MAX, 2 * FILES).unwrap();
+                assert_eq!(due.len(), FILES, "byte {at}");
+            }
+        }
+        assert!(refused > 50, "{refused}");
+    }
+}

@@ -1,0 +1,245 @@
+//! Errors of catalogues: why one cannot be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use verisum_files::ReplaceError;
+
+/// The least length in bytes of the files that SQLite needs beside a catalogue, together.
+const BESIDE: u64 = 64 << 10;
+
+/// What went wrong with a catalogue.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database failed.
+    #[error("{}: {operation}: {}", path.display(), cause(source))]
+    Database {
+        /// The catalogue.
+        path: PathBuf,
+        /// What was being done: `open`, `read`, `write`.
+        operation: &'static str,
+        /// Why it failed.
+        source: rusqlite::Error,
+    },
+    /// A file could not be made, read or written.
+    #[error("{}: {operation}: {}", path.display(), text(source))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Another run holds the lock.
+    #[error("{}: lock: another run uses this catalogue", path.display())]
+    InUse {
+        /// The catalogue.
+        path: PathBuf,
+    },
+    /// It was removed, renamed or replaced while it was in use.
+    #[error(
+        "{}: write: it is not the file any more that was opened (what this run recorded is lost; {}-wal and -shm \
+         are left over, and would damage another file of this name)",
+        path.display(),
+        path.display()
+    )]
+    Gone {
+        /// The catalogue.
+        path: PathBuf,
+    },
+    /// The log of a catalogue that is no longer beside it.
+    #[error(
+        "{}: open: it is the log of a catalogue that is gone, and would damage a new one (put that catalogue \
+         back, or remove the log)",
+        path.display()
+    )]
+    LeftOver {
+        /// The log.
+        path: PathBuf,
+    },
+    /// It has several names, each of which would have a lock and a log of its own.
+    #[error("{}: open: it has another name (a hard link), and would have two logs", path.display())]
+    Linked {
+        /// The catalogue.
+        path: PathBuf,
+    },
+    /// It is a database of something else.
+    #[error("{}: open: not a catalogue of verisum", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was written by a later version.
+    #[error("{}: open: its version is {found}, and this program knows {known} at most", path.display())]
+    Newer {
+        /// The catalogue.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest that is known here.
+        known: i64,
+    },
+    /// It holds what no catalogue holds.
+    #[error("{}: read: damaged: {what}", path.display())]
+    Damaged {
+        /// The catalogue.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Somebody began to write to it while it was read without a way to keep them from it.
+    #[error("{}: read: it was written to meanwhile (read it again)", path.display())]
+    Changed {
+        /// The catalogue.
+        path: PathBuf,
+    },
+    /// Somebody asked to end before it was done.
+    #[error("{}: stopped", path.display())]
+    Stopped {
+        /// The catalogue, or its copy.
+        path: PathBuf,
+    },
+    /// A record cannot be listed in a format.
+    #[error("{}: export: {why}", path.display())]
+    Unlistable {
+        /// The file, or the catalogue.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// An entry of another program's index cannot be taken.
+    #[error("{}: entry {entry}: {what}", path.display())]
+    Entry {
+        /// The index.
+        path: PathBuf,
+        /// Its number, from 1.
+        entry: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A line of an export or a list cannot be understood or taken.
+    #[error("{}: line {line}: {what}", path.display())]
+    Line {
+        /// The export or the list.
+        path: PathBuf,
+        /// Its number, from 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Error {
+    /// Wraps an error of the database.
+    pub(crate) fn database(path: &Path, operation: &'static str, source: rusqlite::Error) -> Error {
+        if source.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
+            return Error::Stopped { path: path.to_path_buf() };
+        }
+        let source = if is_for_want_of_space(path, &source) { full() } else { source };
+        Error::Database { path: path.to_path_buf(), operation, source }
+    }
+
+    /// Wraps an error of the operating system.
+    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> Error {
+        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    }
+
+    /// The same of a catalogue that was opened under another name.
+    pub(super) fn of(self, path: &Path) -> Error {
+        match self {
+            Error::Database { operation, source, .. } => Error::database(path, operation, source),
+            Error::Foreign { .. } => Error::Foreign { path: path.to_path_buf() },
+            Error::Damaged { what, .. } => Error::Damaged { path: path.to_path_buf(), what },
+            Error::Newer { found, known, .. } => Error::Newer { path: path.to_path_buf(), found, known },
+            other => other,
+        }
+    }
+
+    /// Whether SQLite could not open or make a file that it needs.
+    pub(super) fn is_cannot_open(&self) -> bool {
+        match self {
+            Error::Database { source, .. } => {
+                matches!(source.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether there is no space for what would have to be written.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Error::Database { source, .. } => source.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Error::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the database's own structure is broken.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Damaged { .. } => true,
+            Error::Database { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            ),
+            _ => false,
+        }
+    }
+}
+
+impl From<ReplaceError> for Error {
+    fn from(error: ReplaceError) -> Error {
+        Error::Io { path: error.path, operation: error.operation, source: error.source }
+    }
+}
+
+/// An error's text without Rust's ` (os error 2)`.
+fn text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_string()
+}
+
+/// Whether SQLite failed at a file beside the catalogue because none can be made or grow. It says so only of
+/// what it writes to the catalogue and its log; of the others it says that they cannot be opened, or that
+/// input or output failed.
+fn is_for_want_of_space(path: &Path, error: &rusqlite::Error) -> bool {
+    if !matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)) {
+        return false;
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let (flags, mode) = (OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    let grown = rustix::fs::open(folder, flags, mode)
+        .and_then(|file| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BESIDE));
+    matches!(grown, Err(Errno::NOSPC | Errno::DQUOT))
+}
+
+/// What SQLite says of a full file system.
+fn full() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None)
+}
+
+/// SQLite's words, or clearer ones for what users meet.
+fn cause(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "no space left on device".to_string(),
+        Some(ErrorCode::ReadOnly) => "it is read-only".to_string(),
+        Some(ErrorCode::CannotOpen) => {
+            "it or its log cannot be opened here (a run that was killed left a log: open it once where it can \
+             be written)"
+                .to_string()
+        }
+        Some(ErrorCode::PermissionDenied) => "permission denied".to_string(),
+        Some(ErrorCode::SystemIoFailure) => "input/output error".to_string(),
+        Some(ErrorCode::NotADatabase) => "not a catalogue, or its beginning is damaged".to_string(),
+        Some(ErrorCode::DatabaseCorrupt) => "it is damaged (`verisum catalog restore` takes a backup)".to_string(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,381 @@
+//! Reads and changes the records of files.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rusqlite::{OptionalExtension, ToSql, params, params_from_iter};
+
+use super::guard::{IS_INTACT, guard_with};
+use super::record::{DAMAGED, MISSING, columns, finding, known, record, recorded};
+use super::{Catalog, Change, Finding, Known, Place, Record, Result, State};
+use verisum_files::Stat;
+
+/// A place in the order of one of the indexes: that of a row, or before the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The value that the index is ordered by, before directory and name.
+    pub value: i64,
+    /// The number of the file's directory.
+    pub directory: i64,
+    /// The file's name in it.
+    pub name: Vec<u8>,
+}
+
+impl Position {
+    /// Before everything.
+    pub const START: Position = Position { value: i64::MIN, directory: i64::MIN, name: Vec::new() };
+}
+
+impl Catalog {
+    /// Calls `each` with the name and a part of the record of every file in a directory, by name, until
+    /// it returns `false`.
+    pub fn known_in(&self, directory: i64, mut each: impl FnMut(&[u8], Known) -> bool) -> Result<()> {
+        let sql = "SELECT name, size, mtime, ctime, state FROM file WHERE directory = ?1 ORDER BY name";
+        let done = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let mut rows = statement.query([directory])?;
+            while let Some(row) = rows.next()? {
+                let known = known(row)?;
+                if !each(row.get_ref(0)?.as_blob()?, known) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        done.map_err(self.failed("read"))
+    }
+
+    /// A part of the record of one file.
+    pub fn known(&self, directory: i64, name: &OsStr) -> Result<Option<Known>> {
+        let sql = "SELECT name, size, mtime, ctime, state FROM file WHERE directory = ?1 AND name = ?2";
+        let row = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_row(params![directory, name.as_bytes()], known).optional()
+        });
+        row.map_err(self.failed("read"))
+    }
+
+    /// The record of one file.
+    pub fn record(&self, directory: i64, name: &OsStr) -> Result<Option<Record>> {
+        let sql = format!("SELECT {} FROM file WHERE directory = ?1 AND name = ?2", columns());
+        let row = self.connection.prepare_cached(&sql).and_then(|mut statement| {
+            statement.query_row(params![directory, name.as_bytes()], |row| record(row, 0)).optional()
+        });
+        row.map_err(self.failed("read"))
+    }
+
+    /// What was last seen of a file that is not as recorded.
+    pub fn finding(&self, directory: i64, name: &OsStr) -> Result<Option<Finding>> {
+        let sql = "SELECT since, seen, size, mtime, ctime, inode, digest, detail FROM finding
+                   WHERE directory = ?1 AND name = ?2";
+        let row = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_row(params![directory, name.as_bytes()], finding).optional()
+        });
+        row.map_err(self.failed("read"))
+    }
+
+    /// Up to `most` files of a root that were last verified before `before`, stalest first, beginning
+    /// after `after`. Those in trouble are among them, but not those whose record is known to be damaged.
+    pub fn stalest(
+        &self,
+        root: i64,
+        after: &Position,
+        before: i64,
+        most: usize,
+    ) -> Result<Vec<(Position, Record)>> {
+        let sql = format!(
+            "SELECT verified, directory, name, {} FROM file INDEXED BY file_by_age
+             WHERE root = ?1 AND (verified, directory, name) > (?2, ?3, ?4) AND verified < ?6
+             AND state <> {DAMAGED} ORDER BY verified, directory, name LIMIT ?5",
+            columns()
+        );
+        self.page(&sql, root, after, most, before)
+    }
+
+    /// Up to `most` files of a root that are in trouble, beginning after `after`. Missing ones are among
+    /// them only if `missing`.
+    pub fn in_trouble(
+        &self,
+        root: i64,
+        after: &Position,
+        missing: bool,
+        most: usize,
+    ) -> Result<Vec<(Position, Record)>> {
+        let sql = format!(
+            "SELECT state, directory, name, {} FROM file INDEXED BY file_in_trouble
+             WHERE root = ?1 AND state <> 0 AND (state, directory, name) > (?2, ?3, ?4)
+             AND (?6 OR state <> {MISSING})
+             ORDER BY state, directory, name LIMIT ?5",
+            columns()
+        );
+        self.page(&sql, root, after, most, missing)
+    }
+
+    fn page(
+        &self,
+        sql: &str,
+        root: i64,
+        after: &Position,
+        most: usize,
+        last: impl ToSql,
+    ) -> Result<Vec<(Position, Record)>> {
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            let values = params![root, after.value, after.directory, after.name, most as i64, last];
+            let rows = statement.query_map(values, |row| {
+                let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
+                Ok((position, record(row, 3)?))
+            })?;
+            rows.collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// New files of a root whose storage failed when they were to be read, as far as that is known.
+    pub fn unread(&self, root: i64) -> Result<HashSet<Place>> {
+        let sql = "SELECT directory, name FROM unread WHERE root = ?1";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_map([root], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Forgets of [`Catalog::unread`] what is recorded by now, and what was not come across since.
+    pub fn settle_unread(&self, root: i64, since: i64) -> Result<()> {
+        let sql = "DELETE FROM unread WHERE root = ?1 AND (seen < ?2 OR EXISTS (SELECT 1 FROM file
+                   WHERE file.directory = unread.directory AND file.name = unread.name))";
+        self.connection.execute(sql, [root, since]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Makes a change. The sums of the root follow.
+    pub fn apply(&self, root: i64, directory: i64, name: &OsStr, change: &Change) -> Result<()> {
+        let done = match change {
+            Change::Add(new) => self.insert(root, directory, name, new),
+            Change::Confirm(new) => self.update(directory, name, new),
+            Change::Replace { old, new } => self
+                .keep_replaced(root, directory, name, old)
+                .and_then(|()| self.update(directory, name, new))
+                .and_then(|()| self.add_to_sums(root, 0, new.size as i64 - old.size as i64)),
+            Change::Suspect(state, finding) => self.suspect(directory, name, *state, finding).map(drop),
+            Change::Unread(seen, stat) => self.note_unread(root, directory, name, *seen, stat.as_ref()),
+            Change::Forget(old) => self.delete(root, directory, name, old),
+        };
+        done.map_err(self.failed("write"))
+    }
+
+    fn insert(&self, root: i64, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO file(directory, name, root, size, mtime, ctime, inode, algorithm, digest,
+                   first_seen, changed, verified, state, guard)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                   verisum_guard(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13))";
+        let values = recorded(directory, name, root, new).into_iter().chain([new.state.code().into()]);
+        self.connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
+        self.add_to_sums(root, 1, new.size as i64)
+    }
+
+    fn update(&self, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
+        let sql = "UPDATE file SET size = ?3, mtime = ?4, ctime = ?5, inode = ?6, algorithm = ?7,
+                   digest = ?8, first_seen = ?9, changed = ?10, verified = ?11, state = ?12,
+                   guard = verisum_guard(directory, name, root, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                   WHERE directory = ?1 AND name = ?2";
+        self.connection.prepare_cached(sql)?.execute(params![
+            directory,
+            name.as_bytes(),
+            new.size as i64,
+            new.mtime,
+            new.ctime,
+            new.inode as i64,
+            new.algorithm,
+            new.digest.as_bytes(),
+            new.first_seen,
+            new.changed,
+            new.verified,
+            new.state.code(),
+        ])?;
+        self.one_row()?;
+        self.drop_finding(directory, name)
+    }
+
+    /// Gives a record another state, and a finding that says why. A record that turns out to be damaged is
+    /// marked as that instead; returns whether it is sound.
+    fn suspect(&self, directory: i64, name: &OsStr, state: State, seen: &Finding) -> rusqlite::Result<bool> {
+        let sql = format!(
+            "UPDATE file SET state = ?3, guard = {} WHERE directory = ?1 AND name = ?2 AND {IS_INTACT}",
+            guard_with("?3")
+        );
+        let mut is_sound = false;
+        if state != State::DAMAGED {
+            let values = params![directory, name.as_bytes(), state.code()];
+            is_sound = self.connection.prepare_cached(&sql)?.execute(values)? == 1;
+        }
+        if !is_sound {
+            // Its check value stays as wrong as it is.
+            let sql = "UPDATE file SET state = ?3 WHERE directory = ?1 AND name = ?2";
+            self.connection.prepare_cached(sql)?.execute(params![directory, name.as_bytes(), DAMAGED])?;
+            self.one_row()?;
+        }
+        // Since when stays what it was, and so does what was read last.
+        let sql =
+            "INSERT INTO finding(directory, name, since, seen, size, mtime, ctime, inode, digest, detail)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                   ON CONFLICT DO UPDATE SET seen = ?4, size = coalesce(?5, size),
+                   mtime = coalesce(?6, mtime), ctime = coalesce(?7, ctime), inode = coalesce(?8, inode),
+                   digest = coalesce(?9, digest), detail = ?10";
+        let read = seen.read.as_ref();
+        self.connection.prepare_cached(sql)?.execute(params![
+            directory,
+            name.as_bytes(),
+            seen.since,
+            seen.seen,
+            read.map(|read| read.size as i64),
+            read.map(|read| read.mtime),
+            read.map(|read| read.ctime),
+            read.map(|read| read.inode as i64),
+            read.map(|read| read.digest.as_bytes()),
+            seen.detail,
+        ])?;
+        Ok(is_sound)
+    }
+
+    fn note_unread(
+        &self,
+        root: i64,
+        directory: i64,
+        name: &OsStr,
+        seen: i64,
+        stat: Option<&Stat>,
+    ) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO unread(directory, name, root, seen, inode, size, mtime)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let (inode, size) = (stat.map(|stat| stat.inode as i64), stat.map(|stat| stat.size as i64));
+        let mtime = stat.map(|stat| super::stamp(stat.modified));
+        let values = params![directory, name.as_bytes(), root, seen, inode, size, mtime];
+        self.connection.prepare_cached(sql)?.execute(values).map(drop)
+    }
+
+    /// Takes note that a file is gone. Other troubles that it was in are of no more interest. Returns
+    /// whether its record is sound; if not, it is marked as damaged instead.
+    pub fn lose(&self, directory: i64, name: &OsStr, finding: &Finding) -> Result<bool> {
+        let done = self.drop_finding(directory, name);
+        done.and_then(|()| self.suspect(directory, name, State::MISSING, finding))
+            .map_err(self.failed("write"))
+    }
+
+    fn delete(&self, root: i64, directory: i64, name: &OsStr, old: &Record) -> rusqlite::Result<()> {
+        let sql = "DELETE FROM file WHERE directory = ?1 AND name = ?2";
+        self.connection.prepare_cached(sql)?.execute(params![directory, name.as_bytes()])?;
+        self.drop_finding(directory, name)?;
+        self.add_to_sums(root, -1, -(old.size as i64))
+    }
+
+    fn drop_finding(&self, directory: i64, name: &OsStr) -> rusqlite::Result<()> {
+        let sql = "DELETE FROM finding WHERE directory = ?1 AND name = ?2";
+        self.connection.prepare_cached(sql)?.execute(params![directory, name.as_bytes()]).map(drop)
+    }
+
+    /// Fails unless the last statement changed one row: what is not recorded cannot change.
+    fn one_row(&self) -> rusqlite::Result<()> {
+        match self.connection.changes() {
+            1 => Ok(()),
+            other => Err(rusqlite::Error::StatementChangedRows(other as usize)),
+        }
+    }
+
+    /// Adds to the sum of a root's lengths, where the record of a file had another one than the file.
+    pub fn add_length(&self, root: i64, more: i64) -> Result<()> {
+        self.add_to_sums(root, 0, more).map_err(self.failed("write"))
+    }
+
+    fn add_to_sums(&self, root: i64, files: i64, bytes: i64) -> rusqlite::Result<()> {
+        if (files, bytes) == (0, 0) {
+            return Ok(());
+        }
+        let sql = "UPDATE root SET files = files + ?2, bytes = bytes + ?3 WHERE id = ?1";
+        self.connection.prepare_cached(sql)?.execute([root, files, bytes]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{catalog, record};
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        for name in [&b"plain"[..], b"new\nline", b"\xff\xfe", b"-", b"'"] {
+            let name = OsStr::from_bytes(name);
+            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+            assert_eq!(catalog.record(root.directory, name).unwrap(), Some(record(3)));
+        }
+        let change = Change::Forget(record(3));
+        catalog.apply(root.id, root.directory, "plain".as_ref(), &change).unwrap();
+        assert_eq!(catalog.record(root.directory, "plain".as_ref()).unwrap(), None);
+        assert_eq!(catalog.root(&root.path).unwrap().unwrap().files, 4);
+        assert_eq!(catalog.check().unwrap(), []);
+    }
+
+    #[test]
+    fn the_stalest_come_first_without_a_sort() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        for number in 0..100_i64 {
+            let change = Change::Add(Record { size: 1, ..record(number * 37 % 100) });
+            catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
+        }
+        let mut after = Position::START;
+        let mut seen = Vec::new();
+        loop {
+            let page = catalog.stalest(root.id, &after, 90, 7).unwrap();
+            let Some((place, _)) = page.last() else { break };
+            after = place.clone();
+            seen.extend(page.iter().map(|(_, record)| record.verified));
+        }
+        assert_eq!(seen, (0..90).collect::<Vec<_>>());
+        for sql in [
+            "SELECT * FROM file INDEXED BY file_by_age WHERE root = 1
+             AND (verified, directory, name) > (1, 2, x'33') AND verified < 9
+             ORDER BY verified, directory, name LIMIT 5",
+            "SELECT * FROM file INDEXED BY file_in_trouble WHERE root = 1 AND state <> 0
+             AND (state, directory, name) > (1, 2, x'33') ORDER BY state, directory, name LIMIT 5",
+        ] {
+            let mut statement = catalog.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan: Vec<String> =
+                statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            assert!(plan.iter().all(|step| step.contains("SEARCH")), "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_known_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let columns = ["size", "mtime", "ctime", "inode", "algorithm", "first_seen", "changed", "state"];
+        for name in columns.iter().chain(&["digest", "sound", "null"]) {
+            let name = name.as_ref();
+            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+        }
+        let damage = |set: &str| catalog.connection.execute(set, []).unwrap();
+        for column in columns {
+            damage(&format!("UPDATE file SET {column} = {column} + 4 WHERE name = CAST('{column}' AS BLOB)"));
+        }
+        damage("UPDATE file SET digest = x'01' WHERE name = CAST('digest' AS BLOB)");
+        damage("UPDATE file SET guard = NULL WHERE name = CAST('null' AS BLOB)");
+        for column in columns.iter().chain(&["digest", "null"]) {
+            let found = catalog.record(root.directory, column.as_ref()).unwrap().unwrap();
+            assert_eq!(found.state, State::DAMAGED, "{column}");
+        }
+        assert_eq!(catalog.record(root.directory, "sound".as_ref()).unwrap(), Some(record(3)));
+        let problems = catalog.check().unwrap();
+        let damaged: Vec<_> = problems.iter().filter(|problem| problem.0.contains("is damaged")).collect();
+        assert_eq!(damaged.len(), 10, "{problems:?}");
+        assert!(damaged.iter().any(|problem| problem.0 == "/srv/mtime: its record is damaged"));
+        // What is told of such a file keeps the record as it is.
+        let finding = Finding { since: 1, seen: 1, ..Finding::default() };
+        assert!(!catalog.lose(root.directory, "mtime".as_ref(), &finding).unwrap());
+        assert!(catalog.lose(root.directory, "sound".as_ref(), &finding).unwrap());
+        let page = catalog.in_trouble(root.id, &Position::START, true, 100).unwrap();
+        let states: Vec<State> = page.iter().map(|(_, record)| record.state).collect();
+        assert!(states.contains(&State::MISSING) && states.contains(&State::DAMAGED), "{states:?}");
+        assert_eq!(page.iter().find(|row| row.0.name == b"mtime").unwrap().1.mtime, record(3).mtime + 4);
+    }
+}

@@ -1,0 +1,301 @@
+//! Files that a run recorded for the first time. Some of them were moved: their content is that of a missing
+//! file.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rusqlite::{Row, params};
+
+use super::record::{MISSING, output, unsigned};
+use super::schema::FRESH_BY_DIGEST;
+use super::{Catalog, Change, Finding, Position, Record, Result, Seen, State};
+
+/// A file by its directory's number and its name.
+pub type Place = (i64, Vec<u8>);
+
+/// Shorter contents are alike by chance, and say nothing of where a file came from.
+pub(super) const TELLING: i64 = 8;
+
+/// How a file that was found is like one that was lost, from what says most to what says least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// It has the recorded content, inode, length and time of modification.
+    Itself,
+    /// It has the recorded content.
+    Content,
+    /// It has the inode, the length and the time of modification that are recorded or were found last, and another
+    /// content.
+    File,
+    /// It has the inode.
+    InodeAlone,
+    /// Its storage fails, and it has the recorded inode, length and time of modification.
+    Unread,
+    /// It has the content that was found to be bad.
+    BadContent,
+}
+
+/// A file that may have the record of a lost one from now on.
+#[derive(Clone, Debug)]
+pub struct Heir {
+    /// The file.
+    pub place: Place,
+    /// What was read of it, if anything was.
+    pub seen: Option<Seen>,
+    /// Whether its digest is by the algorithm of the lost one's record.
+    pub is_comparable: bool,
+    /// Its row among the fresh ones.
+    pub number: Option<i64>,
+}
+
+fn heir(row: &Row<'_>) -> rusqlite::Result<Heir> {
+    let number: Option<i64> = row.get(0)?;
+    let seen = || {
+        let (mtime, ctime) = (row.get(4)?, row.get(5)?);
+        Ok::<_, rusqlite::Error>(Seen {
+            size: unsigned(row, 3)?,
+            mtime,
+            ctime,
+            inode: unsigned(row, 6)?,
+            digest: output(row, 7)?,
+        })
+    };
+    let seen = number.map(|_| seen()).transpose()?;
+    Ok(Heir { place: (row.get(1)?, row.get(2)?), seen, is_comparable: row.get(8)?, number })
+}
+
+impl Catalog {
+    /// Remembers until the end of the run that a file was recorded first.
+    pub fn add_fresh(&self, root: i64, directory: i64, name: &OsStr, record: &Record) -> Result<()> {
+        let sql = "INSERT INTO fresh(root, directory, name, digest) VALUES (?1, ?2, ?3, ?4)";
+        let values = params![root, directory, name.as_bytes(), record.digest.as_bytes()];
+        let inserted =
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        inserted.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Whether there are such files.
+    pub fn has_fresh(&self, root: i64) -> Result<bool> {
+        let sql = "SELECT EXISTS(SELECT 1 FROM fresh WHERE root = ?1)";
+        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// Files that this run found and that are like a lost one, of which this is recorded and was found last. Of those
+    /// with one content there is but one.
+    pub fn heirs(&self, root: i64, lost: &Record, last: &Seen, likeness: Likeness) -> Result<Vec<Heir>> {
+        let found =
+            "SELECT number, directory, name, heir.size, heir.mtime, heir.ctime, heir.inode, heir.digest,
+                heir.algorithm = lost.algorithm
+             FROM lost CROSS JOIN temp.fresh_inode AS heir";
+        let is_free = "heir.root = lost.root AND number IN (SELECT rowid FROM fresh)";
+        let has_its_content = "heir.digest = lost.digest AND heir.algorithm = lost.algorithm";
+        let is_it = "heir.size = lost.size AND heir.mtime = lost.mtime";
+        let heirs = match likeness {
+            Likeness::Itself => format!(
+                "{found} ON {has_its_content} AND heir.inode = lost.inode AND {is_it} WHERE {is_free} LIMIT 1"
+            ),
+            // Those that have found theirs are not among them.
+            Likeness::Content => "SELECT fresh.rowid, directory, name, file.size, file.mtime, file.ctime,
+                    file.inode, file.digest, 1
+                 FROM lost CROSS JOIN fresh ON fresh.root = lost.root AND fresh.digest = lost.digest
+                 JOIN file USING(directory, name)
+                 WHERE file.size = lost.size AND file.algorithm = lost.algorithm AND file.state = 0 LIMIT 1"
+                .to_string(),
+            Likeness::File | Likeness::InodeAlone => format!(
+                "{found} ON heir.inode = lost.last_inode AND heir.inode <> 0 AND NOT ({has_its_content})
+                    AND (heir.size = lost.last_size AND heir.mtime = lost.last_mtime OR {is_it})
+                 WHERE {is_free}"
+            ),
+            Likeness::BadContent => format!(
+                "{found} ON heir.digest = lost.last_digest AND heir.algorithm = lost.algorithm
+                    AND heir.size = lost.last_size AND heir.size >= {TELLING}
+                 WHERE {is_free} LIMIT 1"
+            ),
+            Likeness::Unread => "SELECT NULL, directory, name, NULL, NULL, NULL, NULL, NULL, 1
+                 FROM lost CROSS JOIN unread ON unread.inode = lost.inode AND unread.size = lost.size
+                    AND unread.mtime = lost.mtime AND unread.root = lost.root"
+                .to_string(),
+        };
+        let sql = format!(
+            "WITH lost(root, algorithm, digest, size, inode, mtime, last_digest, last_size, last_inode, last_mtime)
+                AS (VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10))
+             {heirs}"
+        );
+        let values = params![
+            root,
+            lost.algorithm,
+            lost.digest.as_bytes(),
+            lost.size as i64,
+            lost.inode as i64,
+            lost.mtime,
+            last.digest.as_bytes(),
+            last.size as i64,
+            last.inode as i64,
+            last.mtime,
+        ];
+        let rows = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_map(values, heir)?.collect());
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Gives the history of a lost file to one that has its content, and forgets the lost one.
+    pub fn give_history(
+        &self,
+        root: i64,
+        lost: &Place,
+        old: &Record,
+        heir: &Heir,
+        likeness: Likeness,
+    ) -> Result<()> {
+        let name = OsStr::from_bytes(&lost.1);
+        if likeness == Likeness::Content && old.inode != 0 {
+            self.keep_left(root, lost.0, name, old)?;
+        }
+        self.apply(root, lost.0, name, &Change::Forget(*old))?;
+        let given = (|| {
+            self.connection.prepare_cached("DELETE FROM fresh WHERE rowid = ?1")?.execute([heir.number])?;
+            let sql = "UPDATE file SET first_seen = ?3, changed = ?4, guard = verisum_guard(directory, name,
+                       root, size, mtime, ctime, inode, algorithm, digest, ?3, ?4, verified, state)
+                       WHERE directory = ?1 AND name = ?2";
+            let values = params![heir.place.0, heir.place.1, old.first_seen, old.changed];
+            self.connection.prepare_cached(sql)?.execute(values)
+        })();
+        given.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Up to `most` recorded files, after a place, whose inode, length and time of modification a fresh file
+    /// has, and that are neither missing nor new themselves. They may have been renamed.
+    pub fn may_be_renamed(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+        let sql = format!(
+            "SELECT file.directory, file.name, {} FROM file
+             WHERE file.state <> {MISSING} AND file.root = ?1
+             AND file.directory >= ?2 AND (file.directory, file.name) > (?2, ?3)
+             AND EXISTS (SELECT 1 FROM temp.fresh_inode AS heir WHERE heir.inode = file.inode AND heir.inode <> 0
+                AND heir.size = file.size AND heir.mtime = file.mtime AND heir.root = ?1
+                AND heir.number IN (SELECT rowid FROM fresh))
+             AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+                WHERE own.directory = file.directory AND own.name = file.name)
+             ORDER BY file.directory, file.name LIMIT ?4",
+            super::record::columns()
+        );
+        let rows = self.connection.prepare_cached(&sql).and_then(|mut statement| {
+            let values = params![root, after.0, after.1, most as i64];
+            let rows = statement.query_map(values, super::record::listed)?;
+            rows.map(|row| row.map(|(directory, name, record)| ((directory, name), record))).collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Takes the record from a file that is gone, of this root or another, or that has another name still,
+    /// and gives it to its heir.
+    pub fn hand_over(
+        &self,
+        root: i64,
+        gone: Option<(i64, &Place)>,
+        (number, heir): (Option<i64>, &Place),
+        record: &Record,
+        finding: Finding,
+    ) -> Result<()> {
+        let name = OsStr::from_bytes(&heir.1);
+        // The heir's own length is in the sums of the root; that of the record takes its place.
+        if let Some((owner, gone)) = gone {
+            self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*record))?;
+        }
+        if let Some(fresh) = self.record(heir.0, name)? {
+            self.apply(root, heir.0, name, &Change::Forget(fresh))?;
+        }
+        self.apply(root, heir.0, name, &Change::Add(Record { state: State::Sound, ..*record }))?;
+        self.apply(root, heir.0, name, &Change::Suspect(record.state, finding))?;
+        let forgotten = (|| {
+            let sql = "DELETE FROM unread WHERE directory = ?1 AND name = ?2";
+            self.connection.prepare_cached(sql)?.execute(params![heir.0, heir.1])?;
+            self.connection.prepare_cached("DELETE FROM fresh WHERE rowid = ?1")?.execute([number])
+        })();
+        forgotten.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Remembers until the end of the run that a file that was bad is gone.
+    pub fn add_gone(&self, directory: i64, name: &OsStr) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO temp.gone(directory, name) VALUES (?1, ?2)";
+        let values = params![directory, name.as_bytes()];
+        let added = self.prepare_gone().and_then(|()| self.connection.prepare_cached(sql)?.execute(values));
+        added.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Up to `most` of them in a root, beginning after `after`, with what is recorded of them.
+    pub fn gone(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+        let sql = format!(
+            "SELECT directory, name, {} FROM temp.gone JOIN file USING(directory, name)
+             WHERE (directory, name) > (?1, ?2) AND file.root = ?4 ORDER BY directory, name LIMIT ?3",
+            super::record::columns()
+        );
+        let rows = self.prepare_gone().and_then(|()| {
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let rows =
+                statement.query_map(params![after.0, after.1, most as i64, root], super::record::listed)?;
+            rows.map(|row| row.map(|(directory, name, record)| ((directory, name), record))).collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    fn prepare_gone(&self) -> rusqlite::Result<()> {
+        let sql = "CREATE TEMP TABLE IF NOT EXISTS gone(directory INTEGER NOT NULL, name BLOB NOT NULL,
+                   PRIMARY KEY(directory, name)) WITHOUT ROWID";
+        self.connection.execute_batch(sql)
+    }
+
+    /// Prepares for many calls of [`Catalog::heirs`] and for what comes after them: besides the fresh files
+    /// those whose records were replaced are listed, without a number.
+    pub fn index_fresh(&self) -> Result<()> {
+        let sql = "CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
+                   SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
+                   algorithm, file.digest FROM fresh JOIN file USING(directory, name)
+                   UNION ALL
+                   SELECT NULL, file.root, directory, name, file.inode, file.size, file.mtime, file.ctime,
+                   file.algorithm, file.digest FROM replaced JOIN file USING(directory, name)
+                   WHERE file.state = 0;
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
+                   CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)";
+        let made = [FRESH_BY_DIGEST, sql].into_iter().try_for_each(|sql| self.connection.execute_batch(sql));
+        made.map_err(self.failed("write"))
+    }
+
+    /// Whether there is any of the files that [`Catalog::index_fresh`] lists.
+    pub fn has_heirs(&self) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode)";
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// Calls `each` with every fresh file, and forgets that they were.
+    pub fn take_fresh(&self, root: i64, each: &mut dyn FnMut(Place, Record)) -> Result<()> {
+        let taken = (|| {
+            let sql = format!(
+                "SELECT directory, name, {} FROM fresh JOIN file USING(directory, name)
+                 WHERE fresh.root = ?1 ORDER BY directory, name",
+                super::record::columns()
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([root])?;
+            while let Some(row) = rows.next()? {
+                each((row.get(0)?, row.get(1)?), super::record::record(row, 2)?);
+            }
+            drop(rows);
+            self.connection.execute("DELETE FROM fresh WHERE root = ?1", [root])?;
+            self.connection.execute_batch(
+                "DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode;
+                 DROP TABLE IF EXISTS temp.gone; DROP TABLE IF EXISTS temp.good_content",
+            )
+        })();
+        taken.map_err(self.failed("write"))
+    }
+
+    /// Up to `most` missing files of a root, beginning after `after`.
+    pub fn missing(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+        let after = Position { value: MISSING, directory: after.0, name: after.1.clone() };
+        let mut rows = self.in_trouble(root, &after, true, most)?;
+        rows.retain(|(_, record)| record.state == State::MISSING);
+        Ok(rows.into_iter().map(|(place, record)| ((place.directory, place.name), record)).collect())
+    }
+}

@@ -1,0 +1,61 @@
+//! The checksum of a record: a bit that flips in the catalogue must not look like one that flipped in the
+//! file.
+//!
+//! It is a function of SQL, so that every statement that writes to a record can write its check value too,
+//! and none that only reads has to know how it is made.
+
+use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::ValueRef;
+use verisum_digest::Digest;
+
+/// Whether the record of the row at hand is as it was written.
+pub(super) const IS_INTACT: &str = "file.guard IS verisum_guard(file.directory, file.name, file.root, \
+    file.size, file.mtime, file.ctime, file.inode, file.algorithm, file.digest, file.first_seen, \
+    file.changed, file.verified, file.state)";
+
+/// The check value that the row at hand has once its state is this.
+pub(super) fn guard_with(state: &str) -> String {
+    format!(
+        "verisum_guard(file.directory, file.name, file.root, file.size, file.mtime, file.ctime, \
+         file.inode, file.algorithm, file.digest, file.first_seen, file.changed, file.verified, {state})"
+    )
+}
+
+/// Lets a connection compute check values: `verisum_guard(…)`, 64 bits of XXH3 over all of its arguments,
+/// each with its type and length.
+pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    let digest = Digest::find("xxh3-64").map_err(failed)?;
+    connection.create_scalar_function("verisum_guard", -1, flags, move |values| {
+        let mut bytes = Vec::with_capacity(256);
+        for number in 0..values.len() {
+            let (kind, value): (u8, &[u8]) = match values.get_raw(number) {
+                ValueRef::Integer(value) => {
+                    bytes.push(b'i');
+                    bytes.extend_from_slice(&value.to_le_bytes());
+                    continue;
+                }
+                ValueRef::Real(value) => {
+                    bytes.push(b'r');
+                    bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+                    continue;
+                }
+                ValueRef::Null => (b'n', &[]),
+                ValueRef::Text(value) => (b't', value),
+                ValueRef::Blob(value) => (b'b', value),
+            };
+            bytes.push(kind);
+            bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(value);
+        }
+        let output = digest.hash(&bytes).map_err(failed)?;
+        let mut value = [0; 8];
+        value.copy_from_slice(&output.as_bytes()[..8]);
+        Ok(i64::from_be_bytes(value))
+    })
+}
+
+fn failed(error: verisum_digest::Error) -> rusqlite::Error {
+    rusqlite::Error::UserFunctionError(Box::new(error))
+}

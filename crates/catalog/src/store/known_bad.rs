@@ -1,0 +1,259 @@
+//! Finds bad data under other names. At the end of a run every record that it made is compared with what was
+//! found to be bad and is no longer there, in this run or an earlier one, with what is bad where it is, with
+//! the records that the run took away, and with those whose content it found in another file than before.
+
+use rusqlite::{Row, params};
+
+use super::fresh::{Likeness, Place, TELLING};
+use super::guard::IS_INTACT;
+use super::record::{CORRUPT, MISSING, RECORDED, columns, output, record, unsigned};
+use super::{Catalog, Finding, Record, Result, Seen, State};
+
+/// A file that a run recorded, and what says that it is bad.
+#[derive(Clone, Debug)]
+pub struct KnownBad {
+    /// The file.
+    pub heir: Place,
+    /// What it is, by the algorithm of the other record if that is the same.
+    pub seen: Seen,
+    /// The name that the other record is of, or was.
+    pub known: Place,
+    /// What is recorded of that: another content.
+    pub record: Record,
+    /// When that was first found to be bad, and when last, if it was, in milliseconds since 1970.
+    pub found: Option<(i64, i64)>,
+    /// Why the file is taken for that one.
+    pub likeness: Likeness,
+    /// Its row among the fresh ones; none if the run replaced its record.
+    fresh: Option<i64>,
+}
+
+/// Where records come from that a file may belie, in the order of how much they say. Each has the columns
+/// of [`record`], but for its intactness, then those of the finding: since, seen, length, time of
+/// modification, inode, digest.
+fn claims(with_sound: bool) -> String {
+    let columns = format!("directory, name, {RECORDED}");
+    let of_file = "file.directory, file.name, file.size, file.mtime, file.ctime, file.inode, file.algorithm,
+        file.digest, file.first_seen, file.changed, file.verified, file.state";
+    let without = "NULL, NULL, size, mtime, inode, digest";
+    // The sound ones that the walk has not come to.
+    let sound = match with_sound {
+        true => format!(
+            "UNION ALL SELECT 4, {of_file}, {without} FROM file WHERE file.root = ?1 AND file.state = 0
+             AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+                WHERE own.directory = file.directory AND own.name = file.name)"
+        ),
+        false => String::new(),
+    };
+    format!(
+        "SELECT CASE state WHEN 0 THEN 2 ELSE 0 END AS source, {columns}, state,
+            CASE WHEN state <> 0 THEN since END AS since, CASE WHEN state <> 0 THEN seen END AS seen,
+            seen_size, seen_mtime, seen_inode, seen_digest
+         FROM former WHERE root = ?1
+         UNION ALL
+         SELECT 1, {of_file}, since, seen, coalesce(finding.size, file.size),
+            coalesce(finding.mtime, file.mtime), coalesce(finding.inode, file.inode), finding.digest
+         FROM file JOIN finding USING(directory, name)
+         WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}
+         UNION ALL
+         SELECT 2, {columns}, 0, {without} FROM replaced WHERE root = ?1
+         UNION ALL
+         SELECT 3, {of_file}, {without} FROM file
+         WHERE file.root = ?1 AND file.state = {MISSING} AND file.state <> 0 AND {IS_INTACT}
+         {sound}"
+    )
+}
+
+impl Catalog {
+    /// Looks for files that a run recorded, or whose records it replaced, and that by inode, length and time
+    /// of modification are others than those that have records to the contrary, or have the content that was
+    /// found to be bad where it is no longer. With `with_sound` also records that nothing was found against
+    /// count, for a walk that was not everywhere. What was bad under a name may come back under it once that
+    /// was well again. What is found is read by [`Catalog::known_bad`].
+    pub fn find_known_bad(&self, root: i64, with_sound: bool) -> Result<()> {
+        let claims = claims(with_sound);
+        let heir = "heir.number, heir.directory AS heir_directory, heir.name AS heir_name,
+            heir.size AS heir_size, heir.mtime AS heir_mtime, heir.ctime AS heir_ctime,
+            heir.inode AS heir_inode, heir.digest AS heir_digest, heir.algorithm AS heir_algorithm";
+        let is_heir = "heir.root = ?1 AND (heir.number IS NULL OR heir.number IN (SELECT rowid FROM fresh))
+            AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
+            AND NOT (claim.source > 0 AND heir.directory = claim.directory AND heir.name = claim.name)";
+        let sql = format!(
+            "CREATE TEMP TABLE bad AS
+             WITH claim AS ({claims})
+             SELECT {heir}, claim.*, CASE
+                WHEN heir.size = claim.seen_size AND heir.mtime = claim.seen_mtime THEN 0
+                WHEN heir.size = claim.size AND heir.mtime = claim.mtime THEN 0
+                ELSE 1 END AS likeness
+             FROM claim CROSS JOIN temp.fresh_inode AS heir
+                ON heir.inode = claim.seen_inode AND heir.inode <> 0
+             WHERE {is_heir} AND (likeness = 0 OR source = 1)
+             AND (source <= 1 OR heir.algorithm = claim.algorithm)
+             UNION ALL
+             SELECT {heir}, claim.*, 2
+             FROM (SELECT 0 AS source, directory, name, {RECORDED}, state, since, seen, seen_size,
+                    seen_mtime, seen_inode, seen_digest FROM former
+                WHERE root = ?1 AND seen_size >= {TELLING} AND seen_digest IS NOT NULL
+                GROUP BY algorithm, seen_digest) AS claim
+             CROSS JOIN temp.fresh_inode AS heir ON heir.digest = claim.seen_digest
+             WHERE {is_heir} AND heir.algorithm = claim.algorithm AND heir.size = claim.seen_size
+             ORDER BY heir_directory, heir_name, likeness, source"
+        );
+        self.drop_known_bad()?;
+        self.connection.execute(&sql, [root]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Up to `most` of those found, after so many: all that speaks against one file follows each other, the
+    /// most certain first.
+    pub fn known_bad(&self, after: i64, most: usize) -> Result<Vec<(i64, KnownBad)>> {
+        let sql =
+            "SELECT rowid, number, heir_directory, heir_name, heir_size, heir_mtime, heir_ctime, heir_inode,
+                CASE WHEN heir_algorithm = algorithm THEN heir_digest ELSE coalesce(seen_digest, digest) END,
+                directory, name, since, seen, likeness,
+                size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1
+             FROM temp.bad WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement
+                .query_map(params![after, most as i64], |row| Ok((row.get(0)?, known_bad(row)?)))?
+                .collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
+    /// Files that this run took for modified although their time of modification is the recorded one, because they
+    /// are others than those that were recorded, and that the time says are copies: what is recorded of them,
+    /// and what they are.
+    ///
+    /// A time says nothing if it is a whole second, or if it was given to files of other contents too: their
+    /// inodes changed later. Files that were made at once have the time of one tick of the clock, and their
+    /// inodes too. What is recorded under another name is no copy, but was renamed.
+    pub fn copied_with_their_time(&self, root: i64) -> Result<Vec<(Place, Record, Record)>> {
+        let candidates = "SELECT directory, name, old.mtime, file.inode, file.digest
+             FROM replaced AS old JOIN file USING(directory, name)
+             WHERE old.root = ?1 AND file.root = ?1 AND file.state = 0 AND file.mtime = old.mtime
+             AND file.algorithm = old.algorithm AND file.digest <> old.digest AND old.mtime % 1000000000 <> 0";
+        let recorded = "SELECT inode, mtime, ctime, digest FROM replaced WHERE root = ?1
+             UNION ALL
+             SELECT inode, mtime, ctime, digest FROM former WHERE root = ?1 AND state = 0
+             UNION ALL
+             SELECT inode, mtime, ctime, digest FROM file WHERE root = ?1 AND NOT EXISTS (
+                SELECT 1 FROM temp.fresh_inode AS own
+                WHERE own.directory = file.directory AND own.name = file.name)";
+        let told = format!(
+            "WITH recorded AS MATERIALIZED (
+                SELECT * FROM ({recorded}) WHERE mtime IN (SELECT mtime FROM temp.candidate)
+                    OR inode IN (SELECT inode FROM temp.candidate))
+             SELECT directory, name FROM temp.candidate
+             WHERE mtime NOT IN (SELECT mtime FROM recorded WHERE abs(ctime - mtime) > 1000000000
+                    GROUP BY mtime HAVING count(DISTINCT digest) > 1)
+             AND (inode, digest) NOT IN (SELECT inode, digest FROM recorded)"
+        );
+        let found = (|| {
+            self.connection.execute_batch("DROP TABLE IF EXISTS temp.candidate")?;
+            let made = format!("CREATE TEMP TABLE candidate AS {candidates}");
+            self.connection.execute(&made, [root])?;
+            let sql = "SELECT EXISTS (SELECT 1 FROM temp.candidate)";
+            if !self.connection.query_row(sql, [], |row| row.get::<_, bool>(0))? {
+                return Ok(Vec::new());
+            }
+            let sql = format!(
+                "SELECT directory, name, old.size, old.mtime, old.ctime, old.inode, old.algorithm, old.digest,
+                    old.first_seen, old.changed, old.verified, 0, 1, {}
+                 FROM ({told}) JOIN replaced AS old USING(directory, name) JOIN file USING(directory, name)
+                 ORDER BY directory, name",
+                columns()
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let rows = statement.query_map([root], |row| {
+                Ok(((row.get(0)?, row.get(1)?), record(row, 2)?, record(row, 13)?))
+            })?;
+            rows.collect()
+        })();
+        found.map_err(self.failed("read"))
+    }
+
+    /// Puts the record of such a file back, which is in this state from now on.
+    pub fn put_back(&self, root: i64, place: &Place, (state, now): (State, i64), read: Seen) -> Result<()> {
+        let Some(old) = self.take_replaced(place)? else { return Ok(()) };
+        let finding = Finding { since: now, seen: now, read: Some(read), detail: None };
+        self.hand_over(root, None, (None, place), &Record { state, ..old }, finding)
+    }
+
+    /// Forgets what was found.
+    pub fn drop_known_bad(&self) -> Result<()> {
+        let dropped = self.connection.execute_batch("DROP TABLE IF EXISTS temp.bad");
+        dropped.map_err(self.failed("write"))
+    }
+
+    /// Whether the record that a file belies was replaced under its own name, so that it may follow the file; and
+    /// the names under which the file is that the name of this one was recorded of, as it was recorded: found by
+    /// this run, or in the place of another by one before.
+    pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<Place>)> {
+        let KnownBad { heir, known, record, .. } = bad;
+        let found = (|| {
+            let sql =
+                "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
+                    OR EXISTS (SELECT 1 FROM former
+                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)";
+            let values = params![known.0, known.1, record.digest.as_bytes()];
+            let is_free = self.connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
+            let sql = "SELECT found.directory, found.name FROM replaced AS own
+                 JOIN temp.fresh_inode AS found ON found.inode = own.inode AND found.inode <> 0
+                    AND found.digest = own.digest AND found.algorithm = own.algorithm
+                 WHERE own.directory = ?1 AND own.name = ?2
+                 UNION
+                 SELECT found.directory, found.name FROM replaced AS own
+                 JOIN file AS found ON found.inode = own.inode AND found.inode <> 0
+                    AND found.digest = own.digest AND found.algorithm = own.algorithm
+                 WHERE own.directory = ?1 AND own.name = ?2 AND found.state = 0
+                 AND (found.directory, found.name) IN (SELECT directory, name FROM former WHERE state = 0)";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let places =
+                statement.query_map(params![heir.0, heir.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok((is_free, places.collect::<rusqlite::Result<_>>()?))
+        })();
+        found.map_err(self.failed("read"))
+    }
+
+    /// Takes note that a file is bad. If it was recorded first, or the record that it belies follows it, it gets
+    /// that; else it gets back its own that was replaced. Returns the record.
+    pub fn mark_bad(
+        &self,
+        root: i64,
+        bad: &KnownBad,
+        follows: bool,
+        (state, now): (State, i64),
+    ) -> Result<Record> {
+        let KnownBad { heir, seen, record, found, fresh, .. } = bad;
+        let since = found.map_or(now, |(since, _)| since);
+        let finding = Finding { since, seen: now, read: Some(*seen), detail: None };
+        let own = if fresh.is_none() { self.take_replaced(heir)? } else { None };
+        let record = own.filter(|_| !follows).unwrap_or(*record);
+        self.hand_over(root, None, (*fresh, heir), &Record { state, ..record }, finding)?;
+        Ok(record)
+    }
+}
+
+fn known_bad(row: &Row<'_>) -> rusqlite::Result<KnownBad> {
+    let seen = Seen {
+        size: unsigned(row, 4)?,
+        mtime: row.get(5)?,
+        ctime: row.get(6)?,
+        inode: unsigned(row, 7)?,
+        digest: output(row, 8)?,
+    };
+    let (since, last): (Option<i64>, Option<i64>) = (row.get(11)?, row.get(12)?);
+    Ok(KnownBad {
+        fresh: row.get(1)?,
+        heir: (row.get(2)?, row.get(3)?),
+        seen,
+        known: (row.get(9)?, row.get(10)?),
+        found: since.zip(last),
+        likeness: match row.get(13)? {
+            0 => Likeness::File,
+            1 => Likeness::InodeAlone,
+            _ => Likeness::BadContent,
+        },
+        record: record(row, 14)?,
+    })
+}

@@ -1,0 +1,521 @@
+//! Exports records as manifests, and imports manifests as records, in any format.
+//!
+//! A list says less than a record. What it does not say of a file is taken from the file as it is, so that
+//! the first scrub compares the content with the list's digest, and does not take another content for an
+//! ordinary change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::params;
+use verisum_digest::{Digest, Output};
+
+use super::record::{columns, listed, stamp};
+use super::transfer::Passed;
+use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
+use verisum_files::LEADS_OUT;
+use verisum_files::outlast;
+use verisum_files::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
+use verisum_files::{Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, Stat, Timestamp};
+
+/// How much is gathered before it is written.
+const CHUNK: usize = 64 << 10;
+
+/// What was listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Files in the list.
+    pub files: u64,
+    /// Files that are not, because their records are damaged.
+    pub damaged: u64,
+    /// Files that are not, because the format has no place for their names.
+    pub unlistable: u64,
+}
+
+/// A file and its digest, as a list or another program's index has it.
+struct Found {
+    name: Vec<u8>,
+    otherwise: Option<Vec<u8>>,
+    algorithm: String,
+    digest: Output,
+    /// Whether nothing but the digest's length says which it is.
+    assumed: bool,
+    size: Option<u64>,
+    /// When it was last modified, and how many nanoseconds after that it may have been.
+    modified: Option<(Timestamp, u64)>,
+}
+
+impl Catalog {
+    /// Writes the records of the files below `below`, or of all, as a list. Names begin below `below`; without
+    /// it they are whole paths. `left_out` is called for each file whose name the format has no place for,
+    /// with [`Error::Unlistable`].
+    ///
+    /// # Errors
+    /// [`Error::Unlistable`] if the format has no place for a digest.
+    pub fn list(
+        &self,
+        format: Format,
+        below: Option<&Path>,
+        to: &mut dyn Write,
+        left_out: &mut dyn FnMut(Error),
+    ) -> Result<Exported> {
+        self.at_one_moment(|| self.list_all(format, below, to, left_out))
+    }
+
+    fn list_all(
+        &self,
+        format: Format,
+        below: Option<&Path>,
+        to: &mut dyn Write,
+        left_out: &mut dyn FnMut(Error),
+    ) -> Result<Exported> {
+        let roots: Vec<Root> = self.roots()?.into_iter().filter(|root| touches(&root.path, below)).collect();
+        let writers = self.writers(format, &roots)?;
+        let mut exported = Exported::default();
+        let mut text = Vec::new();
+        if let Some(writer) = writers.values().next() {
+            writer.header(&mut text);
+        }
+        for root in &roots {
+            let mut list = List { to, text: &mut text, left_out, exported: &mut exported };
+            self.list_root(root, &writers, below, &mut list)?;
+        }
+        write(to, &mut text)?;
+        Ok(exported)
+    }
+
+    /// What writes the lines of each algorithm that records have.
+    fn writers(&self, format: Format, roots: &[Root]) -> Result<BTreeMap<i64, Writer>> {
+        let algorithms = self.algorithms()?;
+        let mut used = BTreeSet::new();
+        for root in roots {
+            used.extend(self.algorithms_of(root.id)?);
+        }
+        let names: Vec<(i64, &String)> =
+            used.iter().filter_map(|number| Some((*number, algorithms.get(number)?))).collect();
+        // Where a line does not say which digest it has, all have to have the same.
+        if names.len() > 1 && !matches!(format, Format::Bsd | Format::Mtree | Format::Json) {
+            let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
+            let why =
+                format!("the records have {}: the {format} format has one for all", names.join(" and "));
+            return Err(Error::Unlistable { path: self.path.clone(), why });
+        }
+        let unlistable = |why: String| Error::Unlistable { path: self.path.clone(), why };
+        names
+            .into_iter()
+            .map(|(number, name)| {
+                let digest = Digest::find(name).map_err(|e| unlistable(e.to_string()))?;
+                let writer = Writer::new(format, &[digest]).map_err(|e| unlistable(e.to_string()))?;
+                Ok((number, writer))
+            })
+            .collect()
+    }
+
+    fn list_root(
+        &self,
+        root: &Root,
+        writers: &BTreeMap<i64, Writer>,
+        below: Option<&Path>,
+        list: &mut List,
+    ) -> Result<()> {
+        let sql = format!(
+            "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
+            columns()
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
+        let mut rows = statement.query(params![root.id]).map_err(self.failed("read"))?;
+        let mut folder = (0, PathBuf::new());
+        let mut passed = Passed::default();
+        while let Some(row) = rows.next().map_err(self.failed("read"))? {
+            let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
+            passed.pass(self, directory, &name)?;
+            if folder.0 != directory {
+                folder = (directory, root.path.join(self.path_in_root(directory)?));
+            }
+            let path = folder.1.join(OsStr::from_bytes(&name));
+            let named = match below {
+                None => Some(path.as_path()),
+                Some(below) => path.strip_prefix(below).ok(),
+            };
+            let Some(named) = named else { continue };
+            let writer = writers.get(&record.algorithm).filter(|_| record.state != State::DAMAGED);
+            let Some(writer) = writer else {
+                list.exported.damaged += 1;
+                continue;
+            };
+            let modified = Timestamp {
+                seconds: record.mtime.div_euclid(1_000_000_000),
+                nanoseconds: record.mtime.rem_euclid(1_000_000_000) as u32,
+            };
+            let item = Item {
+                name: named.as_os_str().as_bytes(),
+                size: record.size,
+                modified: Some(modified),
+                mode: None,
+                digests: &[record.digest],
+            };
+            if let Err(error) = writer.item(list.text, &item) {
+                list.exported.unlistable += 1;
+                (list.left_out)(Error::Unlistable { path: path.clone(), why: error.to_string() });
+                continue;
+            }
+            list.exported.files += 1;
+            if list.text.len() >= CHUNK {
+                write(list.to, list.text)?;
+            }
+        }
+        self.require_all(root, passed.count)
+    }
+
+    /// Records what a list says of files that have no record. Names begin at `base`; what is in no tree of
+    /// the catalogue makes `base` one. Nothing of it was ever verified. All or nothing.
+    ///
+    /// `list` is what errors call it. `not_there` is called for each listed file that is not there; it is
+    /// recorded all the same. A list of whose files none is there is refused, and so is one whose digests are
+    /// not what their length says or, as `is_block_hash` tells, block hashes, as far as that is seen by reading
+    /// some small files.
+    pub fn import_list<R: Read>(
+        &self,
+        mut reader: Reader<R>,
+        list: &Path,
+        (base, now): (&Path, i64),
+        not_there: &mut dyn FnMut(&Path),
+        is_block_hash: IsBlockHash,
+    ) -> Result<Imported> {
+        self.all_or_nothing(list, base, not_there, |importing| {
+            importing.assumed = Some(Assumed::new(is_block_hash));
+            loop {
+                let line = reader.line().map_err(|e| Error::io(list, "read", std::io::Error::other(e)))?;
+                let number = reader.number();
+                let wrong = |what: String| Error::Line { path: list.to_path_buf(), line: number, what };
+                match line {
+                    None => {
+                        importing.imported.skipped = reader.skipped();
+                        return Ok(());
+                    }
+                    Some(Line::Bad(bad)) => return Err(wrong(bad.to_string())),
+                    Some(Line::File(listed)) if listed.block_hash.is_some() => {
+                        return Err(wrong(Misjudged::Images.to_string()));
+                    }
+                    // A directory, or a file that is listed without a digest.
+                    Some(Line::File(listed)) if listed.claims.is_empty() => {}
+                    Some(Line::File(listed)) => {
+                        let found = strongest(listed).ok_or_else(|| wrong("unknown digest".to_string()))?;
+                        self.import_found(&found, base, now, importing)?.map_err(wrong)?;
+                    }
+                }
+            }
+        })
+    }
+
+    /// The same of what another program has recorded.
+    pub fn import_recorded(
+        &self,
+        files: Vec<Recorded>,
+        index: &Path,
+        (base, now): (&Path, i64),
+        not_there: &mut dyn FnMut(&Path),
+    ) -> Result<Imported> {
+        self.all_or_nothing(index, base, not_there, |importing| {
+            for (number, file) in (1..).zip(files) {
+                let found = Found {
+                    name: file.name,
+                    otherwise: None,
+                    algorithm: file.record.algorithm.id.to_string(),
+                    digest: file.record.digest,
+                    assumed: false,
+                    size: file.record.size,
+                    modified: file.record.modified.map(|time| (time.time, time.tolerance)),
+                };
+                let wrong = |what| Error::Entry { path: index.to_path_buf(), entry: number, what };
+                self.import_found(&found, base, now, importing)?.map_err(wrong)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn all_or_nothing(
+        &self,
+        list: &Path,
+        base: &Path,
+        not_there: &mut dyn FnMut(&Path),
+        import: impl FnOnce(&mut Importing) -> Result<()>,
+    ) -> Result<Imported> {
+        self.begin()?;
+        let mut importing = Importing {
+            imported: Imported::default(),
+            folder: None,
+            from: None,
+            not_there,
+            there: 0,
+            absent: 0,
+            assumed: None,
+        };
+        match import(&mut importing).and_then(|()| importing.doubt(list, base)) {
+            Ok(()) => self.commit()?,
+            Err(error) => {
+                self.roll_back();
+                return Err(error);
+            }
+        }
+        Ok(importing.imported)
+    }
+
+    /// Records one file. The inner error says what is wrong with what was found.
+    fn import_found(
+        &self,
+        found: &Found,
+        base: &Path,
+        now: i64,
+        importing: &mut Importing,
+    ) -> Result<std::result::Result<(), String>> {
+        let mut path = joined(base, &found.name);
+        let mut stat = importing.look(self, base, &path)?;
+        if let (Looked::Nothing, Some(otherwise)) = (&stat, &found.otherwise) {
+            let other = joined(base, otherwise);
+            if let there @ Looked::Found(_) = importing.look(self, base, &other)? {
+                (path, stat) = (other, there);
+            }
+        }
+        // A later write in the same second would leave the file with the time that is recorded.
+        if let Looked::Found(found) = &stat
+            && outlast(found.changed)
+        {
+            stat = importing.look(self, base, &path)?;
+        }
+        if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
+            return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
+        }
+        importing.assume(found, &path, &stat);
+        let path = plain(&path);
+        match stat {
+            Looked::Nothing if !is_address(&path) => {
+                importing.absent += 1;
+                (importing.not_there)(&path);
+            }
+            Looked::Nothing => {}
+            _ => importing.there += 1,
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(Err("a path without a name".to_string()));
+        };
+        let stat = match stat {
+            Looked::Found(stat) if stat.kind == Kind::File => Some(stat),
+            _ => None,
+        };
+        if importing.folder.as_ref().is_none_or(|(known, ..)| known != folder) {
+            let root = match self.root_of(folder)? {
+                Some(root) => root,
+                None if folder.starts_with(base) && is_address(base) => {
+                    self.add_root(base, Identity { device: 0, inode: 0 })?
+                }
+                None if folder.starts_with(base) => {
+                    let identity = Entry::named(base).and_then(|entry| entry.stat());
+                    let identity = identity.map_err(|e| Error::io(base, "open", std::io::Error::other(e)))?;
+                    self.add_root(base, Identity::of(&identity))?
+                }
+                None => {
+                    let path = path.display();
+                    return Ok(Err(format!(
+                        "{path}: it is in no tree of the catalogue, and not below --tree"
+                    )));
+                }
+            };
+            let inside = folder.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
+            let directory = self.make_directories(&root, &inside)?;
+            importing.folder = Some((folder.to_path_buf(), root.id, directory));
+        }
+        let Some((_, root, directory)) = importing.folder else { return Ok(Ok(())) };
+        let algorithm = self.algorithm(&found.algorithm)?;
+        if let Some(known) = self.record(directory, name)? {
+            // What this import has recorded is of this moment, and was never verified.
+            let is_of_this_list = (known.first_seen, known.changed, known.verified) == (now, now, 0);
+            if is_of_this_list && known.algorithm == algorithm && known.digest != found.digest {
+                return Ok(Err(format!("{}: an earlier line has another digest of it", path.display())));
+            }
+            importing.imported.known += 1;
+            let is_same = (known.algorithm, known.digest) == (algorithm, found.digest);
+            importing.imported.differing += u64::from(!is_same);
+            return Ok(Ok(()));
+        }
+        let there = stat.map(|stat| stamp(stat.modified));
+        let listed = found.modified.map(|(time, tolerance)| (stamp(time), tolerance as i64));
+        let mtime = match (there, listed) {
+            // A time that is cut off is the file's own.
+            (Some(there), Some((listed, tolerance))) if (0..tolerance).contains(&(there - listed)) => there,
+            (_, Some((listed, _))) => listed,
+            (there, None) => there.unwrap_or_default(),
+        };
+        let record = Record {
+            size: found.size.or(stat.map(|stat| stat.size)).unwrap_or_default(),
+            mtime,
+            ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),
+            inode: stat.map(|stat| stat.inode).unwrap_or_default(),
+            algorithm,
+            digest: found.digest,
+            first_seen: now,
+            changed: now,
+            verified: 0,
+            state: State::Sound,
+        };
+        self.apply(root, directory, name, &Change::Add(record))?;
+        importing.imported.added += 1;
+        Ok(Ok(()))
+    }
+}
+
+/// A list that is being written.
+struct List<'a> {
+    to: &'a mut dyn Write,
+    text: &'a mut Vec<u8>,
+    left_out: &'a mut dyn FnMut(Error),
+    exported: &'a mut Exported,
+}
+
+/// How far an import is.
+struct Importing<'a> {
+    imported: Imported,
+    /// The last directory, its root and its number.
+    folder: Option<(PathBuf, i64, i64)>,
+    /// The directory that the last name was looked up from.
+    from: Option<Arc<Directory>>,
+    /// Hears of each listed file that is not there.
+    not_there: &'a mut dyn FnMut(&Path),
+    /// How many listed files are there, and how many are not.
+    there: u64,
+    absent: u64,
+    /// What a list has; an index of another program says what its digests are.
+    assumed: Option<Assumed>,
+}
+
+/// What is at a path that a list has.
+#[derive(Debug, PartialEq)]
+enum Looked {
+    Found(Stat),
+    Nothing,
+    /// It leads up or through a link: whoever made the list does not say what is a part of the tree.
+    Outside,
+}
+
+impl Importing<'_> {
+    /// Notes a digest of a list, with the file that was looked up last.
+    fn assume(&mut self, found: &Found, path: &Path, stat: &Looked) {
+        let Some(assumed) = &mut self.assumed else { return };
+        let place = match (stat, &self.from) {
+            (Looked::Found(stat), Some(from)) if stat.kind == Kind::File => {
+                path.strip_prefix(from.path()).ok().map(|below| (from, below, stat.size))
+            }
+            _ => None,
+        };
+        assumed.note(&found.algorithm, found.assumed, found.digest, place);
+    }
+
+    /// Fails for a list that is rather of another place, or of other digests.
+    fn doubt(&mut self, list: &Path, base: &Path) -> Result<()> {
+        let refused = |why: String| Err(Error::io(list, "import", std::io::Error::other(why)));
+        if self.absent > 0 && self.there == 0 {
+            let base = base.display();
+            return refused(format!(
+                "no listed file is there: names begin at {base} (--tree names another DIR)"
+            ));
+        }
+        for guess in self.assumed.take().into_iter().flat_map(Assumed::judge) {
+            match guess {
+                Guess::Right => {}
+                Guess::Unproven { digits, id } => self.imported.unproven = Some((digits, id)),
+                Guess::Wrong(misjudged) => return refused(misjudged.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for a file without leaving the tree that it is in, and without following links.
+    fn look(&mut self, catalog: &Catalog, base: &Path, path: &Path) -> Result<Looked> {
+        if is_address(path) {
+            return Ok(Looked::Nothing);
+        }
+        let tree = match path.starts_with(base) {
+            true => base.to_path_buf(),
+            false => match catalog.root_of(path)? {
+                Some(root) => root.path,
+                None => return Ok(Looked::Nothing),
+            },
+        };
+        let Ok(below) = path.strip_prefix(&tree) else { return Ok(Looked::Nothing) };
+        if self.from.as_ref().is_none_or(|from| from.path() != tree) {
+            self.from = Directory::named(&tree).ok();
+        }
+        let Some(from) = &self.from else { return Ok(Looked::Nothing) };
+        Ok(match Entry::beneath(from, below).and_then(|entry| entry.stat()) {
+            Ok(stat) => Looked::Found(stat),
+            Err(verisum_files::Error::Io { source, .. }) if source.to_string() == LEADS_OUT => {
+                Looked::Outside
+            }
+            Err(_) => Looked::Nothing,
+        })
+    }
+}
+
+/// A name of a list where names begin at `base`. One from the root of the file system is of the machine that
+/// `base` is on.
+fn joined(base: &Path, name: &[u8]) -> PathBuf {
+    let machine = base.as_os_str().as_bytes();
+    let slash = machine.iter().skip("ssh://".len()).position(|byte| *byte == b'/');
+    match (is_address(base) && name.starts_with(b"/"), slash) {
+        (true, slash) => {
+            let machine = &machine[..slash.map_or(machine.len(), |slash| "ssh://".len() + slash)];
+            PathBuf::from(OsString::from_vec([machine, name].concat()))
+        }
+        (false, _) => base.join(OsStr::from_bytes(name)),
+    }
+}
+
+/// A path without `.` and empty parts.
+fn plain(path: &Path) -> PathBuf {
+    match is_address(path) {
+        false => path.components().collect(),
+        // The slashes before a machine are none of a path.
+        true => {
+            let below = Path::new(OsStr::from_bytes(&path.as_os_str().as_bytes()["ssh://".len()..]));
+            let mut plain = OsString::from("ssh://");
+            plain.push(below.components().collect::<PathBuf>());
+            plain.into()
+        }
+    }
+}
+
+/// Whether a root has files below a directory, or is in it.
+fn touches(root: &Path, below: Option<&Path>) -> bool {
+    below.is_none_or(|below| root.starts_with(below) || below.starts_with(root))
+}
+
+/// The longest digest that is known here.
+fn strongest(listed: Listed) -> Option<Found> {
+    let known = listed.claims.iter().filter(|claim| {
+        Digest::find(&claim.algorithm).is_ok_and(|digest| digest.len() == claim.digest.as_bytes().len())
+    });
+    let claim = known.max_by_key(|claim| claim.digest.as_bytes().len())?;
+    let modified = listed.modified.map(|time| {
+        // Whole seconds are what many programs write.
+        (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })
+    });
+    Some(Found {
+        algorithm: claim.algorithm.to_string(),
+        digest: claim.digest,
+        assumed: claim.assumed,
+        name: listed.name,
+        otherwise: listed.otherwise,
+        size: listed.size,
+        modified,
+    })
+}
+
+fn write(to: &mut dyn Write, text: &mut Vec<u8>) -> Result<()> {
+    let written = to.write_all(text);
+    text.clear();
+    written.map_err(|e| Error::io(Path::new("output"), "write", e))
+}

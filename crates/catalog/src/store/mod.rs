@@ -1,0 +1,179 @@
+//! The catalogue: one SQLite file that remembers what trees of files were, and when that was last
+//! found to be so.
+//!
+//! One process at a time writes; that is what [`Lock`] is for. Others may read meanwhile. Commits come
+//! every few moments and survive the death of the process at any point; after a loss of power the last
+//! of them may be gone, but never the file.
+//!
+//! Names are bytes. Non-goals: the content of files, and directories without files.
+
+mod alarm_hold;
+mod backup;
+mod check;
+mod directory;
+mod error;
+mod files;
+mod fresh;
+mod guard;
+mod holders;
+mod known_bad;
+mod lines;
+mod lock;
+mod manifests;
+mod mapping;
+mod open;
+mod previous;
+mod record;
+mod restore;
+mod root;
+mod run;
+mod schema;
+mod transfer;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use open::Still;
+use rusqlite::Connection;
+
+pub use alarm_hold::Changed;
+pub use check::Problem;
+pub use error::Error;
+pub use files::Position;
+pub use fresh::{Heir, Likeness, Place};
+pub use known_bad::KnownBad;
+pub use lock::{Lock, own_files};
+pub use manifests::Exported;
+pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
+pub use restore::restore;
+pub use root::{Identity, Root, is_address};
+pub use run::{Run, UNLISTED};
+pub use transfer::Imported;
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An open catalogue.
+pub struct Catalog {
+    path: PathBuf,
+    connection: Connection,
+    /// The device and inode of what is written to.
+    file: Option<(u64, u64)>,
+    /// What it is read by where nothing can be made beside it.
+    still: Option<Still>,
+}
+
+impl Catalog {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A second connection to the same catalogue, for another thread.
+    pub fn again(&self) -> Result<Catalog> {
+        Catalog::open_existing(&self.path)
+    }
+
+    /// Fails if nothing can be written, for those who would otherwise work in vain.
+    pub fn require_writable(&self) -> Result<()> {
+        let tried = self.connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK");
+        tried.map_err(|e| self.failed("write")(e))
+    }
+
+    /// Does what only reads, and all of it sees the catalogue as it is at one moment, whoever writes
+    /// meanwhile. Their log cannot be worked in before it is done.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] where others could not be kept from the file itself.
+    pub fn at_one_moment<T, E: From<Error>>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        // A part of what sees one moment sees it too.
+        if !self.connection.is_autocommit() {
+            return read();
+        }
+        self.connection.execute_batch("BEGIN").map_err(self.failed("read"))?;
+        let found = read();
+        self.roll_back();
+        self.require_unchanged()?;
+        found
+    }
+
+    /// Fails if somebody wrote where nobody was kept from it.
+    fn require_unchanged(&self) -> Result<()> {
+        match &self.still {
+            Some(still) if !still.is_so(&self.path) => Err(Error::Changed { path: self.path.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins a transaction; what follows is kept by [`Catalog::commit`].
+    pub fn begin(&self) -> Result<()> {
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(self.failed("write"))
+    }
+
+    /// Keeps what was done since [`Catalog::begin`].
+    ///
+    /// # Errors
+    /// Also if the catalogue is no longer at its path: then nobody would find what was done.
+    pub fn commit(&self) -> Result<()> {
+        self.connection.execute_batch("COMMIT").map_err(self.failed("write"))?;
+        let found = std::fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()));
+        match self.file {
+            Some(file) if found != Some(file) => Err(Error::Gone { path: self.path.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Forgets what was done since [`Catalog::begin`].
+    pub fn roll_back(&self) {
+        let _ = self.connection.execute_batch("ROLLBACK");
+    }
+
+    /// Brings what was committed to the disk, as far as readers let it.
+    pub fn checkpoint(&self) -> Result<()> {
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        done.map_err(self.failed("write"))
+    }
+
+    /// The files that the catalogue consists of, which no scrub should look at.
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        own_files(&self.path)
+    }
+
+    fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+        move |source| Error::database(&self.path, operation, source)
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::Damaged { path: self.path.clone(), what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use verisum_digest::Output;
+
+    /// A record that was last verified at some time.
+    pub(super) fn record(verified: i64) -> Record {
+        Record {
+            size: 1 << 50,
+            mtime: i64::MIN,
+            ctime: 2,
+            inode: u64::MAX,
+            algorithm: 1,
+            digest: Output::zeroed(32),
+            first_seen: 4,
+            changed: 5,
+            verified,
+            state: State::Sound,
+        }
+    }
+
+    /// A catalogue with a tree.
+    pub(super) fn catalog(folder: &Path) -> (Catalog, Root) {
+        let catalog = Catalog::open(&folder.join("c.db")).unwrap();
+        catalog.algorithm("sha256").unwrap();
+        let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        (catalog, root)
+    }
+}

@@ -1,0 +1,321 @@
+//! Opens catalogues: to write, to read where nothing may be written, and for the first time.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::lock::beside;
+use super::{Catalog, Error, Result, guard, mapping, schema};
+use verisum_files::Replacement;
+use verisum_files::replace::folder_of;
+
+/// KiB of pages that a connection keeps in memory.
+const CACHE_KIB: i64 = 24 << 10;
+
+/// Pages of the log before it is worked into the file, which waits for the disk.
+const LOG_PAGES: i64 = 8192;
+
+impl Catalog {
+    /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one
+    /// up to date. Whoever writes holds the [`Lock`](super::Lock).
+    ///
+    /// # Errors
+    /// Also if there is none, but the log of one that was removed or renamed.
+    pub fn open(path: &Path) -> Result<Catalog> {
+        if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+            create(path)?;
+        }
+        Catalog::open_existing(path)
+    }
+
+    /// Opens a catalogue that is there.
+    pub fn open_existing(path: &Path) -> Result<Catalog> {
+        look_at(path)?;
+        let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+        if found.nlink() > 1 {
+            return Err(Error::Linked { path: path.to_path_buf() });
+        }
+        let file = Some((found.dev(), found.ino()));
+        let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
+        let failed = |e| Error::database(path, "open", e);
+        (|| {
+            if connection.is_readonly("main")? {
+                return schema::stand_in(&connection, version);
+            }
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+            connection.pragma_update(None, "synchronous", "normal")?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+            schema::migrate(&mut connection, version)
+        })()
+        .map_err(failed)?;
+        Ok(Catalog { path: path.to_path_buf(), connection, file, still: None })
+    }
+
+    /// Opens a catalogue that is there for reading alone, while others may write. It needs no right to
+    /// write, neither to the file nor beside it, and an older one stays as it is.
+    pub fn open_to_read(path: &Path) -> Result<Catalog> {
+        look_at(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let opened = if is_on_read_only_file_system(path) && !has_log(path) {
+            // Nobody can write to it, so nothing has to be shared with anybody.
+            connect(&uri(path, "immutable=1"), flags, Sharing::Shared).map(|opened| (opened, None))
+        } else if may_write_beside(path) {
+            let writing = OpenFlags::SQLITE_OPEN_READ_WRITE;
+            let opened = connect(path, writing, Sharing::Shared).or_else(|error| {
+                // Without space for the memory that is shared with others it can be read alone.
+                match error.is_out_of_space() {
+                    true => connect(path, writing, Sharing::Alone),
+                    false => Err(error),
+                }
+            });
+            opened.map(|opened| (opened, None))
+        } else {
+            connect(&uri(path, "mode=ro"), flags, Sharing::Shared).map(|opened| (opened, None)).or_else(
+                |error| {
+                    // Without its log and index, which only a writer can make, it can be read as long as
+                    // nobody begins to write.
+                    let is_alone = error.is_cannot_open() || error.is_out_of_space();
+                    match (is_alone && !has_log(path)).then(|| Still::keep(path)).flatten() {
+                        Some(kept) => connect(&uri(path, "immutable=1"), flags, Sharing::Shared)
+                            .map(|opened| (opened, Some(kept))),
+                        None => Err(error),
+                    }
+                },
+            )
+        };
+        let ((connection, version), kept) =
+            opened.map_err(|error| denied(path, &error).unwrap_or(error).of(path))?;
+        schema::stand_in(&connection, version).map_err(|e| Error::database(path, "open", e))?;
+        Ok(Catalog { path: path.to_path_buf(), connection, file: None, still: kept })
+    }
+}
+
+/// Fails for what cannot be a catalogue, before SQLite waits for it or makes it one.
+fn look_at(path: &Path) -> Result<()> {
+    let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+    if !found.is_file() {
+        let error = match found.is_dir() {
+            true => std::io::Error::from(rustix::io::Errno::ISDIR),
+            false => std::io::Error::other("not a regular file"),
+        };
+        return Err(Error::io(path, "open", error));
+    }
+    if found.len() == 0 {
+        // SQLite would take it for a new one, and everything in the trees would be new.
+        return Err(Error::Damaged { path: path.to_path_buf(), what: "it is empty".to_string() });
+    }
+    Ok(())
+}
+
+/// Whether others may use the catalogue at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// They may: what is in the log is known to all from memory that is shared.
+    Shared,
+    /// They wait.
+    Alone,
+}
+
+/// A connection to a catalogue, and its version.
+fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connection, i64)> {
+    let failed = |e| Error::database(path, "open", e);
+    mapping::allocate_before_mapping();
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+    if sharing == Sharing::Alone {
+        connection.pragma_update(None, "locking_mode", "exclusive").map_err(failed)?;
+    }
+    let (version, application, parts) = (|| {
+        // Somebody may bring it up to date meanwhile.
+        let moment = connection.unchecked_transaction()?;
+        let version = schema::version(&moment)?;
+        let application: i32 = moment.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let parts = schema::parts(&moment)?;
+        moment.commit()?;
+        Ok((version, application, parts))
+    })()
+    .map_err(failed)?;
+    if application != schema::APPLICATION && (!parts.is_empty() || version > 0) {
+        return Err(Error::Foreign { path: path.to_path_buf() });
+    }
+    if version > schema::VERSION {
+        let (found, known) = (version, schema::VERSION);
+        return Err(Error::Newer { path: path.to_path_buf(), found, known });
+    }
+    if let Some(what) = schema::difference(&parts, version).map_err(failed)? {
+        return Err(Error::Damaged { path: path.to_path_buf(), what });
+    }
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    guard::register(&connection).map_err(failed)?;
+    Ok((connection, version))
+}
+
+/// A path as SQLite's URI with one parameter.
+fn uri(path: &Path, parameter: &str) -> PathBuf {
+    let mut text = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    format!("{text}?{parameter}").into()
+}
+
+fn is_on_read_only_file_system(path: &Path) -> bool {
+    let flags = rustix::fs::statvfs(path).map(|found| found.f_flag);
+    flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// Whether there may be commits that are in the log alone.
+fn has_log(path: &Path) -> bool {
+    std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// The error of what we have no right to read, where SQLite says only that it cannot open something.
+fn denied(path: &Path, error: &Error) -> Option<Error> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use rustix::io::Errno;
+    let is_denied =
+        |path: &PathBuf| accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) == Err(Errno::ACCESS);
+    // Without a log it is the lock that would let us read.
+    let last = if has_log(path) { "-shm" } else { ".lock" };
+    let files = [path.to_path_buf(), beside(path, "-wal"), beside(path, last)];
+    let file = files.into_iter().find(is_denied).filter(|_| error.is_cannot_open())?;
+    Some(Error::io(&file, "open", Errno::ACCESS))
+}
+
+/// Whether SQLite can make its log and index.
+fn may_write_beside(path: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let may_write = |path: &Path| accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    may_write(path) && may_write(folder_of(path))
+}
+
+/// A catalogue that is read as if nobody could write to it.
+#[derive(Debug)]
+pub(super) struct Still {
+    /// Keeps those from it who go by it. Who may not write to the catalogue is not waited for.
+    _lock: File,
+    /// Its inode, length and time.
+    before: [i64; 4],
+}
+
+impl Still {
+    /// Keeps others from beginning to write, if nobody does.
+    fn keep(path: &Path) -> Option<Still> {
+        let lock = File::open(beside(path, ".lock")).ok()?;
+        lock.try_lock_shared().ok()?;
+        Some(Still { _lock: lock, before: Still::look(path)? })
+    }
+
+    /// Whether nobody wrote to it.
+    pub(super) fn is_so(&self, path: &Path) -> bool {
+        !has_log(path) && Still::look(path) == Some(self.before)
+    }
+
+    fn look(path: &Path) -> Option<[i64; 4]> {
+        let found = std::fs::metadata(path).ok()?;
+        Some([found.ino() as i64, found.len() as i64, found.mtime(), found.mtime_nsec()])
+    }
+}
+
+/// Makes a catalogue in memory, and the file at once: one that is empty was emptied, and whatever ends this
+/// process leaves nothing that is half made.
+fn create(path: &Path) -> Result<()> {
+    require_no_log(path)?;
+    let new = Replacement::private(path)?;
+    let failed = |error| Error::database(path, "create", error);
+    let mut made = Connection::open_in_memory().map_err(failed)?;
+    guard::register(&made).and_then(|()| schema::migrate(&mut made, 0)).map_err(failed)?;
+    new.file()
+        .write_all(&made.serialize("main").map_err(failed)?)
+        .map_err(|e| Error::io(path, "write", e))?;
+    Ok(new.place()?)
+}
+
+/// Fails if a catalogue that was removed or renamed left its log: SQLite would work it into a new one.
+fn require_no_log(path: &Path) -> Result<()> {
+    for end in ["-wal", "-journal", "-shm"] {
+        let left = beside(path, end);
+        match left.symlink_metadata() {
+            // What is in the memory that was shared is in the log too.
+            Ok(found) if found.len() > 0 && end != "-shm" => return Err(Error::LeftOver { path: left }),
+            Ok(_) => std::fs::remove_file(&left).map_err(|e| Error::io(&left, "remove", e))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(&left, "open", error)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Identity;
+    use super::*;
+
+    #[test]
+    fn newer_and_foreign_databases_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.connection.pragma_update(None, "user_version", schema::VERSION + 1).unwrap();
+        drop(catalog);
+        assert!(matches!(Catalog::open(&path), Err(Error::Newer { .. })));
+        let path = folder.path().join("other.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
+        assert!(matches!(Catalog::open(&path), Err(Error::Foreign { .. })));
+        let path = folder.path().join("text");
+        std::fs::write(
+            &path,
+            "just some text that is long enough to be no database header, and more than that",
+        )
+        .unwrap();
+        let error = Catalog::open(&path).err().unwrap();
+        assert!(error.is_damage(), "{error}");
+    }
+
+    #[test]
+    fn the_log_of_a_catalogue_that_is_gone_is_not_worked_into_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("c.db"), folder.path().join("moved.db"));
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        drop(catalog);
+        let log = beside(&path, "-wal");
+        let error = Catalog::open(&path).err().unwrap();
+        assert!(matches!(&error, Error::LeftOver { path } if *path == log), "{error}");
+        assert!(!path.exists());
+        // It is worth something to the one that was moved.
+        std::fs::rename(&moved, &path).unwrap();
+        assert_eq!(Catalog::open(&path).unwrap().roots().unwrap().len(), 1);
+        std::fs::remove_file(&path).unwrap();
+        // An empty one is worth nothing.
+        File::create(&log).unwrap();
+        std::fs::write(beside(&path, "-shm"), "old").unwrap();
+        let catalog = Catalog::open(&path).unwrap();
+        assert_eq!((catalog.roots().unwrap(), catalog.check().unwrap()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn an_emptied_catalogue_is_no_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        drop(Catalog::open(&path).unwrap());
+        File::create(&path).unwrap();
+        for opened in [Catalog::open(&path), Catalog::open_existing(&path)] {
+            assert!(opened.is_err_and(|error| error.is_damage()));
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,332 @@
+//! The records of files, and the findings about those that are not as recorded.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use rusqlite::Row;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use verisum_digest::Output;
+
+use super::guard::IS_INTACT;
+use verisum_files::Class;
+use verisum_files::{Stat, Timestamp, Verdict};
+
+/// Nanoseconds since 1970, as they are stored. Times beyond 1677 to 2262 wrap around: two times are the
+/// same if their stamps are, unless they are a multiple of 2⁶⁴ nanoseconds, some 585 years, apart.
+pub fn stamp(time: Timestamp) -> i64 {
+    time.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(time.nanoseconds))
+}
+
+/// What a run last thought of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is as recorded.
+    Sound,
+    /// It is not, or could not be compared; a [`Finding`] says more.
+    Trouble(Trouble),
+}
+
+/// Why a file is not as recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Of a verdict that may not replace the record.
+    Verdict(Verdict),
+    /// Modified in a run in which so much changed that nothing was taken over.
+    Held,
+}
+
+/// What each stored number means. Numbers are never used again.
+const STATES: [(i64, State); 10] = [
+    (0, State::Sound),
+    (1, State::Trouble(Trouble::Verdict(Verdict::Busy))),
+    (2, State::Trouble(Trouble::Verdict(Verdict::Unverifiable))),
+    (3, State::Trouble(Trouble::Verdict(Verdict::IoError))),
+    (4, State::Trouble(Trouble::Verdict(Verdict::Suspicious))),
+    (5, State::Trouble(Trouble::Verdict(Verdict::Flaky))),
+    (6, State::Trouble(Trouble::Verdict(Verdict::Rot))),
+    (7, State::MISSING),
+    (8, State::Trouble(Trouble::Held)),
+    (9, State::DAMAGED),
+];
+
+/// The stored number of [`State::MISSING`].
+pub(super) const MISSING: i64 = 7;
+
+/// The stored numbers of the verdicts that say that the data is bad.
+pub(super) const CORRUPT: &str = "(4, 5, 6)";
+
+/// The stored number of [`Trouble::Held`].
+pub(super) const HELD: i64 = 8;
+
+/// The stored number of [`State::DAMAGED`]. The check value of such a record stays the wrong one.
+pub(super) const DAMAGED: i64 = 9;
+
+impl State {
+    /// The name is gone.
+    pub const MISSING: State = State::Trouble(Trouble::Verdict(Verdict::Missing));
+
+    /// The record is not what was written, and says nothing of the file.
+    pub const DAMAGED: State = State::Trouble(Trouble::Verdict(Verdict::RecordDamaged));
+
+    /// Whether only a good file or somebody's word may end it: bad data, a change that is held, or a
+    /// record that nothing can be compared with.
+    pub fn is_unforgiven(self) -> bool {
+        match self {
+            State::DAMAGED | State::Trouble(Trouble::Held) => true,
+            state => state.is_corrupt(),
+        }
+    }
+
+    /// Whether the data was found to be bad.
+    pub fn is_corrupt(self) -> bool {
+        matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)
+    }
+
+    /// The word used in reports and exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Sound => "ok",
+            State::Trouble(Trouble::Verdict(verdict)) => verdict.name(),
+            State::Trouble(Trouble::Held) => "held",
+        }
+    }
+
+    /// The state of this name.
+    pub fn find(name: &str) -> Option<State> {
+        STATES.into_iter().map(|(_, state)| state).find(|state| state.name() == name)
+    }
+
+    pub(crate) fn code(self) -> i64 {
+        let row = STATES.into_iter().find(|(_, state)| *state == self);
+        row.map_or(2, |(code, _)| code)
+    }
+
+    pub(super) fn of_code(code: i64) -> Option<State> {
+        STATES.into_iter().find(|(number, _)| *number == code).map(|(_, state)| state)
+    }
+}
+
+/// What a file was when it was last found good.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record {
+    /// Length in bytes.
+    pub size: u64,
+    /// Time of modification, as [`stamp`] has it.
+    pub mtime: i64,
+    /// Time of the inode's last change, as [`stamp`] has it.
+    pub ctime: i64,
+    /// The inode's number.
+    pub inode: u64,
+    /// The digest's algorithm, by its number in this catalogue.
+    pub algorithm: i64,
+    /// The digest.
+    pub digest: Output,
+    /// When it was first recorded, in milliseconds since 1970.
+    pub first_seen: i64,
+    /// When its content was last found to be new, in milliseconds since 1970.
+    pub changed: i64,
+    /// When its content was last compared or recorded, in milliseconds since 1970; 0 for never.
+    pub verified: i64,
+    /// What the last run thought of it.
+    pub state: State,
+}
+
+/// What a scan needs to know of a file: a part of its record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// As in [`Record`].
+    pub size: u64,
+    /// As in [`Record`].
+    pub mtime: i64,
+    /// As in [`Record`].
+    pub ctime: i64,
+    /// As in [`Record`].
+    pub state: State,
+}
+
+impl From<&Record> for Known {
+    fn from(record: &Record) -> Known {
+        Known { size: record.size, mtime: record.mtime, ctime: record.ctime, state: record.state }
+    }
+}
+
+/// What was last seen of a file that is not as recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finding {
+    /// When it was first found so, in milliseconds since 1970.
+    pub since: i64,
+    /// When it was last found so, in milliseconds since 1970.
+    pub seen: i64,
+    /// What was read, if anything.
+    pub read: Option<Seen>,
+    /// An error's text.
+    pub detail: Option<String>,
+}
+
+/// A file as it was read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Length in bytes.
+    pub size: u64,
+    /// Time of modification, as [`stamp`] has it.
+    pub mtime: i64,
+    /// Time of the inode's last change, as [`stamp`] has it.
+    pub ctime: i64,
+    /// The inode's number.
+    pub inode: u64,
+    /// The digest, by the record's algorithm.
+    pub digest: Output,
+}
+
+impl Seen {
+    /// A file in this state with this digest.
+    pub fn new(stat: &Stat, digest: Output) -> Seen {
+        Seen {
+            size: stat.size,
+            mtime: stamp(stat.modified),
+            ctime: stamp(stat.changed),
+            inode: stat.inode,
+            digest,
+        }
+    }
+}
+
+/// A change to one file's record.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// It is recorded for the first time.
+    Add(Record),
+    /// Its record is as before but for times, inode and state.
+    Confirm(Record),
+    /// Another content takes the place of the recorded one, which can be put back until the run ends.
+    Replace {
+        /// What it was.
+        old: Record,
+        /// What it is.
+        new: Record,
+    },
+    /// It is not as recorded, and the record stays.
+    Suspect(State, Finding),
+    /// It has no record, and its storage failed at this time: it is known to be bad from now on. What was
+    /// said of it may be what a record says.
+    Unread(i64, Option<Stat>),
+    /// Its record is removed.
+    Forget(Record),
+}
+
+/// The columns that [`record`] reads.
+pub(super) fn columns() -> String {
+    format!(
+        "file.size, file.mtime, file.ctime, file.inode, file.algorithm, file.digest, file.first_seen,
+         file.changed, file.verified, file.state, {IS_INTACT}"
+    )
+}
+
+/// The columns of a record that [`recorded`] has values for, after directory, name and root.
+pub(super) const RECORDED: &str =
+    "size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified";
+
+/// A record as values of the columns directory, name, root and [`RECORDED`].
+pub(super) fn recorded<'a>(
+    directory: i64,
+    name: &'a OsStr,
+    root: i64,
+    record: &'a Record,
+) -> [ToSqlOutput<'a>; 12] {
+    [
+        directory.into(),
+        ToSqlOutput::Borrowed(ValueRef::Blob(name.as_bytes())),
+        root.into(),
+        (record.size as i64).into(),
+        record.mtime.into(),
+        record.ctime.into(),
+        (record.inode as i64).into(),
+        record.algorithm.into(),
+        ToSqlOutput::Borrowed(ValueRef::Blob(record.digest.as_bytes())),
+        record.first_seen.into(),
+        record.changed.into(),
+        record.verified.into(),
+    ]
+}
+
+pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
+    Ok(Known { size: unsigned(row, 1)?, mtime: row.get(2)?, ctime: row.get(3)?, state: state(row, 4)? })
+}
+
+/// The directory, the name and the record of a row that selects these, in this order.
+pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>, Record)> {
+    Ok((row.get(0)?, row.get(1)?, record(row, 2)?))
+}
+
+/// A record from the columns of [`columns`], which begin at `at`. One that is not as it was written is
+/// given as far as it can be read, and as [`State::DAMAGED`].
+pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<Record> {
+    let is_intact: bool = row.get(at + 10)?;
+    let number = |column: usize| row.get::<_, i64>(at + column).unwrap_or_default();
+    let (digest, state) = match (output(row, at + 5), State::of_code(number(9))) {
+        (Ok(digest), Some(state)) if is_intact => (digest, state),
+        (digest, _) => (digest.unwrap_or(Output::zeroed(1)), State::DAMAGED),
+    };
+    Ok(Record {
+        size: number(0) as u64,
+        mtime: number(1),
+        ctime: number(2),
+        inode: number(3) as u64,
+        algorithm: number(4),
+        digest,
+        first_seen: number(6),
+        changed: number(7),
+        verified: number(8),
+        state,
+    })
+}
+
+pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<Finding> {
+    let has_content = row.get_ref(6)? != ValueRef::Null;
+    let read = has_content.then(|| {
+        Ok::<_, rusqlite::Error>(Seen {
+            size: unsigned(row, 2)?,
+            mtime: row.get(3)?,
+            ctime: row.get(4)?,
+            inode: unsigned(row, 5)?,
+            digest: output(row, 6)?,
+        })
+    });
+    Ok(Finding { since: row.get(0)?, seen: row.get(1)?, read: read.transpose()?, detail: row.get(7)? })
+}
+
+fn state(row: &Row<'_>, at: usize) -> rusqlite::Result<State> {
+    Ok(State::of_code(row.get(at)?).unwrap_or(State::DAMAGED))
+}
+
+/// SQLite has signed integers only; the bits are what matters.
+pub(super) fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(at).map(|value| value as u64)
+}
+
+pub(super) fn output(row: &Row<'_>, at: usize) -> rusqlite::Result<Output> {
+    let bytes = row.get_ref(at)?.as_blob()?;
+    digest_of(bytes).ok_or(rusqlite::Error::IntegralValueOutOfRange(at, bytes.len() as i64))
+}
+
+/// A digest of these bytes, unless they are more than any has.
+pub(super) fn digest_of(bytes: &[u8]) -> Option<Output> {
+    if bytes.is_empty() || bytes.len() > verisum_digest::MAX_DIGEST_LEN {
+        return None;
+    }
+    let mut digest = Output::zeroed(bytes.len());
+    digest.as_mut_bytes().copy_from_slice(bytes);
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_corrupt_is() {
+        let codes = STATES.into_iter().filter(|(_, state)| state.is_corrupt());
+        let codes: Vec<String> = codes.map(|(code, _)| code.to_string()).collect();
+        assert_eq!(format!("({})", codes.join(", ")), CORRUPT);
+    }
+}

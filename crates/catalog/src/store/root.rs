@@ -1,0 +1,271 @@
+//! Roots: the trees that a catalogue covers, and how it knows them again.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::record::{MISSING, unsigned};
+use super::{Catalog, Result, State};
+use verisum_files::Stat;
+
+/// What a directory was that the root's path led to: a mount point without its file system leads to
+/// another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The device it is on. It may be numbered anew at each start of the system.
+    pub device: u64,
+    /// Its number on that device.
+    pub inode: u64,
+}
+
+impl Identity {
+    /// The identity of a directory.
+    pub fn of(stat: &Stat) -> Identity {
+        Identity { device: stat.device, inode: stat.inode }
+    }
+}
+
+/// A tree that is scrubbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its number in this catalogue.
+    pub id: i64,
+    /// Where it was last scrubbed, absolute; or the address of a tree on another machine.
+    pub path: PathBuf,
+    /// The number of its top directory.
+    pub directory: i64,
+    /// What its top directory was.
+    pub identity: Identity,
+    /// When its top directory was made, in milliseconds since 1970, if the file system keeps that.
+    pub born: Option<i64>,
+    /// How many files are recorded in it.
+    pub files: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
+}
+
+impl Root {
+    /// Whether it is on another machine.
+    pub fn is_remote(&self) -> bool {
+        is_address(&self.path)
+    }
+}
+
+/// Whether a path is the address of something on another machine: `ssh://[USER@]HOST[:PORT]/PATH`.
+pub fn is_address(path: &Path) -> bool {
+    path.as_os_str().as_bytes().starts_with(b"ssh://")
+}
+
+const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";
+
+/// The directories in one, and itself. Of a damaged catalogue they may be inside each other: each is taken
+/// once.
+const INSIDE: &str = "WITH RECURSIVE inside(id) AS (VALUES (?1) UNION
+    SELECT directory.id FROM directory JOIN inside ON directory.parent = inside.id)";
+
+impl Catalog {
+    /// All roots, by path.
+    pub fn roots(&self) -> Result<Vec<Root>> {
+        let sql = format!("SELECT {ROOT} FROM root ORDER BY path");
+        let rows = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_map([], root)?.collect());
+        rows.map_err(self.failed("read"))
+    }
+
+    /// The root of this path.
+    pub fn root(&self, path: &Path) -> Result<Option<Root>> {
+        let sql = format!("SELECT {ROOT} FROM root WHERE path = ?1");
+        let row = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_row([path.as_os_str().as_bytes()], root).optional());
+        row.map_err(self.failed("read"))
+    }
+
+    /// The innermost root that holds a path, which may be the root's own.
+    pub fn root_of(&self, path: &Path) -> Result<Option<Root>> {
+        path.ancestors().find_map(|path| self.root(path).transpose()).transpose()
+    }
+
+    /// Records a root.
+    pub fn add_root(&self, path: &Path, identity: Identity) -> Result<Root> {
+        let directory = self.last_directory()? + 1;
+        let sql = "INSERT INTO root(path, directory, device, inode) VALUES (?1, ?2, ?3, ?4)";
+        let values =
+            params![path.as_os_str().as_bytes(), directory, identity.device as i64, identity.inode as i64];
+        self.connection.execute(sql, values).map_err(self.failed("write"))?;
+        let id = self.connection.last_insert_rowid();
+        self.add_directory(directory, -id, "".as_ref(), identity.device)?;
+        Ok(Root { id, path: path.to_path_buf(), directory, identity, born: None, files: 0, bytes: 0 })
+    }
+
+    /// Says what a root's top directory is now, and when it was made. What was recorded on its device is on
+    /// that which it has now, and what was recorded on another one stays on another one.
+    pub fn set_identity(&self, root: &Root, identity: Identity, born: Option<i64>) -> Result<()> {
+        let (old, new) = (root.identity.device as i64, identity.device as i64);
+        let set = || {
+            if old != new {
+                let sql = format!(
+                    "{INSIDE} UPDATE directory SET device = CASE device WHEN ?2 THEN ?3 ELSE ?2 END
+                     WHERE device IN (?2, ?3) AND id IN (SELECT id FROM inside)"
+                );
+                self.connection.execute(&sql, [root.directory, old, new])?;
+            }
+            let sql = "UPDATE root SET device = ?2, inode = ?3, born = ?4 WHERE id = ?1";
+            self.connection.execute(sql, params![root.id, new, identity.inode as i64, born])
+        };
+        self.begin()?;
+        let done = set().map_err(self.failed("write")).and_then(|_| self.commit());
+        if done.is_err() {
+            self.roll_back();
+        }
+        done
+    }
+
+    /// Says that a root is now at another path.
+    pub fn relocate(&self, root: i64, path: &Path) -> Result<()> {
+        let sql = "UPDATE root SET path = ?2 WHERE id = ?1";
+        let values = params![root, path.as_os_str().as_bytes()];
+        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    }
+
+    /// Removes a root with all that is recorded of it, and says how many records that were. All or nothing.
+    pub fn forget_root(&self, root: &Root) -> Result<u64> {
+        let forget = || {
+            let mut forgotten = 0;
+            for table in ["finding", "file", "replaced", "fresh", "former", "unread"] {
+                let sql = format!("{INSIDE} DELETE FROM {table} WHERE directory IN (SELECT id FROM inside)");
+                let count = self.connection.execute(&sql, [root.directory])?;
+                if table == "file" {
+                    forgotten = count as u64;
+                }
+            }
+            let sql = format!("{INSIDE} DELETE FROM directory WHERE id IN (SELECT id FROM inside)");
+            self.connection.execute(&sql, [root.directory])?;
+            self.connection.execute("DELETE FROM run WHERE root = ?1", [root.id])?;
+            self.connection.execute("DELETE FROM root WHERE id = ?1", [root.id])?;
+            Ok(forgotten)
+        };
+        self.begin()?;
+        let forgotten = forget().map_err(self.failed("write")).and_then(|count| {
+            self.commit()?;
+            Ok(count)
+        });
+        if forgotten.is_err() {
+            self.roll_back();
+        }
+        forgotten
+    }
+
+    /// The number of a directory by its path below a root's top, if it is recorded.
+    pub fn directory(&self, root: &Root, below: &Path) -> Result<Option<i64>> {
+        let mut id = root.directory;
+        for name in below.components() {
+            match self.directory_in(id, name.as_os_str())? {
+                Some(found) => id = found,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(id))
+    }
+
+    /// The number of a directory in another one, if it is recorded.
+    pub fn directory_in(&self, parent: i64, name: &OsStr) -> Result<Option<i64>> {
+        let sql = "SELECT id FROM directory WHERE parent = ?1 AND name = ?2";
+        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_row(params![parent, name.as_bytes()], |row| row.get(0)).optional()
+        });
+        found.map_err(self.failed("read"))
+    }
+
+    /// The numbers of the algorithms that records of a root have.
+    pub fn algorithms_of(&self, root: i64) -> Result<Vec<i64>> {
+        let sql = "SELECT DISTINCT algorithm FROM file WHERE root = ?1";
+        let rows = self
+            .connection
+            .prepare(sql)
+            .and_then(|mut statement| statement.query_map([root], |row| row.get(0))?.collect());
+        rows.map_err(self.failed("read"))
+    }
+
+    /// How many files of a root are in each trouble.
+    pub fn troubles(&self, root: i64) -> Result<Vec<(State, u64)>> {
+        let sql = "SELECT state, count(*) FROM file WHERE root = ?1 AND state <> 0 GROUP BY state";
+        let rows: rusqlite::Result<Vec<(i64, u64)>> =
+            self.connection.prepare_cached(sql).and_then(|mut statement| {
+                statement.query_map([root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
+            });
+        let rows = rows.map_err(self.failed("read"))?;
+        Ok(rows.into_iter().filter_map(|(code, count)| Some((State::of_code(code)?, count))).collect())
+    }
+
+    /// When the stalest file of a root was last verified, in milliseconds since 1970. What is missing cannot
+    /// be verified, and tells nothing of the others.
+    pub fn oldest(&self, root: i64) -> Result<Option<i64>> {
+        let sql = "SELECT verified FROM file INDEXED BY file_by_age WHERE root = ?1 AND state <> ?2
+                   ORDER BY verified LIMIT 1";
+        let oldest = self.connection.query_row(sql, [root, MISSING], |row| row.get(0)).optional();
+        oldest.map_err(self.failed("read"))
+    }
+
+    /// Makes a root's sums those of its files.
+    pub fn recount(&self, root: i64) -> Result<()> {
+        let sql = "UPDATE root SET files = (SELECT count(*) FROM file WHERE root = ?1),
+                   bytes = (SELECT coalesce(sum(size), 0) FROM file WHERE root = ?1) WHERE id = ?1";
+        self.connection.execute(sql, [root]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// The length of all files of a root that were last verified before `before`.
+    pub fn bytes_due(&self, root: i64, before: i64) -> Result<u64> {
+        let sql = "SELECT coalesce(sum(size), 0) FROM file INDEXED BY file_by_age
+                   WHERE root = ?1 AND verified < ?2";
+        let sum = self.connection.query_row(sql, [root, before], |row| unsigned(row, 0));
+        sum.map_err(self.failed("read"))
+    }
+
+    /// The device that a directory was on.
+    pub fn device(&self, directory: i64) -> Result<Option<u64>> {
+        let sql = "SELECT device FROM directory WHERE id = ?1";
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([directory], |row| unsigned(row, 0)).optional());
+        found.map_err(self.failed("read"))
+    }
+
+    /// Says which device a directory is on now, with all that is recorded on the same one in it.
+    pub fn set_device(&self, directory: i64, device: u64) -> Result<()> {
+        let sql = format!(
+            "{INSIDE} UPDATE directory SET device = ?2 WHERE id IN (SELECT id FROM inside)
+             AND device = (SELECT device FROM directory WHERE id = ?1)"
+        );
+        self.connection.execute(&sql, [directory, device as i64]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// The parent of a directory, negative for that of a root's top.
+    pub fn parent(&self, directory: i64) -> Result<Option<i64>> {
+        let sql = "SELECT parent FROM directory WHERE id = ?1";
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([directory], |row| row.get(0)).optional());
+        found.map_err(self.failed("read"))
+    }
+}
+
+fn root(row: &Row<'_>) -> rusqlite::Result<Root> {
+    let path: Vec<u8> = row.get(1)?;
+    Ok(Root {
+        id: row.get(0)?,
+        path: OsString::from_vec(path).into(),
+        directory: row.get(2)?,
+        identity: Identity { device: unsigned(row, 3)?, inode: unsigned(row, 4)? },
+        files: unsigned(row, 5)?,
+        bytes: unsigned(row, 6)?,
+        born: row.get(7)?,
+    })
+}

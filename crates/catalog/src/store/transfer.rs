@@ -1,0 +1,488 @@
+//! Exports and imports a catalogue as lines of JSON, for other programs and other machines.
+//!
+//! One line a root, then one line a file, then one for each that was bad and is no longer there. A name that is not UTF-8 is given with U+FFFD in `path`, and
+//! whole in `path_bytes_hex`.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use verisum_digest::{Digest, Output};
+
+use super::lines::{CondemnedLine, FileLine, Line, Name, unhexadecimal};
+use super::previous::Previous;
+use super::record::{columns, digest_of, listed};
+use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
+use verisum_files::store::manifest::Skipped;
+
+/// The longest line that is read: a path of 16 MiB in hexadecimal.
+const LONGEST_LINE: u64 = 40 << 20;
+
+/// What is wrong with a line that says of no root that it is in it.
+const NO_ROOT: &str = "a file comes before any root";
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Files that were recorded.
+    pub added: u64,
+    /// Files that had a record, which stays.
+    pub known: u64,
+    /// Those of them that a list has another digest of.
+    pub differing: u64,
+    /// How many digits were taken for which digest, if no file could tell whether they are.
+    pub unproven: Option<(usize, String)>,
+    /// What of a list was skipped.
+    pub skipped: Skipped,
+}
+
+impl Catalog {
+    /// Writes everything but the history as lines of JSON.
+    pub fn export(&self, to: &mut dyn Write) -> Result<()> {
+        self.at_one_moment(|| self.export_all(to))
+    }
+
+    fn export_all(&self, to: &mut dyn Write) -> Result<()> {
+        let algorithms = self.algorithms()?;
+        for root in self.roots()? {
+            let Identity { device, inode } = root.identity;
+            self.write_line(to, &Line::Root { path: Name::new(&root.path), device, inode })?;
+            self.export_files(&root, &algorithms, to)?;
+            self.export_condemned(&root, &algorithms, to)?;
+        }
+        Ok(())
+    }
+
+    fn export_condemned(
+        &self,
+        root: &Root,
+        algorithms: &HashMap<i64, String>,
+        to: &mut dyn Write,
+    ) -> Result<()> {
+        for (_, former) in self.all_previous(root.id)? {
+            let folder = self.path_in_root(former.place.0)?;
+            let path = folder.join(OsStr::from_bytes(&former.place.1));
+            let line = Line::Condemned(CondemnedLine {
+                record: self.file_line(&path, &former.record, algorithms)?,
+                found_size: former.size,
+                found_mtime_ns: former.mtime,
+                found_inode: former.inode,
+                found_digest: former.digest.map(|digest| digest.to_string()),
+                since_ms: former.found.0,
+                last_found_ms: former.found.1,
+            });
+            self.write_line(to, &line)?;
+        }
+        Ok(())
+    }
+
+    fn export_files(&self, root: &Root, algorithms: &HashMap<i64, String>, to: &mut dyn Write) -> Result<()> {
+        let sql = format!(
+            "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
+            columns()
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
+        let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
+        let mut folder = (0, PathBuf::new());
+        let mut passed = Passed::default();
+        while let Some(row) = rows.next().map_err(self.failed("read"))? {
+            let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
+            passed.pass(self, directory, &name)?;
+            if folder.0 != directory {
+                folder = (directory, self.path_in_root(directory)?);
+            }
+            let path = folder.1.join(OsStr::from_bytes(&name));
+            let line = Line::File(self.file_line(&path, &record, algorithms)?);
+            self.write_line(to, &line)?;
+        }
+        self.require_all(root, passed.count)
+    }
+
+    fn file_line(&self, path: &Path, record: &Record, algorithms: &HashMap<i64, String>) -> Result<FileLine> {
+        let algorithm = algorithms.get(&record.algorithm);
+        Ok(FileLine {
+            path: Name::new(path),
+            size: record.size,
+            mtime_ns: record.mtime,
+            ctime_ns: record.ctime,
+            inode: record.inode,
+            algorithm: algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone(),
+            digest: record.digest.to_string(),
+            first_seen_ms: record.first_seen,
+            last_changed_ms: record.changed,
+            last_verified_ms: record.verified,
+            state: record.state.name().to_string(),
+        })
+    }
+
+    fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
+        let written = serde_json::to_writer(&mut *to, line).map_err(std::io::Error::from);
+        let written = written.and_then(|()| to.write_all(b"\n"));
+        written.map_err(|e| Error::io(Path::new("output"), "write", e))
+    }
+
+    /// Records what is in lines of JSON, of a file of this name. Files that have a record keep it. All or
+    /// nothing.
+    pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
+        self.begin()?;
+        let imported = self.import_lines(from, name, now);
+        match imported {
+            Ok(_) => self.commit()?,
+            Err(_) => self.roll_back(),
+        }
+        imported
+    }
+
+    fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
+        let mut imported = Imported::default();
+        let mut importing = Importing::default();
+        let mut target = None;
+        let mut text = Vec::new();
+        for number in 1.. {
+            text.clear();
+            let mut limited = std::io::Read::take(&mut *from, LONGEST_LINE);
+            let count = limited.read_until(b'\n', &mut text);
+            let count = count.map_err(|e| Error::io(name, "read", e))?;
+            if count == 0 {
+                break;
+            }
+            let wrong = |what: String| Error::Line { path: name.to_path_buf(), line: number, what };
+            let line = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
+            match line {
+                Line::Root { path, device, inode } => {
+                    let path = path.bytes().map_err(&wrong)?;
+                    if !path.is_absolute() && !super::is_address(&path) {
+                        return Err(wrong("a root is no absolute path".to_string()));
+                    }
+                    let root = match self.root(&path)? {
+                        Some(root) => root,
+                        None => self.add_root(&path, Identity { device, inode })?,
+                    };
+                    target = Some(Target { root, folder: None });
+                }
+                Line::File(line) => {
+                    let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
+                    match self
+                        .import_file(target, line, now, &mut importing)
+                        .map_err(|e| e.at(name, number))?
+                    {
+                        true => imported.added += 1,
+                        false => imported.known += 1,
+                    }
+                }
+                Line::Condemned(line) => {
+                    let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
+                    self.import_condemned(target, line, &mut importing).map_err(|e| e.at(name, number))?;
+                }
+            }
+        }
+        Ok(imported)
+    }
+
+    fn import_file(
+        &self,
+        target: &mut Target,
+        line: FileLine,
+        now: i64,
+        importing: &mut Importing,
+    ) -> Result<bool, Refused> {
+        let ((directory, name), record) = self.read_line(target, line, importing)?;
+        let name = OsStr::from_bytes(&name);
+        if let Some(known) = self.record(directory, name)? {
+            let is_same =
+                (known.algorithm, known.digest, known.size) == (record.algorithm, record.digest, record.size);
+            // One that was there before the import is no line that could be wrong.
+            if !is_same && importing.has(directory, name) {
+                return Err("an earlier line says otherwise of the same file".into());
+            }
+            return Ok(false);
+        }
+        importing.add(directory, name);
+        let (state, record) = (record.state, Record { state: State::Sound, ..record });
+        self.apply(target.root.id, directory, name, &Change::Add(record))?;
+        if state != State::Sound {
+            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
+            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
+        }
+        Ok(true)
+    }
+
+    fn import_condemned(
+        &self,
+        target: &mut Target,
+        line: CondemnedLine,
+        importing: &mut Importing,
+    ) -> Result<(), Refused> {
+        let CondemnedLine { record, found_size, found_mtime_ns, found_inode, found_digest, .. } = line;
+        let algorithm = record.algorithm.clone();
+        let (place, record) = self.read_line(target, record, importing)?;
+        if !record.state.is_corrupt() {
+            return Err("a state that is not bad".into());
+        }
+        let digest = found_digest.map(|text| importing.digest(&algorithm, &text)).transpose()?;
+        let former = Previous {
+            place,
+            record,
+            found: (line.since_ms, line.last_found_ms),
+            size: length(found_size)?,
+            mtime: found_mtime_ns,
+            inode: found_inode,
+            digest,
+        };
+        Ok(self.add_previous(target.root.id, &former)?)
+    }
+
+    /// The place and the record that a line is of. The directories are recorded.
+    fn read_line(
+        &self,
+        target: &mut Target,
+        line: FileLine,
+        importing: &mut Importing,
+    ) -> Result<(Place, Record), Refused> {
+        let state = State::find(&line.state).ok_or("an unknown state")?;
+        let digest = importing.digest(&line.algorithm, &line.digest)?;
+        let size = length(line.size)?;
+        let path = line.path.bytes()?;
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err("a path without a name".into());
+        };
+        if folder.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
+            return Err("a path leads out of its root".into());
+        }
+        let directory = match &target.folder {
+            Some((path, id)) if path == folder => *id,
+            _ => self.make_directories(&target.root, folder)?,
+        };
+        target.folder = Some((folder.to_path_buf(), directory));
+        let record = Record {
+            size,
+            mtime: line.mtime_ns,
+            ctime: line.ctime_ns,
+            inode: line.inode,
+            algorithm: self.algorithm(&line.algorithm)?,
+            digest,
+            first_seen: line.first_seen_ms,
+            changed: line.last_changed_ms,
+            verified: line.last_verified_ms,
+            state,
+        };
+        Ok(((directory, name.as_bytes().to_vec()), record))
+    }
+
+    /// The number of a directory below a root's top; it and those above it are recorded if need be.
+    pub(super) fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
+        let mut parent = root.directory;
+        let mut path = PathBuf::new();
+        for name in folder.components() {
+            path.push(name);
+            parent = match self.directory(root, &path)? {
+                Some(id) => id,
+                None => {
+                    let id = self.last_directory()? + 1;
+                    self.add_directory(id, parent, name.as_os_str(), root.identity.device)?;
+                    id
+                }
+            };
+        }
+        Ok(parent)
+    }
+}
+
+/// Records that come in the order of their table. What is damaged may hold some twice, and lack others.
+#[derive(Default)]
+pub(super) struct Passed {
+    pub(super) count: u64,
+    last: Option<(i64, Vec<u8>)>,
+}
+
+impl Passed {
+    /// Counts a record, which has to be after the last one.
+    pub(super) fn pass(&mut self, catalog: &Catalog, directory: i64, name: &[u8]) -> Result<()> {
+        if self.last.as_ref().is_some_and(|(last, known)| (*last, known.as_slice()) >= (directory, name)) {
+            return Err(catalog.damaged("records are out of order (verisum catalog check says more)"));
+        }
+        let (last, known) = self.last.get_or_insert_default();
+        *last = directory;
+        known.clear();
+        known.extend_from_slice(name);
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// What an import has seen.
+#[derive(Default)]
+struct Importing {
+    /// How long the digests of each algorithm are, where that is known here.
+    lengths: HashMap<String, Option<usize>>,
+    /// Of each file that was recorded only eight bytes are held.
+    files: HashSet<u64>,
+    state: RandomState,
+}
+
+impl Importing {
+    /// How long the digests of an algorithm are; none if it is one that only other machines compute.
+    fn digest_len(&mut self, name: &str) -> Result<Option<usize>, Refused> {
+        if let Some(length) = self.lengths.get(name) {
+            return Ok(*length);
+        }
+        let length = match Digest::find(name) {
+            Ok(digest) if digest.name() != name => {
+                return Err(format!("unknown digest: {name}: it is called {}", digest.name()).into());
+            }
+            Ok(digest) => Some(digest.len()),
+            Err(verisum_digest::Error::Unavailable { .. }) => None,
+            Err(error) => return Err(error.to_string().into()),
+        };
+        self.lengths.insert(name.to_string(), length);
+        Ok(length)
+    }
+
+    /// A digest of an algorithm from its hexadecimal digits.
+    fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
+        let digest = unhexadecimal(text).and_then(|bytes| digest_of(&bytes)).ok_or("a bad digest")?;
+        match self.digest_len(name)? {
+            Some(length) if length != digest.as_bytes().len() => {
+                let found = digest.as_bytes().len();
+                Err(format!("a digest of {found} bytes: {name} has {length}").into())
+            }
+            _ => Ok(digest),
+        }
+    }
+
+    fn has(&self, directory: i64, name: &OsStr) -> bool {
+        self.files.contains(&self.state.hash_one((directory, name)))
+    }
+
+    fn add(&mut self, directory: i64, name: &OsStr) {
+        self.files.insert(self.state.hash_one((directory, name)));
+    }
+}
+
+/// Where imported files go: the last root, and the last directory in it.
+struct Target {
+    root: Root,
+    folder: Option<(PathBuf, i64)>,
+}
+
+/// Why a line was not taken: it is bad, or the catalogue failed.
+enum Refused {
+    Line(String),
+    Catalog(Error),
+}
+
+impl Refused {
+    fn at(self, name: &Path, line: u64) -> Error {
+        match self {
+            Refused::Line(what) => Error::Line { path: name.to_path_buf(), line, what },
+            Refused::Catalog(error) => error,
+        }
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(what: &str) -> Refused {
+        Refused::Line(what.to_string())
+    }
+}
+
+impl From<String> for Refused {
+    fn from(what: String) -> Refused {
+        Refused::Line(what)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Catalog(error)
+    }
+}
+
+/// A length, unless no file has it.
+fn length(size: u64) -> Result<u64, Refused> {
+    match i64::try_from(size) {
+        Ok(_) => Ok(size),
+        Err(_) => Err("a size that no file has".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::catalog;
+
+    #[test]
+    fn imports_refuse_what_leads_out_and_take_nothing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let file = |path: &str| {
+            format!(
+                "{{\"type\":\"file\",\"path\":{path:?},\"size\":1,\"mtime_ns\":1,\"ctime_ns\":1,\"inode\":1,\
+                 \"algorithm\":\"md5\",\"digest\":\"{}\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
+                 \"last_verified_ms\":0,\"state\":\"ok\"}}\n",
+                "0f".repeat(16)
+            )
+        };
+        let root = "{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n";
+        for bad in [
+            file("a"),
+            format!("{root}{}{}", file("good"), file("../a")),
+            format!("{root}{}", file("/etc/a")),
+            format!("{root}{{}}\n"),
+            format!("{root}not json\n"),
+        ] {
+            let refused = catalog.import(&mut bad.as_bytes(), Path::new("x.jsonl"), 1).unwrap_err();
+            assert!(refused.to_string().starts_with("x.jsonl: line "), "{refused}");
+            assert_eq!(catalog.root(Path::new("/x")).unwrap(), None);
+        }
+        let good = format!("{root}{}{}", file("a/d"), file("a/b/c"));
+        let imported = catalog.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).unwrap();
+        assert_eq!(imported, Imported { added: 2, ..Imported::default() });
+        assert_eq!(catalog.check().unwrap(), []);
+        let mut exported = Vec::new();
+        catalog.export(&mut exported).unwrap();
+        assert!(String::from_utf8(exported).unwrap().ends_with(&good));
+    }
+
+    /// Lets something happen before each line is written.
+    struct Meanwhile<'a>(&'a dyn Fn(), Vec<u8>);
+
+    impl Write for Meanwhile<'_> {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if bytes == b"\n" {
+                (self.0)();
+            }
+            self.1.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_export_sees_one_moment_whatever_is_written_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writing, root) = catalog(folder.path());
+        let added = std::cell::Cell::new(0);
+        let add = || {
+            let name = format!("f{}", added.replace(added.get() + 1));
+            let new = Change::Add(crate::store::tests::record(1));
+            writing.begin().unwrap();
+            writing.apply(root.id, root.directory, name.as_ref(), &new).unwrap();
+            writing.commit().unwrap();
+        };
+        (0..10).for_each(|_| add());
+        let reading = Catalog::open_to_read(writing.path()).unwrap();
+        let mut to = Meanwhile(&add, Vec::new());
+        reading.export(&mut to).unwrap();
+        assert_eq!((to.1.split(|byte| *byte == b'\n').count(), added.get()), (1 + 10 + 1, 10 + 11));
+        reading.require_complete().unwrap();
+        let mut after = Vec::new();
+        reading.export(&mut after).unwrap();
+        assert_eq!(after.split(|byte| *byte == b'\n').count(), 1 + 21 + 1);
+    }
+}

@@ -1,0 +1,437 @@
+//! Scrubs of trees that somebody else reads: what each thing is called, and what becomes of its record.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use verisum_catalog::scrub::{
+    Accept, Alarm, Condition, Error, Options, Reader, ReaderError, Report, Request, Response, Sink, Summary,
+    TooMuch, accept_with, scrub_remote,
+};
+use verisum_catalog::store::{Catalog, Identity, Seen, State};
+use verisum_digest::Digest;
+use verisum_files::{Excludes, Verdict};
+
+const SECOND: i64 = 1_000_000_000;
+const SRV: &str = "ssh://web/srv";
+
+/// A file of another machine: its content at the first read and at the second.
+#[derive(Clone)]
+struct File {
+    content: [String; 2],
+    mtime: i64,
+    is_exact: bool,
+    error: Option<&'static str>,
+}
+
+/// Another machine.
+#[derive(Clone, Default)]
+struct Machine {
+    files: BTreeMap<String, File>,
+    /// Something that is told besides.
+    told: Vec<Response>,
+    /// The only digest that it computes, if not all.
+    only: Option<&'static str>,
+    is_down: bool,
+    /// How often files were read, by digest.
+    reads: Vec<(String, usize)>,
+}
+
+impl Machine {
+    fn new(files: &[(&str, &str)]) -> Machine {
+        let mut machine = Machine::default();
+        files.iter().for_each(|(name, content)| machine.put(name, content, 1));
+        machine
+    }
+
+    fn put(&mut self, name: &str, content: &str, seconds: i64) {
+        let content = [content.to_string(), content.to_string()];
+        let file = File { content, mtime: seconds * SECOND + 5, is_exact: true, error: None };
+        self.files.insert(name.to_string(), file);
+    }
+
+    fn file(&mut self, name: &str) -> &mut File {
+        self.files.get_mut(name).unwrap()
+    }
+
+    fn tell(&self, name: &str, turn: usize, digest: Option<&Digest>) -> Response {
+        let file = &self.files[name];
+        let name = name.as_bytes().to_vec();
+        if let Some(error) = file.error {
+            return Response::Unread {
+                name,
+                error: error.to_string(),
+                storage_failed: error.contains("I/O"),
+            };
+        }
+        let content = &file.content[turn];
+        let mtime = if file.is_exact { file.mtime } else { file.mtime / SECOND * SECOND };
+        let condition = Condition { size: content.len() as u64, mtime, is_exact: file.is_exact };
+        Response::File(
+            Request { name, condition },
+            digest.map(|digest| digest.hash(content.as_bytes()).unwrap()),
+        )
+    }
+
+    fn check(&self, digest: &Digest) -> Result<(), ReaderError> {
+        match self.only {
+            Some(only) if only != digest.name() => Err(ReaderError::Digest(format!("no {}", digest.name()))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Reader for Machine {
+    fn tree(&mut self, digest: Option<&Digest>, tell: Sink) -> Result<(), ReaderError> {
+        if self.is_down {
+            return Err(ReaderError::Machine("connect: it is down".to_string()));
+        }
+        if let Some(digest) = digest {
+            self.check(digest)?;
+            self.reads.push((digest.name().to_string(), self.files.len()));
+        }
+        let mut told = self.files.keys().map(|name| self.tell(name, 0, digest)).chain(self.told.clone());
+        told.all(tell);
+        Ok(())
+    }
+
+    fn files(&mut self, digest: &Digest, files: Vec<Request>, tell: Sink) -> Result<(), ReaderError> {
+        self.check(digest)?;
+        self.reads.push((digest.name().to_string(), files.len()));
+        let _ = files
+            .iter()
+            .map(|file| tell(self.tell(std::str::from_utf8(&file.name).unwrap(), 0, Some(digest))))
+            .count();
+        Ok(())
+    }
+
+    fn again(&mut self, digest: &Digest, files: Vec<Request>, tell: Sink) -> Result<(), ReaderError> {
+        let _ = files
+            .iter()
+            .map(|file| tell(self.tell(std::str::from_utf8(&file.name).unwrap(), 1, Some(digest))))
+            .count();
+        Ok(())
+    }
+}
+
+/// A catalogue and the time.
+struct Records {
+    catalog: Catalog,
+    now: i64,
+    folder: tempfile::TempDir,
+}
+
+impl Records {
+    fn new() -> Records {
+        let folder = tempfile::tempdir().unwrap();
+        Records { catalog: Catalog::open(&folder.path().join("c.db")).unwrap(), now: 1_000_000, folder }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            alarm: Alarm { share: 1.0, at_least: 100 },
+            now: self.now,
+            ..Options::new(Digest::find("sha256").unwrap())
+        }
+    }
+
+    fn run(
+        &mut self,
+        address: &str,
+        machine: &mut Machine,
+        options: &Options,
+    ) -> (Result<Summary, Error>, Vec<Report>) {
+        self.now += 1_000_000;
+        let options = Options { now: self.now, ..options.clone() };
+        let mut reports = Vec::new();
+        let mut tell = |report| reports.push(report);
+        let address = Path::new(address);
+        let turn = Mutex::new(());
+        let summary = scrub_remote(&mut self.catalog, address, (&options, &turn), machine, &mut tell);
+        assert_eq!(self.catalog.check().unwrap(), []);
+        (summary, reports)
+    }
+
+    /// Scrubs, and asserts what was told: verdicts and names below the tree.
+    #[track_caller]
+    fn expect_with(
+        &mut self,
+        machine: &mut Machine,
+        options: &Options,
+        expected: &[(Verdict, &str)],
+    ) -> Summary {
+        let (summary, reports) = self.run(SRV, machine, options);
+        let mut found: Vec<(Verdict, String)> = reports
+            .iter()
+            .map(|report| {
+                let name = report.path.strip_prefix(SRV).unwrap().to_str().unwrap().to_string();
+                (report.verdict, name)
+            })
+            .collect();
+        found.sort();
+        let mut expected: Vec<(Verdict, String)> =
+            expected.iter().map(|(verdict, name)| (*verdict, name.to_string())).collect();
+        expected.sort();
+        assert_eq!(found, expected, "{reports:?}");
+        summary.unwrap()
+    }
+
+    #[track_caller]
+    fn expect(&mut self, machine: &mut Machine, expected: &[(Verdict, &str)]) -> Summary {
+        let options = self.options();
+        self.expect_with(machine, &options, expected)
+    }
+
+    fn state(&self, name: &str) -> Option<State> {
+        let root = self.catalog.root(Path::new(SRV)).unwrap().unwrap();
+        let directory = self.catalog.directory(&root, Path::new(name).parent().unwrap()).unwrap().unwrap();
+        let name = Path::new(name).file_name().unwrap();
+        self.catalog.record(directory, name).unwrap().map(|record| record.state)
+    }
+}
+
+fn first(files: &[(&str, &str)]) -> (Records, Machine) {
+    let (mut records, mut machine) = (Records::new(), Machine::new(files));
+    let new: Vec<(Verdict, &str)> = files.iter().map(|(name, _)| (Verdict::New, *name)).collect();
+    // What is new in a new tree is only counted.
+    let told: Vec<_> = records.run(SRV, &mut machine, &records.options()).1;
+    assert_eq!(told.len(), new.len());
+    machine.reads.clear();
+    (records, machine)
+}
+
+const FILES: [(&str, &str); 5] = [
+    ("one", "content one"),
+    ("two", "content two"),
+    ("a/three", "content three"),
+    ("a/b/four", "content four"),
+    ("a b/$five", "content five"),
+];
+
+#[test]
+fn each_change_has_its_name_and_bad_data_replaces_no_record() {
+    let (mut records, mut machine) = first(&FILES);
+    assert_eq!(records.expect(&mut machine, &[]).count(Verdict::Ok), 5);
+    machine.put("one", "CONTENT ONE", 1);
+    machine.put("two", "longer content two", 1);
+    machine.put("a/three", "other", 2);
+    machine.put("a/b/four", "content four", 2);
+    machine.put("six", "content six", 2);
+    let bad = [(Verdict::Rot, "one"), (Verdict::Suspicious, "two")];
+    let others = [(Verdict::Modified, "a/three"), (Verdict::Touched, "a/b/four"), (Verdict::New, "six")];
+    records.expect(&mut machine, &[bad.to_vec(), others.to_vec()].concat());
+    records.expect(&mut machine, &bad);
+    // A new time forgives nothing, neither does a third content.
+    machine.put("one", "CONTENT ONE", 3);
+    machine.put("two", "third content two", 3);
+    records.expect(&mut machine, &bad);
+    // What was recorded is well.
+    machine.put("one", "content one", 4);
+    machine.put("two", "content two", 1);
+    let well = [(Verdict::Touched, "one"), (Verdict::Ok, "two")];
+    records.expect(&mut machine, &well);
+    records.expect(&mut machine, &[]);
+}
+
+#[test]
+fn what_two_reads_say_is_told_apart() {
+    let (mut records, mut machine) = first(&FILES);
+    machine.file("one").content = ["CONTENT ONE".to_string(), "content one".to_string()];
+    machine.file("two").content = ["CONTENT TWO".to_string(), "CONTENT TWO".to_string()];
+    let (_, reports) = records.run(SRV, &mut machine, &records.options());
+    let found: Vec<_> = reports.iter().map(|r| (r.verdict, r.second.map(|second| second.0))).collect();
+    assert!(found.contains(&(Verdict::Flaky, Some(false))) && found.contains(&(Verdict::Rot, Some(true))));
+    // Somebody writes to it between the reads.
+    machine.put("one", "content one", 1);
+    machine.put("two", "content two", 1);
+    records.run(SRV, &mut machine, &records.options()).0.unwrap();
+    machine.file("one").content = ["CONTENT ONE".to_string(), "new content one".to_string()];
+    machine.told = vec![Response::Changed(b"busy".to_vec())];
+    let found = records.expect(&mut machine, &[(Verdict::Suspicious, "one"), (Verdict::Busy, "busy")]);
+    assert_eq!(found.count(Verdict::Busy), 1);
+}
+
+#[test]
+fn missing_files_are_told_once_and_moved_ones_keep_their_history() {
+    let (mut records, mut machine) = first(&FILES);
+    machine.files.remove("one");
+    let two = machine.files.remove("two").unwrap();
+    machine.files.insert("c/moved".to_string(), two);
+    records.expect(&mut machine, &[(Verdict::Missing, "one"), (Verdict::Moved, "c/moved")]);
+    assert_eq!(records.expect(&mut machine, &[]).still_missing, 1);
+    assert_eq!(records.state("one"), Some(State::MISSING));
+    // A bad file is as bad under another name, and when it is gone.
+    machine.put("a/three", "CONTENT THREE", 1);
+    records.expect(&mut machine, &[(Verdict::Rot, "a/three")]);
+    let three = machine.files.remove("a/three").unwrap();
+    records.expect(&mut machine, &[(Verdict::Rot, "a/three")]);
+    machine.files.insert("again".to_string(), three);
+    records.expect(&mut machine, &[(Verdict::Rot, "again")]);
+}
+
+#[test]
+fn nothing_is_missing_that_could_not_be_seen() {
+    let (mut records, mut machine) = first(&FILES);
+    let all = machine.clone();
+    machine.files.retain(|name, _| !name.starts_with("a/") && name != "one");
+    let denied = |name: &str| Response::Unread {
+        name: name.as_bytes().to_vec(),
+        error: "read: Permission denied".to_string(),
+        storage_failed: false,
+    };
+    machine.told = vec![denied("a")];
+    let summary = records.expect(&mut machine, &[(Verdict::Unverifiable, "a"), (Verdict::Missing, "one")]);
+    assert!(!summary.complete && summary.unlisted == 1);
+    // Somewhere, nobody knows where.
+    machine.files.remove("two");
+    machine.told = vec![Response::Unlisted("find: it failed".to_string())];
+    records.expect(&mut machine, &[(Verdict::Unverifiable, "")]);
+    // All of it.
+    let mut machine = Machine::default();
+    let (ended, reports) = records.run(SRV, &mut machine, &records.options());
+    assert!(ended.unwrap_err().to_string().contains("is it mounted?") && reports.is_empty());
+    machine.told = vec![Response::Unlisted("find: no such directory".to_string())];
+    let ended = records.run(SRV, &mut machine, &records.options()).0;
+    assert_eq!(ended.unwrap_err().to_string(), "ssh://web/srv: find: no such directory");
+    machine.told = vec![denied("")];
+    assert!(records.run(SRV, &mut machine, &records.options()).0.is_err());
+    assert_eq!(records.expect(&mut all.clone(), &[(Verdict::Ok, "one")]).files, 5);
+    let mut machine = all;
+    machine.file("one").error = Some("read: Permission denied");
+    machine.file("two").error = Some("read: I/O");
+    records.expect(&mut machine, &[(Verdict::Unverifiable, "one"), (Verdict::IoError, "two")]);
+}
+
+#[test]
+fn each_file_is_verified_by_its_own_digest() {
+    let (mut records, mut machine) = first(&FILES);
+    machine.put("six", "content six", 1);
+    let options = Options { digest: Digest::find("md5").unwrap(), ..records.options() };
+    records.expect_with(&mut machine, &options, &[(Verdict::New, "six")]);
+    machine.reads.sort();
+    assert_eq!(machine.reads, [("md5".to_string(), 1), ("sha256".to_string(), 5)]);
+    machine.put("one", "CONTENT ONE", 1);
+    machine.put("six", "CONTENT SIX", 1);
+    let bad = [(Verdict::Rot, "one"), (Verdict::Rot, "six")];
+    records.expect(&mut machine, &bad);
+    // One that nobody there computes says nothing of the others.
+    machine.put("one", "content one", 1);
+    machine.only = Some("sha256");
+    records.expect(&mut machine, &[(Verdict::Ok, "one"), (Verdict::Rot, "six")]);
+}
+
+#[test]
+fn machines_that_are_down_have_failed_runs_and_names_that_are_none_leave_nothing() {
+    let (mut records, mut machine) = first(&FILES);
+    machine.is_down = true;
+    let (ended, _) = records.run(SRV, &mut machine, &records.options());
+    assert_eq!(ended.unwrap_err().to_string(), "ssh://web/srv: connect: it is down");
+    let root = records.catalog.root(Path::new(SRV)).unwrap().unwrap();
+    assert_eq!(
+        records.catalog.runs(root.id, 1).unwrap()[0].error.as_deref(),
+        Some("ssh://web/srv: connect: it is down")
+    );
+    assert!(records.run("ssh://wbe/srv", &mut machine, &records.options()).0.is_err());
+    let mut file = Machine::new(&[("", "content")]);
+    assert!(records.run("ssh://web/file", &mut file, &records.options()).0.is_err());
+    assert_eq!(records.catalog.roots().unwrap().len(), 1);
+    assert!(records.folder.path().exists());
+}
+
+#[test]
+fn exports_have_addresses_that_can_be_imported() {
+    let (mut records, mut machine) = first(&FILES);
+    records.run("ssh://web/", &mut Machine::new(&FILES[..1]), &records.options()).0.unwrap();
+    let mut export = Vec::new();
+    records.catalog.export(&mut export).unwrap();
+    let mut other = Records::new();
+    let imported = other.catalog.import(&mut export.as_slice(), Path::new("export"), 1).unwrap();
+    assert_eq!(imported.added, 6);
+    other.now = records.now;
+    assert_eq!(other.expect(&mut machine, &[]).count(Verdict::Ok), 5);
+}
+
+#[test]
+fn too_many_changes_are_held() {
+    let (mut records, mut machine) = first(&FILES);
+    for (name, content) in FILES {
+        machine.put(name, &content.replace("content", "encrypted"), 2);
+    }
+    let options = Options { alarm: Alarm { share: 0.5, at_least: 1 }, ..records.options() };
+    let modified: Vec<(Verdict, &str)> = FILES.iter().map(|(name, _)| (Verdict::Modified, *name)).collect();
+    let summary = records.expect_with(&mut machine, &options, &modified);
+    assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 5, of: 5, unread: 0 }), 5));
+    assert_eq!(records.expect(&mut machine, &modified).held, 5);
+    let sha256 = Digest::find("sha256").unwrap();
+    let mut read = |files: &[(PathBuf, Digest)]| {
+        let now = |(path, _): &(PathBuf, Digest)| {
+            let name = path.strip_prefix(SRV).unwrap().to_str().unwrap();
+            let file = &machine.files[name];
+            let content = file.content[0].as_bytes();
+            let digest = sha256.hash(content).unwrap();
+            Ok(Some(Seen { size: content.len() as u64, mtime: file.mtime, ctime: 0, inode: 0, digest }))
+        };
+        files.iter().map(now).collect()
+    };
+    let what = Accept { path: Path::new(SRV), dry: false, enters: false, now: 1 };
+    assert_eq!(accept_with(&records.catalog, &what, (3, &mut read), &mut |_| {}).unwrap(), 5);
+    records.expect(&mut machine.clone(), &[]);
+}
+
+#[test]
+fn parts_and_what_is_left_out_are_only_themselves() {
+    let (mut records, mut machine) = first(&FILES);
+    let options =
+        Options { excludes: Some(Arc::new(Excludes::new(["/a", "*.tmp"]).unwrap())), ..records.options() };
+    machine.files.retain(|name, _| !name.starts_with("a/"));
+    machine.put("x.tmp", "temporary", 1);
+    records.expect_with(&mut machine, &options, &[]);
+    // A directory in a recorded tree is a part of that.
+    let mut part = Machine::new(&[("three", "CONTENT THREE"), ("b/four", "content four")]);
+    let (summary, reports) = records.run("ssh://web/srv/a", &mut part, &records.options());
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert_eq!(
+        (reports[0].verdict, reports[0].path.as_path()),
+        (Verdict::Rot, Path::new("ssh://web/srv/a/three"))
+    );
+    assert_eq!(summary.unwrap().count(Verdict::Ok), 1);
+    assert_eq!(records.catalog.roots().unwrap().len(), 1);
+    // A recorded tree in a directory is no part of that.
+    let mut whole = Machine::new(&[("srv/one", "OTHER"), ("etc", "content")]);
+    let (_, reports) = records.run("ssh://web/", &mut whole, &records.options());
+    assert_eq!(reports.iter().map(|report| report.verdict).collect::<Vec<_>>(), [Verdict::New]);
+}
+
+#[test]
+fn whole_seconds_and_lists_are_compared_as_far_as_they_go() {
+    let (mut records, mut machine) = first(&FILES);
+    machine.files.values_mut().for_each(|file| file.is_exact = false);
+    records.expect(&mut machine, &[]);
+    machine.files.values_mut().for_each(|file| file.is_exact = true);
+    records.expect(&mut machine, &[]);
+    // A list has no times: another content is bad all the same.
+    let mut records = Records::new();
+    let root = records.catalog.add_root(Path::new(SRV), Identity { device: 0, inode: 0 }).unwrap();
+    let algorithm = records.catalog.algorithm("sha256").unwrap();
+    let digest = Digest::find("sha256").unwrap().hash(b"content one").unwrap();
+    let record = verisum_catalog::store::Record {
+        size: 0,
+        mtime: 0,
+        ctime: 0,
+        inode: 0,
+        algorithm,
+        digest,
+        first_seen: 1,
+        changed: 1,
+        verified: 0,
+        state: State::Sound,
+    };
+    for name in ["one", "two"] {
+        let change = verisum_catalog::store::Change::Add(record);
+        records.catalog.apply(root.id, root.directory, OsStr::from_bytes(name.as_bytes()), &change).unwrap();
+    }
+    let mut machine = Machine::new(&FILES[..2]);
+    assert_eq!(records.expect(&mut machine, &[(Verdict::Rot, "two")]).bytes, 11);
+}

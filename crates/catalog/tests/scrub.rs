@@ -1,0 +1,188 @@
+//! Scrubs by the library, with a clock of the test's own.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use verisum_catalog::scrub::{Accept, Alarm, Options, Report, Summary, accept, scrub};
+use verisum_catalog::store::Catalog;
+use verisum_digest::Digest;
+use verisum_files::{Class, Limits, Verdict};
+
+const DAY: i64 = 86_400_000;
+const TODAY: i64 = 20_000 * DAY;
+
+fn options(now: i64) -> Options {
+    Options {
+        threads: 2,
+        alarm: Alarm { share: 1.0, at_least: 1 },
+        now,
+        ..Options::new(Digest::find("sha256").unwrap())
+    }
+}
+
+fn run(catalog: &mut Catalog, tree: &Path, options: &Options) -> Summary {
+    scrub(catalog, tree, options, &mut |_| ()).unwrap()
+}
+
+#[test]
+fn a_clock_that_goes_back_hides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "content").unwrap();
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    // Somebody's clock was ten years ahead.
+    run(&mut catalog, &tree, &options(TODAY + 3650 * DAY));
+    let aged = Options { max_age: Some(Duration::from_secs(90 * 86_400)), ..options(TODAY) };
+    let summary = run(&mut catalog, &tree, &aged);
+    assert!(summary.clock_went_back);
+    assert_eq!(summary.count(Verdict::Ok), 1, "nobody knows how old that verification is");
+    let summary = run(&mut catalog, &tree, &Options { now: TODAY + 30 * DAY, ..aged.clone() });
+    assert!(!summary.clock_went_back);
+    assert_eq!(summary.read_files, 0);
+    let summary = run(&mut catalog, &tree, &Options { now: TODAY + 100 * DAY, ..aged });
+    assert_eq!(summary.read_files, 1);
+}
+
+#[test]
+fn a_budget_of_nothing_still_finds_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..10 {
+        fs::write(tree.join(number.to_string()), "content").unwrap();
+    }
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    run(&mut catalog, &tree, &options(TODAY));
+    fs::remove_file(tree.join("3")).unwrap();
+    fs::write(tree.join("new"), "other").unwrap();
+    let summary = run(&mut catalog, &tree, &Options { budget: Some(Duration::ZERO), ..options(TODAY + DAY) });
+    assert_eq!((summary.count(Verdict::Missing), summary.waiting, summary.complete), (1, 1, false));
+    let summary = run(&mut catalog, &tree, &options(TODAY + 2 * DAY));
+    assert_eq!((summary.count(Verdict::New), summary.count(Verdict::Ok), summary.complete), (1, 9, true));
+}
+
+#[test]
+fn what_a_stopped_run_verified_is_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..10 {
+        fs::write(tree.join(number.to_string()), "content").unwrap();
+    }
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    run(&mut catalog, &tree, &options(TODAY));
+    let short = Options { budget: Some(Duration::ZERO), ..options(TODAY + DAY) };
+    assert!(!run(&mut catalog, &tree, &short).complete);
+    fs::write(tree.join("3"), "changed").unwrap();
+    // The changed file is read at once, the others because the cycle is not over.
+    let summary = run(&mut catalog, &tree, &options(TODAY + 2 * DAY));
+    assert_eq!((summary.count(Verdict::Modified), summary.count(Verdict::Ok)), (1, 9));
+    assert!(summary.complete);
+}
+
+#[test]
+fn a_budget_ends_a_run_whose_files_wait_for_a_limit() {
+    const FILES: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..FILES {
+        // Some are read whole, and some in pieces.
+        let length = if number % 2 == 0 { 100 } else { 70_000 };
+        fs::write(tree.join(number.to_string()), vec![number as u8; length]).unwrap();
+    }
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    let limited = |now| Options {
+        budget: Some(Duration::from_secs(1)),
+        limits: Some(Arc::new(Limits::new(0, 5))),
+        ..options(now)
+    };
+    let summary = run(&mut catalog, &tree, &limited(TODAY));
+    assert!(summary.time < Duration::from_secs(12), "{:?}", summary.time);
+    assert!(!summary.complete && summary.given_up == 0, "{summary:?}");
+    assert_eq!(summary.count(Verdict::New) + summary.waiting, FILES, "{summary:?}");
+    assert!(run(&mut catalog, &tree, &options(TODAY + DAY)).complete);
+    // Those whose turn it is wait no longer than new ones, and stay due.
+    let summary = run(&mut catalog, &tree, &limited(TODAY + 2 * DAY));
+    assert!(summary.time < Duration::from_secs(12), "{:?}", summary.time);
+    assert!(!summary.complete && (summary.waiting, summary.given_up) == (0, 0), "{summary:?}");
+    let rest = run(&mut catalog, &tree, &options(TODAY + 3 * DAY));
+    assert_eq!(summary.count(Verdict::Ok) + rest.count(Verdict::Ok), FILES);
+}
+
+#[test]
+fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
+    const NAMES: usize = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, aside) = (folder.path().join("tree"), folder.path().join("aside"));
+    fs::create_dir(&tree).unwrap();
+    let name = |number: usize| tree.join(format!("f{number}"));
+    // A build's time, and that of a tree that was made with `touch -r`.
+    for nanoseconds in [0, 123_456_789] {
+        let time = UNIX_EPOCH + Duration::new(1, nanoseconds);
+        let mut count = 0;
+        let mut write = |path: &Path| {
+            count += 1;
+            fs::write(path, format!("content {count:08}")).unwrap();
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        };
+        (0..NAMES).for_each(|number| write(&name(number)));
+        let mut catalog = Catalog::open(&folder.path().join(format!("{nanoseconds}.db"))).unwrap();
+        run(&mut catalog, &tree, &options(now()));
+        let mut random = 1_u64;
+        let mut random = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % below
+        };
+        for round in 0..50 {
+            // What is made from now on has a later time of birth than the last verification, by any clock.
+            std::thread::sleep(Duration::from_millis(20));
+            for _ in 0..100 {
+                let (one, other) = (name(random(NAMES)), name(random(NAMES)));
+                match random(5) {
+                    0 | 1 => {
+                        let _ = fs::rename(&one, &aside);
+                        let _ = fs::rename(&other, &one);
+                        let _ = fs::rename(&aside, &other);
+                    }
+                    2 => {
+                        write(&aside);
+                        fs::rename(&aside, &one).unwrap();
+                    }
+                    3 => {
+                        let _ = fs::remove_file(&one);
+                        write(&one);
+                    }
+                    _ => drop(fs::rename(&one, &other)),
+                }
+            }
+            let rotten = name(random(NAMES));
+            if round % 5 == 0 && rotten.exists() {
+                run(&mut catalog, &tree, &options(now()));
+                fs::write(&rotten, "rot").unwrap();
+                File::options().write(true).open(&rotten).unwrap().set_modified(time).unwrap();
+                let summary = run(&mut catalog, &tree, &options(now()));
+                assert_eq!(summary.count(Verdict::Suspicious), 1, "round {round}: {summary:?}");
+                let what = Accept { path: &tree, dry: false, enters: false, now: now() };
+                accept(&catalog, &what, &mut |_| ()).unwrap();
+            }
+            let mut bad = Vec::new();
+            let mut report = |report: Report| {
+                if report.verdict.class() >= Class::Unchecked {
+                    bad.push(report);
+                }
+            };
+            scrub(&mut catalog, &tree, &options(now()), &mut report).unwrap();
+            assert!(bad.is_empty(), "round {round}: {bad:#?}");
+        }
+        fs::remove_dir_all(&tree).unwrap();
+        fs::create_dir(&tree).unwrap();
+    }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
+}

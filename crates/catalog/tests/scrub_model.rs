@@ -1,0 +1,362 @@
+//! Random things happen to the files of a tree, and a model knows which of them hold bad data: no run may
+//! record that as good, whatever name it has by then, or accuse those that nothing bad ever touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use verisum_catalog::scrub::{Accept, Alarm, Options, accept, scrub};
+use verisum_catalog::store::{Catalog, State};
+use verisum_digest::Digest;
+
+/// How many worlds; `VERISUM_SEEDS` sets another number.
+const SEEDS: u64 = 8;
+
+const RUNS: usize = 20;
+const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
+
+/// A file, whatever its names.
+#[derive(Clone, Default)]
+struct Inode {
+    content: String,
+    /// A run has read it as it was meant to be.
+    is_recorded: bool,
+    /// Its content is not what somebody wrote.
+    is_bad: bool,
+    /// It, or its content, was under a name that was called bad.
+    is_suspect: bool,
+}
+
+/// Which times of modification files have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Times {
+    /// Each its own.
+    Own,
+    /// All the same, so many nanoseconds after a whole second.
+    Same(u32),
+}
+
+struct World {
+    times: Times,
+    folder: TempDir,
+    catalog: Catalog,
+    digest: Digest,
+    random: u64,
+    /// Gives each content and each time of modification once.
+    count: u64,
+    names: BTreeMap<&'static str, usize>,
+    /// Files that were moved out of the tree and may come back, by what they are called there.
+    outside: BTreeMap<u64, usize>,
+    inodes: Vec<Inode>,
+    /// Names that were called bad, and not accepted since.
+    suspects: BTreeSet<&'static str>,
+    suspect_contents: BTreeSet<String>,
+    contents: BTreeMap<Vec<u8>, String>,
+    /// Digests that no record may ever have.
+    bad: BTreeSet<Vec<u8>>,
+    /// What was done, for who has to find out.
+    log: Vec<String>,
+}
+
+impl World {
+    fn new(seed: u64, times: Times) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("tree")).unwrap();
+        World {
+            times,
+            catalog: Catalog::open(&folder.path().join("c.db")).unwrap(),
+            folder,
+            digest: Digest::find("sha256").unwrap(),
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            count: 0,
+            names: BTreeMap::new(),
+            outside: BTreeMap::new(),
+            inodes: Vec::new(),
+            suspects: BTreeSet::new(),
+            suspect_contents: BTreeSet::new(),
+            contents: BTreeMap::new(),
+            bad: BTreeSet::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as usize % below
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("tree").join(name)
+    }
+
+    /// A content that there was not before; all are of one length.
+    fn content(&mut self) -> (String, Vec<u8>) {
+        self.count += 1;
+        let content = format!("content {:08}", self.count);
+        let digest = self.digest.hash(content.as_bytes()).unwrap().as_bytes().to_vec();
+        self.contents.insert(digest.clone(), content.clone());
+        (content, digest)
+    }
+
+    fn set_time(&mut self, path: &PathBuf) {
+        self.count += 1;
+        let after = match self.times {
+            Times::Own => Duration::from_secs(self.count),
+            Times::Same(nanoseconds) => Duration::from_nanos(nanoseconds.into()),
+        };
+        let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000) + after;
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    /// A file that is made aside and renamed to a name.
+    fn put(&mut self, name: &'static str, content: &str) {
+        let aside = self.folder.path().join("aside");
+        fs::write(&aside, content).unwrap();
+        self.set_time(&aside);
+        fs::rename(&aside, self.path(name)).unwrap();
+        self.names.insert(name, self.inodes.len());
+        self.inodes.push(Inode { content: content.to_string(), ..Inode::default() });
+    }
+
+    fn step(&mut self) {
+        let name = NAMES[self.random(NAMES.len())];
+        let other = NAMES[self.random(NAMES.len())];
+        let kind = self.random(13);
+        let Some(&inode) = self.names.get(name) else {
+            return match kind {
+                0..=3 if !self.outside.is_empty() => self.bring_back(name),
+                4..=6 if self.suspects.contains(name) => self.restore(name),
+                _ => {
+                    self.log.push(format!("new {name}"));
+                    let (content, _) = self.content();
+                    self.put(name, &content);
+                }
+            };
+        };
+        let is_clean = !self.inodes[inode].is_bad && !self.inodes[inode].is_suspect;
+        let (path, other_path) = (self.path(name), self.path(other));
+        match kind {
+            0..=2 if is_clean && self.inodes[inode].is_recorded && !self.suspects.contains(name) => {
+                self.log.push(format!("rot {name}"));
+                let (content, digest) = self.content();
+                let time = fs::metadata(&path).unwrap().modified().unwrap();
+                fs::write(&path, &content).unwrap();
+                self.inodes[inode].content = content;
+                File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+                self.bad.insert(digest);
+                self.inodes[inode].is_bad = true;
+            }
+            3 | 4 if name != other && self.names.get(other) != Some(&inode) => {
+                self.log.push(format!("rename {name} {other}"));
+                fs::rename(path, other_path).unwrap();
+                self.names.remove(name);
+                self.names.insert(other, inode);
+            }
+            5 | 6 if name != other => {
+                self.log.push(format!("link {name} {other}"));
+                let _ = fs::remove_file(&other_path);
+                fs::hard_link(path, other_path).unwrap();
+                self.names.insert(other, inode);
+            }
+            7 if name != other && self.names.contains_key(other) => {
+                self.log.push(format!("swap {name} {other}"));
+                let aside = self.folder.path().join("aside");
+                fs::rename(&path, &aside).unwrap();
+                fs::rename(&other_path, &path).unwrap();
+                fs::rename(&aside, &other_path).unwrap();
+                let second = self.names[other];
+                self.names.insert(name, second);
+                self.names.insert(other, inode);
+            }
+            8 => {
+                self.log.push(format!("remove {name}"));
+                fs::remove_file(path).unwrap();
+                self.names.remove(name);
+            }
+            // Whoever gives a file the time that it had before has set it back, so others are put in its place.
+            9 if is_clean && self.times != Times::Own => {
+                self.log.push(format!("replace {name}"));
+                let (content, _) = self.content();
+                self.put(name, &content);
+            }
+            9 if is_clean => {
+                self.log.push(format!("modify {name}"));
+                let (content, _) = self.content();
+                fs::write(&path, &content).unwrap();
+                self.inodes[inode].content = content;
+                self.set_time(&path);
+                self.inodes[inode].is_recorded = false;
+            }
+            10 if self.inodes[inode].is_bad => self.restore(name),
+            // Nobody could know of rot that no run has seen.
+            11 if is_clean || self.suspects.contains(name) => {
+                self.count += 1;
+                self.log.push(format!("out {name} {}", self.count));
+                fs::rename(path, self.aside(self.count)).unwrap();
+                self.names.remove(name);
+                self.outside.insert(self.count, inode);
+            }
+            12 if !self.outside.is_empty() => self.bring_back(name),
+            _ => {}
+        }
+    }
+
+    /// From a copy of what is recorded.
+    fn restore(&mut self, name: &'static str) {
+        let root = self.catalog.roots().unwrap().remove(0);
+        let Some(record) = self.catalog.record(root.directory, name.as_ref()).unwrap() else { return };
+        self.log.push(format!("restore {name}"));
+        let content = self.contents[record.digest.as_bytes()].clone();
+        self.put(name, &content);
+    }
+
+    /// Where a file is that is outside the tree.
+    fn aside(&self, number: u64) -> PathBuf {
+        self.folder.path().join(format!("outside {number}"))
+    }
+
+    /// A file that was moved out of the tree comes back, in the place of what has the name now.
+    fn bring_back(&mut self, name: &'static str) {
+        let numbers: Vec<u64> = self.outside.keys().copied().collect();
+        let number = numbers[self.random(numbers.len())];
+        self.log.push(format!("in {number} {name}"));
+        let path = self.path(name);
+        let _ = fs::remove_file(&path);
+        fs::rename(self.aside(number), path).unwrap();
+        let inode = self.outside.remove(&number).unwrap();
+        // What was recorded of it may be gone.
+        self.inodes[inode].is_recorded = false;
+        self.names.insert(name, inode);
+    }
+
+    fn now() -> i64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
+    }
+
+    /// What is made from now on has a later time of birth than what was verified, also by a clock that ticks every
+    /// 10 ms.
+    fn let_the_clock_tick() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
+    fn scrub(&mut self) {
+        self.log.push("scrub".to_string());
+        let options = Options {
+            alarm: Alarm { share: 1.0, at_least: 1000 },
+            now: World::now(),
+            ..Options::new(self.digest.clone())
+        };
+        let tree = self.folder.path().join("tree");
+        let mut said = Vec::new();
+        let mut report = |report: verisum_catalog::scrub::Report| {
+            said.push(format!("{} {} {:?}", report.verdict, report.path.display(), report.from));
+        };
+        scrub(&mut self.catalog, &tree, &options, &mut report).unwrap();
+        World::let_the_clock_tick();
+        self.log.extend(said.into_iter().map(|line| format!("    {line}")));
+        self.look();
+    }
+
+    /// Compares what is recorded with what is so.
+    fn look(&mut self) {
+        let root = self.catalog.roots().unwrap().remove(0);
+        let log = || self.log.join("\n");
+        let states: BTreeMap<&str, State> = NAMES
+            .into_iter()
+            .filter_map(|name| {
+                let record = self.catalog.record(root.directory, name.as_ref()).unwrap()?;
+                let is_bad = self.bad.contains(record.digest.as_bytes());
+                assert!(!is_bad, "{name}: bad data became its record\n{}", log());
+                if let Some(inode) = self.names.get(name)
+                    && self.contents[record.digest.as_bytes()] == self.inodes[*inode].content
+                {
+                    assert_eq!(record.state, State::Sound, "{name} is as recorded\n{}", log());
+                }
+                Some((name, record.state))
+            })
+            .collect();
+        // All names of a file are called what one of them is.
+        for (name, inode) in &self.names {
+            if self.suspects.contains(name) {
+                self.suspect_contents.insert(self.inodes[*inode].content.clone());
+            }
+        }
+        for inode in &mut self.inodes {
+            inode.is_suspect |= self.suspect_contents.contains(&inode.content);
+        }
+        let log = || self.log.join("\n");
+        for (name, inode) in &self.names {
+            let Inode { is_bad, is_suspect, .. } = self.inodes[*inode];
+            let state = states.get(name).unwrap_or_else(|| panic!("{name} has no record\n{}", log()));
+            if is_bad {
+                assert!(state.is_unforgiven(), "{name} is bad, and called {}\n{}", state.name(), log());
+            } else if !is_suspect && !self.suspects.contains(name) {
+                assert_eq!(*state, State::Sound, "{name} is good\n{}", log());
+            }
+        }
+        assert_eq!(self.catalog.check().unwrap(), [], "{}", log());
+        for name in NAMES {
+            if states.get(name).is_some_and(|state| state.is_unforgiven()) {
+                self.suspects.insert(name);
+            } else {
+                self.suspects.remove(name);
+            }
+        }
+        for (name, inode) in &self.names {
+            let is_suspect = self.suspects.contains(name);
+            self.inodes[*inode].is_suspect |= is_suspect;
+            self.inodes[*inode].is_recorded |= !is_suspect;
+        }
+    }
+
+    fn accept_all(&mut self) {
+        self.log.push("accept".to_string());
+        let tree = self.folder.path().join("tree");
+        let what = Accept { path: &tree, dry: false, enters: false, now: World::now() };
+        accept(&self.catalog, &what, &mut |_| ()).unwrap();
+        World::let_the_clock_tick();
+        self.suspects.clear();
+        self.bad.clear();
+        self.suspect_contents.clear();
+        for inode in &mut self.inodes {
+            inode.is_recorded |= inode.is_bad;
+            (inode.is_bad, inode.is_suspect) = (false, false);
+        }
+    }
+}
+
+fn run(times: Times) {
+    let seeds = std::env::var("VERISUM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap());
+    for seed in 1..=seeds {
+        let mut world = World::new(seed, times);
+        for name in &NAMES[..5] {
+            let (content, _) = world.content();
+            world.put(name, &content);
+        }
+        world.scrub();
+        for _ in 0..RUNS {
+            for _ in 0..=world.random(4) {
+                world.step();
+            }
+            world.scrub();
+            if world.random(6) == 0 {
+                world.accept_all();
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_data_is_never_recorded_as_good_and_good_data_never_accused() {
+    run(Times::Own);
+}
+
+#[test]
+fn the_same_holds_where_all_files_have_one_time() {
+    run(Times::Same(0));
+    run(Times::Same(123_456_789));
+}

@@ -1,0 +1,121 @@
+//! `verisum digests --measure`: whether the built-in choice is the best on this machine.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use verisum::digest::{ALGORITHMS, Digest, Policy};
+use verisum_bench::digests::levels::{self, BETTER, CHOICE, COUNTS, LENGTH, Ways};
+
+use crate::ui::Output;
+use crate::ui::failure::Failure;
+
+/// How long all digests together are measured for, about.
+const TIME: Duration = Duration::from_secs(1);
+
+/// The counts of messages that the table has room for.
+const SHOWN: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Measures and prints.
+pub(super) fn run(policy: &Policy, json: bool, output: &mut Output) -> Result<(), Failure> {
+    output.ready()?;
+    let digests: Vec<Digest> = ALGORITHMS
+        .iter()
+        .filter_map(|algorithm| Digest::of(algorithm, policy).ok())
+        .filter(|digest| digest.batch_level().is_some())
+        .collect();
+    if !json {
+        let counts = SHOWN.map(|count| format!("{count:>7}")).concat();
+        output.line(&format!("{:<12}{:<10}{counts}  GB/s", "NAME", "WAY"))?;
+    }
+    let mut better = Vec::new();
+    for digest in &digests {
+        let ways = levels::measure(digest, policy.max_level, TIME / digests.len() as u32);
+        let Some(ways) = ways.map_err(Failure::Digest)? else { continue };
+        if json {
+            output.json(&Row::new(digest.name(), &ways))?;
+        } else {
+            table(digest.name(), &ways, output)?;
+            better.extend(sentences(digest.name(), &ways));
+        }
+        output.flush()?;
+    }
+    if json {
+        return Ok(());
+    }
+    output.line("")?;
+    output
+        .line(&format!("1 to 32: messages of {} KiB at once; stream: one after the other", LENGTH / 1024))?;
+    output.line("batch: what verisum takes for blocks of images and for many files")?;
+    for sentence in &better {
+        output.line(sentence)?;
+    }
+    match (digests.is_empty(), better.is_empty()) {
+        (true, _) => output.line("Nothing may be hashed side by side here: nothing was measured."),
+        (_, true) => {
+            let most = COUNTS.end();
+            output.line(&format!("Nothing is {BETTER} times as fast as batch, for 1 to {most} messages."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A line for each way.
+fn table(name: &str, ways: &Ways, output: &mut Output) -> Result<(), Failure> {
+    for (index, way) in ways.names.iter().enumerate() {
+        let rates: String = ways
+            .counts
+            .iter()
+            .filter(|times| SHOWN.contains(&times.count))
+            .map(|times| format!("{:>7.2}", times.rate(index) / 1e9))
+            .collect();
+        let name = if index == 0 { name } else { "" };
+        output.line(&format!("{name:<12}{way:<10}{rates}"))?;
+    }
+    Ok(())
+}
+
+/// Where another way is better: a sentence for counts that follow each other.
+fn sentences(name: &str, ways: &Ways) -> Vec<String> {
+    let runs = ways.counts.chunk_by(|a, b| a.better() == b.better());
+    let sentence = |run: &[levels::Times]| {
+        let best = run[0].better()?;
+        let factor = run.iter().map(|times| times.rate(best) / times.rate(CHOICE)).fold(0.0, f64::max);
+        let counts = match run {
+            [one] => format!("{}", one.count),
+            _ => format!("{} to {}", run[0].count, run[run.len() - 1].count),
+        };
+        Some(format!("{name}, batches of {counts}: {} is up to {factor:.1} times as fast", ways.names[best]))
+    };
+    runs.filter_map(sentence).collect()
+}
+
+/// A digest, as JSON has it.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    /// The length of a message in bytes.
+    length: usize,
+    /// `batch`, which is the built-in choice, `stream`, and each level.
+    ways: &'a [&'static str],
+    counts: Vec<Count<'a>>,
+}
+
+#[derive(Serialize)]
+struct Count<'a> {
+    messages: usize,
+    /// In the order of the ways.
+    bytes_per_second: Vec<u64>,
+    /// The way that is much faster than the choice.
+    better: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn new(name: &'a str, ways: &'a Ways) -> Row<'a> {
+        let count = |times: &levels::Times| Count {
+            messages: times.count,
+            bytes_per_second: (0..ways.names.len()).map(|way| times.rate(way) as u64).collect(),
+            better: times.better().map(|way| ways.names[way]),
+        };
+        Row { name, length: LENGTH, ways: &ways.names, counts: ways.counts.iter().map(count).collect() }
+    }
+}

@@ -1,0 +1,60 @@
+//! Messages of `b3sum -c` about files, lines and lists: in its version 1.2.0, whose messages differ from
+//! those of the coreutils throughout.
+
+use std::ffi::OsStr;
+
+use verisum::files::Error;
+use verisum::files::check::{Event, Outcome};
+
+use super::report::Report;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, names};
+
+impl Report<'_> {
+    /// Says what was found.
+    pub(super) fn event_of_b3sum(&mut self, event: &Event) -> Result<(), Failure> {
+        match event {
+            Event::File { listed, outcome, .. } => {
+                let result = match outcome {
+                    Outcome::Match | Outcome::Present { .. } | Outcome::Absent => "OK".to_string(),
+                    Outcome::Mismatch(_) | Outcome::Unlike(_) => "FAILED".to_string(),
+                    Outcome::Missing(error) | Outcome::Failed(error) => format!("FAILED ({})", why(error)),
+                };
+                if result == "OK" && self.options.quiet {
+                    return Ok(());
+                }
+                if result != "OK" {
+                    self.worse(Exit::Mismatch);
+                }
+                let mut line = Vec::new();
+                names::escaped_name(&mut line, &listed.name);
+                line.extend_from_slice(format!(": {result}\n").as_bytes());
+                self.output.bytes(&line)
+            }
+            Event::Bad { bad, .. } => {
+                self.worse(Exit::Mismatch);
+                self.say(&bad.to_string())
+            }
+            Event::End { error: Some(error), .. } => {
+                self.worse(Exit::Unchecked);
+                self.output.flush()?;
+                ui::advise(&format!("Error: {error}"));
+                self.is_over = true;
+                Ok(())
+            }
+            Event::End { .. } => Ok(()),
+        }
+    }
+}
+
+/// The cause of a file's error, in the words of Rust's library.
+fn why(error: &Error) -> String {
+    match error {
+        Error::Io { source, .. } => source.to_string(),
+        Error::NotAFile { path } if path.is_dir() => {
+            std::io::Error::from(rustix::io::Errno::ISDIR).to_string()
+        }
+        other => names::quoted(OsStr::new(&other.to_string())),
+    }
+}

@@ -1,0 +1,150 @@
+//! Finds and opens the lists.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use verisum::files::check::{Base, Source};
+use verisum::files::store::manifest::{Dialect, Options, ReadError, Reader};
+
+use crate::ui::closed;
+
+/// The file that makes a directory a bag.
+const BAG: &str = "bagit.txt";
+
+/// The lists that were asked for, opened one by one.
+pub(super) struct Lists {
+    lists: std::vec::IntoIter<List>,
+    reading: Options,
+    base: Option<PathBuf>,
+}
+
+/// A list that is to be checked.
+#[derive(Clone, Debug)]
+pub(super) struct List {
+    /// As it was typed, `-` for standard input.
+    pub(super) name: OsString,
+    /// The bag that it belongs to.
+    bag: Option<PathBuf>,
+}
+
+impl Lists {
+    /// Standard input if there are none. A bag stands for all of its manifests.
+    pub(super) fn new(names: &[OsString], reading: Options, base: Option<PathBuf>) -> Lists {
+        let stdin = [OsString::from("-")];
+        let names = if names.is_empty() { &stdin[..] } else { names };
+        let may_be_bags = reading.dialect == Dialect::Any;
+        let lists: Vec<List> = names
+            .iter()
+            .flat_map(|name| match may_be_bags {
+                true => expanded(name),
+                false => vec![List { name: name.clone(), bag: None }],
+            })
+            .collect();
+        Lists { lists: lists.into_iter(), reading, base }
+    }
+
+    /// All that are not opened yet.
+    pub(super) fn names(&self) -> Vec<OsString> {
+        self.lists.as_slice().iter().map(|list| list.name.clone()).collect()
+    }
+
+    /// The directories of payload of the bags among them, which must hold nothing that is not listed.
+    pub(super) fn payloads(&self) -> Vec<PathBuf> {
+        let bags = self.lists.as_slice().iter().filter_map(|list| list.bag.as_ref());
+        let mut payloads: Vec<PathBuf> = bags.map(|bag| bag.join("data")).collect();
+        payloads.dedup();
+        payloads
+    }
+
+    /// For each of them, the directory where its names begin, if that is not the working directory.
+    pub(super) fn bases(&self) -> Vec<Option<PathBuf>> {
+        let lists = self.lists.as_slice().iter();
+        lists.map(|list| list.bag.clone().or_else(|| self.base.clone())).collect()
+    }
+
+    /// Where the names of lists that are in no bag begin.
+    fn base(&self) -> Base {
+        self.base.clone().map_or(Base::Here, Base::Directory)
+    }
+
+    fn open(&self, list: &List) -> Result<Source, ReadError> {
+        let is_stdin = list.name == "-";
+        let input: Box<dyn Read + Send> = match is_stdin {
+            true if closed::standard_input() => return Err(io::Error::from(Errno::BADF).into()),
+            true => Box::new(io::stdin()),
+            false => Box::new(File::open(&list.name)?),
+        };
+        let mut reading = self.reading.clone();
+        reading.name = list.name.as_bytes().to_vec();
+        let base = match &list.bag {
+            Some(bag) => {
+                reading.dialect = Dialect::Bag;
+                Base::Inside(bag.clone())
+            }
+            None => self.base(),
+        };
+        Ok(Source { reader: Reader::new(input, &reading)?, base, is_stdin })
+    }
+}
+
+impl Iterator for Lists {
+    type Item = Result<Source, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let list = self.lists.next()?;
+        Some(self.open(&list))
+    }
+}
+
+/// A list, or the manifests of a bag.
+fn expanded(name: &OsStr) -> Vec<List> {
+    let path = Path::new(name);
+    if path.is_dir() && path.join(BAG).is_file() {
+        let mut manifests: Vec<OsString> = std::fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name()))
+            .filter(|name| is_bag_manifest(name))
+            .collect();
+        // Those of the payload come first: `manifest-…`, then `tagmanifest-…`.
+        manifests.sort();
+        if !manifests.is_empty() {
+            let list = |manifest| List { name: path.join(manifest).into(), bag: Some(path.into()) };
+            return manifests.into_iter().map(list).collect();
+        }
+    }
+    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let bag = path.file_name().filter(|name| is_bag_manifest(name)).filter(|_| folder.join(BAG).is_file());
+    vec![List { name: name.into(), bag: bag.map(|_| folder) }]
+}
+
+fn is_bag_manifest(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let name = name.strip_prefix(b"tag").unwrap_or(name);
+    name.starts_with(b"manifest-") && name.ends_with(b".txt")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bag_stands_for_its_manifests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["manifest-md5.txt", "tagmanifest-md5.txt", "other.txt"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        let lists = || Lists::new(&[folder.path().into()], Options::default(), None);
+        assert_eq!(lists().names(), [folder.path()]);
+        std::fs::write(path(BAG), "").unwrap();
+        assert_eq!(lists().names(), [path("manifest-md5.txt"), path("tagmanifest-md5.txt")]);
+        assert_eq!(lists().payloads(), [path("data")]);
+        let lists = Lists::new(&[path("other.txt").into()], Options::default(), None);
+        assert!(lists.payloads().is_empty());
+    }
+}

@@ -1,0 +1,169 @@
+//! Checks files against lists of checksums, with the options and messages of the coreutils: what `verisum
+//! check`, `image sum -c` and `md5sum -c` share.
+
+mod b3sum;
+mod extra;
+mod lists;
+mod record;
+mod report;
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use verisum::blockhash::Params;
+use verisum::digest::Digest;
+use verisum::files::check::{Compute, Event, check};
+use verisum::files::store::manifest::{self, BlockHashes, Dialect, Listed};
+use verisum::files::{Excludes, Limits, Plan};
+
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, How};
+use crate::ui::{Output, block_hashes, kernel, progress};
+
+use lists::Lists;
+use report::Report;
+
+/// What is said of files, and what is a failure.
+#[derive(Args, Debug)]
+pub(crate) struct ResultArgs {
+    /// Do not fail or report status for missing files
+    #[arg(long)]
+    pub(crate) ignore_missing: bool,
+
+    /// Do not print OK for each file that is verified
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+
+    /// Do not print anything about files; the exit code shows success
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) status: bool,
+
+    /// Fail also for lines that are improperly formatted
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Warn about each line that is improperly formatted
+    #[arg(short, long)]
+    pub(crate) warn: bool,
+}
+
+impl ResultArgs {
+    /// Fails if there are any, where nothing is checked.
+    pub(crate) fn refuse(&self) -> Result<(), Failure> {
+        let given = [
+            ("--ignore-missing", self.ignore_missing),
+            ("--quiet", self.quiet),
+            ("--status", self.status),
+            ("--strict", self.strict),
+            ("--warn", self.warn),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Failure::Usage(format!("{option} is for --check only"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Options that have them.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            ignore_missing: self.ignore_missing,
+            quiet: self.quiet,
+            status: self.status,
+            strict: self.strict,
+            warn: self.warn,
+            ..Options::default()
+        }
+    }
+}
+
+/// How to check.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// The program's name in messages.
+    pub(crate) program: Cow<'static, str>,
+    /// Whose lists are taken.
+    pub(crate) dialect: Dialect,
+    /// The id of the digest of bare numbers.
+    pub(crate) algorithm: Option<String>,
+    /// As [`ResultArgs::ignore_missing`], and so on.
+    pub(crate) ignore_missing: bool,
+    pub(crate) quiet: bool,
+    pub(crate) status: bool,
+    pub(crate) strict: bool,
+    pub(crate) warn: bool,
+    pub(crate) zero: bool,
+    pub(crate) json: bool,
+    pub(crate) base: Option<PathBuf>,
+    pub(crate) strict_tree: Option<PathBuf>,
+    pub(crate) threads: Option<usize>,
+    /// What --strict-tree leaves out.
+    pub(crate) excludes: Option<Arc<Excludes>>,
+    pub(crate) limits: Option<Arc<Limits>>,
+    /// Whether to draw progress.
+    pub(crate) progress: bool,
+    /// Which lines are those of block hashes.
+    pub(crate) block_hashes: BlockHashes,
+    /// How their images are opened and read, where a line does not say it.
+    pub(crate) images: Option<Arc<How>>,
+}
+
+/// Checks these lists: what `verisum check` does, and `md5sum -c` and its likes.
+pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Output) -> Result<Exit, Failure> {
+    let policy = kernel::policy()?;
+    let reading = manifest::Options {
+        algorithm: options.algorithm.clone().map(Cow::Owned),
+        dialect: options.dialect,
+        zero: options.zero,
+        name: Vec::new(),
+        block_hashes: options.block_hashes.clone(),
+    };
+    let mut lists = Lists::new(lists, reading, options.base.clone());
+    let mut extra = extra::Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)?;
+    let threads = options.threads.unwrap_or_else(input::usable_cores);
+    let mut failure = None;
+    let find = |name: &str| Digest::find_with(name, &policy);
+    let usual = match &options.images {
+        Some(how) => how.clone(),
+        None => Arc::new(How {
+            threads: options.threads,
+            ..How::new(Params::new(find("sha256").map_err(Failure::Digest)?))
+        }),
+    };
+    let block_hash =
+        |directory: &Path, listed: &Listed| block_hashes::compute(&usual, &find, directory, listed);
+    let bases = lists.bases();
+    let fits = |manifest: usize, listed: &Listed| {
+        let base = bases.get(manifest).cloned().flatten().unwrap_or_default();
+        let ([claim], None) = (&listed.claims[..], &listed.block_hash) else { return false };
+        let path = base.join(OsStr::from_bytes(&listed.name));
+        block_hashes::fits(&find, &path, &claim.algorithm, claim.digest)
+    };
+    let mut report = Report::new(options, lists.names(), &fits, output);
+    let mut tell = |event: Event| {
+        extra.note(&event);
+        match report.event(event) {
+            Ok(()) if report.is_over() => ControlFlow::Break(()),
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let plan = Plan { limits: options.limits.clone(), ..Plan::new(Vec::new(), threads) };
+    let wanted = if options.progress { progress::Wanted::Yes } else { progress::Wanted::No };
+    progress::of_files(wanted, progress::Total::Unknown, &plan.progress, || {
+        check(&plan, Compute { find: &find, block_hash: &block_hash }, &mut lists, &mut tell);
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    extra.find(&mut report)?;
+    report.end()
+}

@@ -1,0 +1,492 @@
+//! Prints the results of a check: for each file, for each list, and at the end.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::Serialize;
+use verisum::files::check::{Difference, Event, Outcome};
+use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
+use verisum::files::{Error, Kind, Misjudged};
+
+use super::Options;
+use super::record::{self, Record, Sizes};
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::{Failure, cause};
+use crate::ui::names;
+use crate::ui::{self, Output, locale, shell};
+
+/// How many names of unknown digests are told.
+const UNKNOWN: usize = 5;
+
+/// Of how many files it is looked at whether the list has their block hashes instead of their digests.
+const LOOKED_AT: u64 = 16;
+
+/// Prints results as they come, and counts them.
+pub(super) struct Report<'a> {
+    pub(super) options: &'a Options,
+    names: Vec<OsString>,
+    pub(super) output: &'a mut Output,
+    /// What was found in the list at hand.
+    list: Counts,
+    /// What was found in all.
+    total: Counts,
+    /// Whether each result is shown at once.
+    at_once: bool,
+    /// Whether the number of a line of a list is the block hash of what it names.
+    is_block_hash: &'a (dyn Fn(usize, &Listed) -> bool + Sync),
+    /// Whether nothing is left to be said, or nothing more is to be read.
+    pub(super) is_over: bool,
+}
+
+/// How many there were of each kind.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Counts {
+    verified: u64,
+    /// Files that are listed without a digest, and have the length that is listed.
+    size_only: u64,
+    /// What is listed without a digest or length, and is there.
+    present: u64,
+    failed: u64,
+    missing: u64,
+    unreadable: u64,
+    bad_lines: u64,
+    /// Lines that were taken for comments.
+    comments: u64,
+    /// Lines whose digest is known to nobody here.
+    unknown_digests: u64,
+    extra: u64,
+    /// Among those that failed, files whose digest's kind was but assumed; not shown.
+    #[serde(skip)]
+    assumed: u64,
+    /// Lines that list a digest; not shown.
+    #[serde(skip)]
+    formatted: u64,
+    /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
+    #[serde(skip)]
+    taken: Option<(usize, &'static str)>,
+    /// The names of the first unknown digests.
+    #[serde(skip)]
+    unknown: Vec<String>,
+    /// Whether its numbers are block hashes, and nothing more is said of its lines.
+    #[serde(skip)]
+    refused: bool,
+}
+
+impl<'a> Report<'a> {
+    /// Of lists with these names.
+    pub(super) fn new(
+        options: &'a Options,
+        names: Vec<OsString>,
+        is_block_hash: &'a (dyn Fn(usize, &Listed) -> bool + Sync),
+        output: &'a mut Output,
+    ) -> Report<'a> {
+        Report {
+            options,
+            names,
+            output,
+            list: Counts::default(),
+            total: Counts::default(),
+            at_once: rustix::termios::isatty(rustix::stdio::stdout()),
+            is_block_hash,
+            is_over: false,
+        }
+    }
+
+    /// Whether nothing is left to be said.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Says what was found.
+    pub(super) fn event(&mut self, event: Event) -> Result<(), Failure> {
+        match event {
+            event if self.options.dialect == Dialect::B3sum => self.event_of_b3sum(&event)?,
+            Event::File { .. } | Event::Bad { .. } if self.list.refused => {}
+            Event::File { manifest, listed, outcome: Outcome::Mismatch(_), .. }
+                if self.may_be_block_hash() && (self.is_block_hash)(manifest, &listed) =>
+            {
+                self.refuse(manifest)?;
+            }
+            Event::File { manifest, number, listed, outcome } => {
+                self.file(manifest, number, &listed, &outcome)?;
+            }
+            Event::Bad { manifest, number, bad } => self.bad(manifest, number, &bad)?,
+            Event::End { manifest, error, skipped } => {
+                self.skipped(manifest, skipped)?;
+                self.list_ended(manifest, error.as_ref())?;
+            }
+        }
+        match self.at_once {
+            true => self.output.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Says that a file is in no list.
+    pub(super) fn extra(&mut self, path: &Path) -> Result<(), Failure> {
+        self.total.extra += 1;
+        self.worse(Exit::Mismatch);
+        let name = path.as_os_str().as_bytes();
+        match self.options.json {
+            true => self.output.json(&Record::new(None, name, "extra")),
+            false => self.result(name, "EXTRA"),
+        }
+    }
+
+    /// Says that something could not be looked at for extra files.
+    pub(super) fn unseen(&mut self, error: &Error) -> Result<(), Failure> {
+        self.total.unreadable += 1;
+        self.worse(Exit::Unchecked);
+        let name = error.path().as_os_str().as_bytes().to_vec();
+        self.say_of_file(&name, error)
+    }
+
+    /// Says how it was as a whole, and gives the exit code.
+    pub(super) fn end(mut self) -> Result<Exit, Failure> {
+        if self.options.json {
+            #[derive(Serialize)]
+            struct Summary {
+                summary: Counts,
+            }
+            self.output.json(&Summary { summary: std::mem::take(&mut self.total) })?;
+            self.output.flush()?;
+        } else if self.is_own() && !self.options.quiet && !self.options.status && !self.is_over {
+            if self.total.extra > 0 {
+                self.count(self.total.extra, "file is not listed", "files are not listed")?;
+            }
+            let total = &self.total;
+            let mut line = format!("{} verified", total.verified);
+            for (count, what) in [
+                (total.size_only, "by size only"),
+                (total.present, "only there"),
+                (total.failed, "failed"),
+                (total.missing, "missing"),
+                (total.unreadable, "unreadable"),
+                (total.unknown_digests, "of unknown digests"),
+                (total.extra, "not listed"),
+            ] {
+                if count > 0 {
+                    let _ = write!(line, ", {count} {what}");
+                }
+            }
+            self.say(&line)?;
+        }
+        Ok(self.output.worst())
+    }
+
+    /// Whether it is worth while to look if a number that does not fit is a block hash. In a list of those
+    /// nothing fits; in one of digests little is read twice.
+    fn may_be_block_hash(&self) -> bool {
+        self.is_own() && self.list.verified == 0 && self.list.failed < LOOKED_AT
+    }
+
+    /// Says that a list is of other values than are computed for it. None of its files was verified, and
+    /// none of them is bad for that.
+    fn refuse(&mut self, manifest: usize) -> Result<(), Failure> {
+        self.list.refused = true;
+        self.worse(Exit::Unchecked);
+        // What is below --strict-tree is compared with the names of the whole list.
+        self.is_over = manifest + 1 == self.names.len() && self.options.strict_tree.is_none();
+        self.say(&format!("{}: {}", self.shown(manifest), Misjudged::BlockHashes))
+    }
+
+    fn file(
+        &mut self,
+        manifest: usize,
+        number: u64,
+        listed: &Listed,
+        outcome: &Outcome,
+    ) -> Result<(), Failure> {
+        self.list.formatted += 1;
+        let status = match outcome {
+            Outcome::Match => {
+                self.list.verified += 1;
+                "ok"
+            }
+            Outcome::Present { sized: true } => {
+                self.list.size_only += 1;
+                "size-only"
+            }
+            // Directories, mostly, which nobody asked for.
+            Outcome::Present { sized: false } => {
+                self.list.present += 1;
+                return Ok(());
+            }
+            Outcome::Absent => return Ok(()),
+            Outcome::Unlike(difference) => {
+                self.list.failed += 1;
+                self.worse(Exit::Mismatch);
+                self.say_unlike(&listed.name, difference)?;
+                "failed"
+            }
+            Outcome::Mismatch(_) => {
+                self.list.failed += 1;
+                self.worse(Exit::Mismatch);
+                if let Some(claim) = listed.claims.iter().find(|claim| claim.assumed) {
+                    self.list.assumed += 1;
+                    let digits = claim.digest.as_bytes().len() * 2;
+                    let id = verisum::digest::Algorithm::find(&claim.algorithm).map_or("", |row| row.id);
+                    self.list.taken = Some((digits, id));
+                }
+                "failed"
+            }
+            Outcome::Missing(_) if self.options.ignore_missing => return Ok(()),
+            Outcome::Missing(error) => {
+                self.list.missing += 1;
+                self.worse(Exit::Unchecked);
+                self.say_of_file(&listed.name, error)?;
+                "missing"
+            }
+            Outcome::Failed(error) => {
+                self.list.unreadable += 1;
+                self.worse(Exit::Unchecked);
+                self.say_of_file(&listed.name, error)?;
+                "unreadable"
+            }
+        };
+        if self.options.json {
+            let mut record =
+                Record::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
+            record.line = Some(number);
+            record.tag = record::tag(listed);
+            record.digests = Some(record::digests(listed, outcome));
+            record.error = match outcome {
+                Outcome::Missing(error) | Outcome::Failed(error) => Some(why(error)),
+                Outcome::Unlike(difference) => Some(unlike(difference)),
+                _ => None,
+            };
+            record.size = match outcome {
+                Outcome::Unlike(Difference::Size { listed, found }) => {
+                    Some(Sizes { listed: *listed, found: *found })
+                }
+                _ => None,
+            };
+            return self.output.json(&record);
+        }
+        match status {
+            "ok" if self.options.quiet => Ok(()),
+            "size-only" if self.options.quiet => Ok(()),
+            "ok" => self.result(&listed.name, "OK"),
+            "size-only" => self.result(&listed.name, "OK (size only)"),
+            "failed" => self.result(&listed.name, "FAILED"),
+            _ => self.result(&listed.name, "FAILED open or read"),
+        }
+    }
+
+    fn bad(&mut self, manifest: usize, number: u64, bad: &Bad) -> Result<(), Failure> {
+        match bad {
+            Bad::UnknownDigest(name) if self.is_own() => {
+                self.list.unknown_digests += 1;
+                self.worse(Exit::Unchecked);
+                if self.list.unknown.len() < UNKNOWN && !self.list.unknown.contains(name) {
+                    self.list.unknown.push(name.clone());
+                }
+            }
+            // It may name any file.
+            Bad::TooLong if self.is_own() => {
+                self.list.bad_lines += 1;
+                self.worse(Exit::Unchecked);
+            }
+            _ => self.list.bad_lines += 1,
+        }
+        let too_long = *bad == Bad::TooLong && self.is_own();
+        if !self.options.warn && !too_long {
+            return Ok(());
+        }
+        let what = match bad {
+            Bad::TooLong if too_long => format!("line is {bad}"),
+            Bad::UnknownDigest(_) if self.is_own() => names::plain(&bad.to_string()),
+            Bad::Untagged(tag) => format!("improperly formatted {tag} checksum line"),
+            _ => {
+                let tag = self.options.algorithm.as_deref().map(|id| format!("{} ", manifest::tag(id)));
+                format!("improperly formatted {}checksum line", tag.unwrap_or_default())
+            }
+        };
+        self.say(&format!("{}: {number}: {what}", self.shown(manifest)))
+    }
+
+    /// Says whether comments may have been files.
+    fn skipped(&mut self, manifest: usize, skipped: Skipped) -> Result<(), Failure> {
+        self.total.comments += skipped.comments;
+        match skipped.doubt().filter(|_| self.is_own() && !self.options.status) {
+            Some(doubt) => self.say(&format!("{}: WARNING: {doubt}", self.shown(manifest))),
+            None => Ok(()),
+        }
+    }
+
+    /// Says what the coreutils say at the end of a list.
+    fn list_ended(&mut self, manifest: usize, error: Option<&ReadError>) -> Result<(), Failure> {
+        let list = std::mem::take(&mut self.list);
+        self.total.verified += list.verified;
+        self.total.failed += list.failed;
+        self.total.missing += list.missing;
+        self.total.unreadable += list.unreadable;
+        self.total.bad_lines += list.bad_lines;
+        self.total.size_only += list.size_only;
+        self.total.present += list.present;
+        self.total.unknown_digests += list.unknown_digests;
+        let unread = list.missing + list.unreadable;
+        if let Some(error) = error {
+            self.worse(Exit::Unchecked);
+            return self.unreadable_list(manifest, error);
+        }
+        if list.refused {
+            return Ok(());
+        }
+        if !list.unknown.is_empty() && !self.options.status {
+            let lines = if list.unknown_digests == 1 { "line has" } else { "lines have" };
+            let unknown = names::plain(&list.unknown.join(", "));
+            self.say(&format!("WARNING: {} {lines} an unknown digest: {unknown}", list.unknown_digests))?;
+        }
+        if list.formatted == 0 && list.unknown_digests > 0 {
+            return Ok(());
+        }
+        if list.formatted == 0 {
+            self.worse(Exit::Mismatch);
+            let message = format!("{}: no properly formatted checksum lines found", self.shown(manifest));
+            return self.say(&message);
+        }
+        if self.options.strict && list.bad_lines > 0 {
+            self.worse(Exit::Mismatch);
+        }
+        if list.verified == 0 && unread == 0 {
+            self.worse(Exit::Mismatch);
+        }
+        if self.options.status {
+            return Ok(());
+        }
+        if list.bad_lines > 0 {
+            self.count(list.bad_lines, "line is improperly formatted", "lines are improperly formatted")?;
+        }
+        if unread > 0 {
+            self.count(unread, "listed file could not be read", "listed files could not be read")?;
+        }
+        if list.failed > 0 {
+            self.count(list.failed, "computed checksum did NOT match", "computed checksums did NOT match")?;
+        }
+        let is_for_nothing = self.is_own() && list.failed + unread == 0;
+        if (self.options.ignore_missing || is_for_nothing) && list.verified == 0 {
+            self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
+        }
+        if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
+            let (digits, id) = list.taken.unwrap_or_default();
+            self.say(&format!(
+                "{}: nothing matched: {digits} digits were taken for {id} (-a names another digest)",
+                self.shown(manifest)
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn unreadable_list(&mut self, manifest: usize, error: &ReadError) -> Result<(), Failure> {
+        let name = self.shown(manifest);
+        let message = match error {
+            // A directory opens, and cannot be read.
+            ReadError::Io(error) if self.options.dialect == Dialect::Coreutils && is_read(error) => {
+                format!("{name}: read error")
+            }
+            ReadError::Io(error) => format!("{name}: {}", cause(error)),
+            other => format!("{name}: {other}"),
+        };
+        self.say(&message)
+    }
+
+    /// The name of a list in messages.
+    fn shown(&self, manifest: usize) -> String {
+        let name = self.names.get(manifest).map_or(OsStr::new(""), OsString::as_os_str);
+        self.quoted(if name == "-" { OsStr::new("standard input") } else { name })
+    }
+
+    fn count(&mut self, count: u64, one: &str, several: &str) -> Result<(), Failure> {
+        let what = if count == 1 { one } else { several };
+        self.say(&format!("WARNING: {count} {what}"))
+    }
+
+    fn say_unlike(&mut self, name: &[u8], difference: &Difference) -> Result<(), Failure> {
+        if self.options.status {
+            return Ok(());
+        }
+        let name = self.quoted(OsStr::from_bytes(name));
+        self.say(&format!("{name}: {}", unlike(difference)))
+    }
+
+    fn say_of_file(&mut self, name: &[u8], error: &Error) -> Result<(), Failure> {
+        let name = self.quoted(OsStr::from_bytes(name));
+        self.say(&format!("{name}: {}", why(error)))
+    }
+
+    /// `NAME: RESULT`, with a name that cannot end the line.
+    fn result(&mut self, name: &[u8], result: &str) -> Result<(), Failure> {
+        if self.options.status {
+            return Ok(());
+        }
+        let mut line = Vec::with_capacity(name.len() + result.len() + 3);
+        names::result_name(&mut line, OsStr::from_bytes(name));
+        line.extend_from_slice(b": ");
+        line.extend_from_slice(result.as_bytes());
+        line.push(b'\n');
+        self.output.bytes(&line)
+    }
+
+    /// A name in a message. Other programs show letters that are none in the locale by their bytes.
+    fn quoted(&self, name: &OsStr) -> String {
+        shell::quoted(name, self.is_own() || locale::is_utf8())
+    }
+
+    /// A message, after all results that were before it.
+    pub(super) fn say(&mut self, message: &str) -> Result<(), Failure> {
+        self.output.flush()?;
+        ui::say(&self.options.program, message);
+        Ok(())
+    }
+
+    /// Whether this is `verisum check` rather than another program of its own name.
+    fn is_own(&self) -> bool {
+        self.options.program == PROGRAM
+    }
+
+    pub(super) fn worse(&mut self, exit: Exit) {
+        self.output.found(exit);
+    }
+}
+
+/// What is other than listed, in words.
+fn unlike(difference: &Difference) -> String {
+    match difference {
+        Difference::Kind { listed, found } => format!("is {}, listed as {}", kind(*found), kind(*listed)),
+        Difference::Size { listed, found } => format!("has {found} bytes, listed with {listed}"),
+    }
+}
+
+/// A kind of file in words.
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "a file",
+        Kind::Directory => "a directory",
+        Kind::Link => "a symbolic link",
+        Kind::Special => "a device, pipe or socket",
+    }
+}
+
+/// Whether an error came from reading rather than from opening.
+fn is_read(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::IsADirectory) || error.raw_os_error() == Some(5)
+}
+
+/// The cause of a file's error, without its name.
+fn why(error: &Error) -> String {
+    match error {
+        Error::Io { source, .. } => cause(source),
+        Error::Digest { source, .. } => names::plain(&source.to_string()),
+        Error::NotAFile { path } if path.is_dir() => cause(&rustix::io::Errno::ISDIR.into()),
+        other => {
+            let text = other.to_string();
+            let name = format!("{}: ", other.path().display());
+            names::plain(text.strip_prefix(&name).unwrap_or(&text))
+        }
+    }
+}

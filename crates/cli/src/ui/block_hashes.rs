@@ -1,0 +1,171 @@
+//! Block hashes in lists of checksums: the tags that name them, and what verifies them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use verisum::blockhash::Params;
+use verisum::digest::{Digest, Output};
+use verisum::files::check::Find;
+use verisum::files::store::manifest::{self, BlockHash, Listed};
+use verisum::files::{Error, Operation};
+use verisum::image::{Format, Operation as ImageOperation, is_nbd_uri};
+
+use crate::ui::failure::Failure;
+use crate::ui::input::{self, How, Input, SECTOR, Sum};
+use crate::ui::names;
+
+/// The word for the bytes that are there, without zeros up to a whole sector.
+const EXACT: &str = "EXACT";
+
+/// The word for a snapshot inside the image, which one nobody knows but who asked for it.
+const SNAPSHOT: &str = "SNAPSHOT";
+
+/// Up to this length all usual block sizes are tried, in bytes; each is another run over the image.
+const SMALL: u64 = 64 << 20;
+
+/// The usual block sizes but that of 64 KiB, which is the first to be tried: powers of two up to 16 MiB.
+const OTHER_SIZES: [u32; 15] = [
+    1 << 20,
+    1 << 9,
+    1 << 10,
+    1 << 11,
+    1 << 12,
+    1 << 13,
+    1 << 14,
+    1 << 15,
+    1 << 17,
+    1 << 18,
+    1 << 19,
+    1 << 21,
+    1 << 22,
+    1 << 23,
+    1 << 24,
+];
+
+/// What the tag says of a value but for its digest. A format is named only where it was asked for: else the
+/// bytes tell it again.
+pub(crate) fn described(how: &How, sum: Option<&Sum>) -> BlockHash {
+    let is_part = sum.is_some_and(|sum| !sum.length.is_multiple_of(SECTOR));
+    let mut view = Vec::new();
+    if is_part || !how.pad_files {
+        view.push(EXACT.to_string());
+    }
+    view.extend(how.format.map(|format| format.name().to_ascii_uppercase()));
+    if how.snapshot.is_some() {
+        view.push(SNAPSHOT.to_string());
+    }
+    BlockHash { block_size: how.params.block_bytes(), view }
+}
+
+/// The tag of a value.
+pub(crate) fn tag(how: &How, sum: &Sum) -> String {
+    manifest::block_hash_tag(how.params.digest().name(), &described(how, Some(sum)))
+}
+
+/// Computes the block hash that a line of a list names, in the way that the line says, and as `usual` says
+/// where it does not.
+pub(crate) fn compute(usual: &How, find: Find, directory: &Path, listed: &Listed) -> Result<Output, Error> {
+    let name = OsStr::from_bytes(&listed.name);
+    let input = match name.as_bytes() {
+        b"-" => Input::Stdin,
+        _ if is_nbd_uri(name) => Input::Named(name.to_os_string()),
+        _ => Input::Named(directory.join(name).into_os_string()),
+    };
+    let path = input.path();
+    let other = |what: String| Error::io(&path, Operation::Open, io::Error::other(what));
+    let (Some(line), [claim]) = (&listed.block_hash, &listed.claims[..]) else {
+        return Err(other("the line has no block hash".to_string()));
+    };
+    let digest = find(&claim.algorithm).map_err(|source| Error::Digest { path: path.clone(), source })?;
+    let how = how(usual, digest, line).map_err(other)?;
+    let sum = input::sum(&input, &how).map_err(|failure| of_tree(&path, &failure))?;
+    if sum.modified {
+        input::warn_modified(&input);
+    }
+    Ok(sum.digest)
+}
+
+/// Whether `digest`, which is not the digest of the file, is the block hash of it with one of the usual block
+/// sizes, as a guest sees it or of exactly its bytes.
+pub(crate) fn fits(find: Find, path: &Path, algorithm: &str, digest: Output) -> bool {
+    // What comes out of a pipe comes once.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let (true, Ok(found)) = (is_file, find(algorithm)) else { return false };
+    let input = Input::Named(path.into());
+    let guest = How::new(Params::new(found));
+    match fits_view(&input, &guest, digest) {
+        Ok(Fit { fits: false, is_padded: true }) => {
+            let exact = How { pad_files: false, ..guest };
+            fits_view(&input, &exact, digest).is_ok_and(|exact| exact.fits)
+        }
+        guest => guest.is_ok_and(|guest| guest.fits),
+    }
+}
+
+/// The same with any digest that there is.
+pub(crate) fn is_of(path: &Path, algorithm: &str, digest: Output) -> bool {
+    fits(&|name: &str| Digest::find(name), path, algorithm, digest)
+}
+
+/// What one view of a file tells of a block hash.
+struct Fit {
+    fits: bool,
+    /// Whether zeros were added at its end.
+    is_padded: bool,
+}
+
+/// Hashes what is opened as `how` says with one block size after the other, until one fits.
+fn fits_view(input: &Input, how: &How, digest: Output) -> Result<Fit, Failure> {
+    let mut opened = input::open(input, how)?;
+    let first = input::sum_opened(input, &mut opened, how, None)?;
+    let mut fit = Fit { fits: first.digest == digest, is_padded: first.padded > 0 };
+    let rest: &[u32] = if first.length > SMALL { &[1 << 20] } else { &OTHER_SIZES };
+    for size in rest {
+        if fit.fits {
+            break;
+        }
+        let Ok(params) = how.params.clone().block_size(*size) else { continue };
+        let other = How { params, ..how.clone() };
+        fit.fits = input::sum_opened(input, &mut opened, &other, None)?.digest == digest;
+    }
+    Ok(fit)
+}
+
+/// How to hash what a line names.
+fn how(usual: &How, digest: Digest, line: &BlockHash) -> Result<How, String> {
+    let params = Params::new(digest).block_size(line.block_size).map_err(|error| error.to_string())?;
+    let mut how = How { params, pad_files: true, pad_streams: true, snapshot: None, ..usual.clone() };
+    for word in &line.view {
+        match word.as_str() {
+            EXACT => (how.pad_files, how.pad_streams) = (false, false),
+            SNAPSHOT if usual.snapshot.is_some() => how.snapshot = usual.snapshot.clone(),
+            SNAPSHOT => {
+                return Err(
+                    "it is of a snapshot, which has to be named (verisum image sum -c --snapshot NAME)"
+                        .to_string(),
+                );
+            }
+            format => match Format::find(&format.to_ascii_lowercase()) {
+                Some(format) => how.format = Some(format),
+                None => return Err(format!("unknown view of an image: {}", names::plain(format))),
+            },
+        }
+    }
+    Ok(how)
+}
+
+/// A failure as one of the file that a list names.
+fn of_tree(path: &Path, failure: &Failure) -> Error {
+    if let Failure::Image(error) = failure
+        && let verisum::image::Error::Io { operation: ImageOperation::Open, source, .. } = &**error
+        && let Some(code) = source.raw_os_error()
+    {
+        return Error::io(path, Operation::Open, io::Error::from_raw_os_error(code));
+    }
+    let message = failure.message();
+    let name = format!("{}: ", names::quoted(path.as_os_str()));
+    let why = message.strip_prefix(&name).unwrap_or(&message);
+    Error::io(path, Operation::Read, io::Error::other(why))
+}

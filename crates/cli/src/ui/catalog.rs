@@ -1,0 +1,191 @@
+//! Finds the catalogue, and the paths that it knows trees by.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use serde_json::Value;
+use verisum::catalog::store::{Catalog, Lock, Root, is_address, own_files};
+
+use crate::ui::failure::Failure;
+use crate::ui::names::Name;
+use verisum::remote::{Host, Place};
+
+/// The file in the user's state directory.
+const NAME: &str = "verisum/catalog.db";
+
+/// Which catalogue.
+#[derive(Args, Debug)]
+pub(crate) struct CatalogArgs {
+    /// The catalogue; without it, verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) catalog: Option<PathBuf>,
+}
+
+impl CatalogArgs {
+    /// Its absolute path.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        match &self.catalog {
+            Some(path) => absolute(path),
+            None => default_path(),
+        }
+    }
+
+    /// Opens it to write, or makes it, with the folder that it is in by default.
+    pub(crate) fn open(&self) -> Result<(Lock, Catalog), Failure> {
+        let path = self.path()?;
+        if self.catalog.is_none()
+            && let Some(folder) = path.parent()
+        {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| failed(folder, "create", error))?;
+        }
+        let lock = Lock::take(&path)?;
+        Ok((lock, Catalog::open(&path)?))
+    }
+
+    /// Opens it to write if it is there.
+    pub(crate) fn open_existing(&self) -> Result<(Lock, Catalog), Failure> {
+        let path = self.path()?;
+        // Before the lock, which would be a file beside nothing.
+        require(&path)?;
+        let lock = Lock::take(&path)?;
+        Ok((lock, Catalog::open_existing(&path)?))
+    }
+
+    /// Opens it to read; none where nobody named one and none is in its usual place.
+    pub(crate) fn open_if_there(&self) -> Result<Option<Catalog>, Failure> {
+        if self.catalog.is_none() && !default_path().is_ok_and(|path| path.exists()) {
+            return Ok(None);
+        }
+        self.open_shared().map(Some)
+    }
+
+    /// Opens it to read while others may write.
+    pub(crate) fn open_shared(&self) -> Result<Catalog, Failure> {
+        let path = self.path()?;
+        require(&path)?;
+        Ok(Catalog::open_to_read(&path)?)
+    }
+}
+
+/// Fails if no catalogue is there yet, and says how one is made.
+fn require(path: &Path) -> Result<(), Failure> {
+    let found = std::fs::metadata(path).map(drop).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => std::io::Error::new(
+            ErrorKind::NotFound,
+            "there is no catalogue yet (`verisum scrub DIR` makes it, --catalog FILE names another)",
+        ),
+        _ => error,
+    });
+    found.map_err(|error| failed(path, "open", error))
+}
+
+/// Fails if a file that is to be written is one that the catalogue consists of.
+pub(crate) fn refuse_own(catalog: &Path, file: &Path) -> Result<(), Failure> {
+    let place = absolute(file)?;
+    if own_files(catalog).contains(&place) {
+        let error = std::io::Error::other("it belongs to the catalogue");
+        return Err(failed(file, "write", error));
+    }
+    Ok(())
+}
+
+fn default_path() -> Result<PathBuf, Failure> {
+    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    state.map(|state| state.join(NAME)).ok_or_else(|| {
+        Failure::Usage("--catalog: neither HOME nor XDG_STATE_HOME says where the catalogue is".to_string())
+    })
+}
+
+/// A path from the root of the file system, without `.` and `..`, links resolved where they are there.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    if let Ok(path) = path.canonicalize() {
+        return Ok(path);
+    }
+    // What is missing has a name in a folder that may be there.
+    let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok(absolute(folder)?.join(name)),
+        _ => Ok(plain(&path)),
+    }
+}
+
+/// The path of a file that may itself be a link. With a slash at its end it is that of the directory to which
+/// the link leads.
+pub(crate) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return absolute(path);
+    }
+    let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
+    match (path.parent(), path.components().next_back()) {
+        (Some(folder), Some(Component::Normal(name))) => Ok(absolute(folder)?.join(name)),
+        _ => absolute(&path),
+    }
+}
+
+/// The tree of the catalogue that a path names: one of another machine, or one here as it stands, for a link
+/// may have taken the tree's place, or else as it leads there.
+pub(crate) fn tree(catalog: &Catalog, path: &Path) -> Result<Option<Root>, Failure> {
+    if let Some(address) = address(catalog, path, false)? {
+        return Ok(catalog.root(&address)?);
+    }
+    match catalog.root(&absolute_name(path)?)? {
+        Some(root) => Ok(Some(root)),
+        None => Ok(catalog.root(&absolute(path)?)?),
+    }
+}
+
+/// A path of this machine, or the address of something in a tree of another: what begins with `ssh://`, and
+/// `HOST:PATH` where the catalogue has such a tree.
+pub(crate) fn here_or_remote(catalog: &Catalog, path: &Path) -> Result<PathBuf, Failure> {
+    address(catalog, path, false)?.map_or_else(|| absolute(path), Ok)
+}
+
+/// The address of something on another machine, if a path is one. Where it is `wanted`, `HOST:PATH` need be in
+/// no tree yet.
+pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Option<PathBuf>, Failure> {
+    // As the catalogue lists it, with whatever is in its name.
+    if is_address(path) && catalog.root_of(path)?.is_some() {
+        return Ok(Some(path.to_path_buf()));
+    }
+    match Place::parse(path.as_os_str(), false) {
+        Ok(place) if place.host != Host::Local => {
+            let address = PathBuf::from(OsString::from_vec(place.address()));
+            let is_meant = is_address(path)
+                || wanted
+                || path.symlink_metadata().is_err() && catalog.root_of(&address)?.is_some();
+            Ok(is_meant.then_some(address))
+        }
+        Err(must) if is_address(path) => Err(Failure::Value {
+            option: "PLACE",
+            value: path.to_string_lossy().into_owned(),
+            must: must.to_string(),
+        }),
+        _ => Ok(None),
+    }
+}
+
+fn plain(path: &Path) -> PathBuf {
+    path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
+}
+
+fn failed(path: &Path, operation: &'static str, error: std::io::Error) -> Failure {
+    Failure::File { name: path.to_path_buf(), operation, error }
+}
+
+/// An object of JSON with a name.
+pub(crate) fn with_name(mut object: Value, path: &Path) -> Value {
+    if let (Value::Object(object), Ok(Value::Object(name))) =
+        (&mut object, serde_json::to_value(Name::new(path)))
+    {
+        object.extend(name);
+    }
+    object
+}

@@ -1,0 +1,114 @@
+//! Finding a digest by the name that a user typed.
+
+use verisum::digest::{ALGORITHMS, Digest, Error, Policy};
+
+use crate::ui::failure::Failure;
+
+/// How many similar names an error lists.
+const MOST_SIMILAR: usize = 4;
+
+/// The digest of this name.
+pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
+    Digest::find_with(name, policy).map_err(|error| match error {
+        Error::Unknown { name } => Failure::UnknownDigest { similar: similar(&name), name },
+        other => Failure::Digest(other),
+    })
+}
+
+/// The ids of digests that were most likely meant: the shortest first, else in the table's order.
+fn similar(name: &str) -> Vec<&'static str> {
+    let wanted = name.to_lowercase().replace(['_', '/'], "-");
+    let mut best = usize::MAX;
+    let mut found = Vec::new();
+    for algorithm in ALGORITHMS {
+        let names = std::iter::once(&algorithm.id).chain(algorithm.aliases);
+        let Some(distance) = names.filter_map(|known| distance(&wanted, known)).min() else { continue };
+        if distance < best {
+            best = distance;
+            found.clear();
+        }
+        if distance == best {
+            found.push(algorithm.id);
+        }
+    }
+    found.sort_by_key(|id| id.len());
+    found.truncate(MOST_SIMILAR);
+    found
+}
+
+/// How far a name is from a known one; `None` if too far to be meant. The beginning of a name is near.
+fn distance(wanted: &str, known: &str) -> Option<usize> {
+    if wanted.len() >= 3 && known.starts_with(wanted) {
+        return Some(0);
+    }
+    let edits = edits(wanted.as_bytes(), known.as_bytes());
+    (edits <= 1.max(wanted.len().min(known.len()) / 3)).then_some(edits)
+}
+
+/// The number of letters to insert, remove, replace or swap with their neighbour to turn `a` into `b`.
+fn edits(a: &[u8], b: &[u8]) -> usize {
+    // Nobody means a name so long.
+    if a.len() > 64 {
+        return usize::MAX;
+    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let replaced = last[j] + usize::from(a[i] != b[j]);
+            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                best = best.min(before[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_of_the_fingers_are_understood() {
+        for (typed, meant) in [
+            ("sha265", "sha256"),
+            ("sh256", "sha256"),
+            ("hsa512", "sha512"),
+            ("SHA2556", "sha256"),
+            ("sha2", "sha256"),
+            ("sha", "sha1"),
+            ("sha", "sha256"),
+            ("md6", "md5"),
+            ("black3", "blake3"),
+            ("blake", "blake3"),
+            ("crc", "crc32c"),
+            ("xxh-64", "xxh64"),
+            ("sha3", "sha3-256"),
+        ] {
+            let names = similar(typed);
+            assert!(names.contains(&meant), "{typed}: {names:?}");
+            assert!(names.len() <= MOST_SIMILAR);
+        }
+        for nonsense in ["", "x", "foo", "tiger", &"a".repeat(10_000)] {
+            assert!(similar(nonsense).is_empty(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn only_the_most_likely_are_named() {
+        assert_eq!(similar("sha265"), ["sha256"]);
+        assert_eq!(similar("blake"), ["blake3", "blake2b512", "blake2s256"]);
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        assert_eq!(edits(b"", b"abc"), 3);
+        assert_eq!(edits(b"abc", b"abc"), 0);
+        assert_eq!(edits(b"abc", b"acb"), 1);
+        assert_eq!(edits(b"kitten", b"sitting"), 3);
+    }
+}

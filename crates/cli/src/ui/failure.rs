@@ -1,0 +1,286 @@
+//! Errors of the command line: everything that can go wrong, as one line for the user and one exit code.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use verisum::blockhash::MapError;
+use verisum::digest::Level;
+
+use crate::ui::exit::Exit;
+use crate::ui::kernel;
+use crate::ui::names;
+
+/// Why something that was asked for was not done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line cannot be understood.
+    Usage(String),
+    /// The value of an option is not one that it takes.
+    Value { option: &'static str, value: String, must: String },
+    /// No digest has this name.
+    UnknownDigest { name: String, similar: Vec<&'static str> },
+    /// The environment asks for a SIMD level that nobody knows.
+    LevelUnknown(String),
+    /// The environment asks for a SIMD level that this processor lacks.
+    LevelMissing(Level),
+    /// A digest cannot be computed here.
+    Digest(verisum::digest::Error),
+    /// An image cannot be opened or read.
+    Image(Arc<verisum::image::Error>),
+    /// A pipe brings an image of a format that must be read in another order than its bytes come.
+    Format { name: PathBuf, format: &'static str },
+    /// A file of a tree cannot be found, opened or read.
+    Tree(verisum::files::Error),
+    /// Hashing failed for a reason other than the image.
+    Hash { name: PathBuf, error: verisum::blockhash::Error },
+    /// A block map cannot be read, written or compared.
+    Map(MapError),
+    /// A catalogue cannot be used.
+    Catalog(verisum::catalog::store::Error),
+    /// A directory cannot be scrubbed.
+    Scrub(verisum::catalog::scrub::Error),
+    /// A file that is not an image cannot be made, read or written.
+    File { name: PathBuf, operation: &'static str, error: io::Error },
+    /// Another program failed.
+    Program { name: String, why: String },
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// What a program that has ended says, in one line, if it did not succeed.
+    pub(crate) fn of_program(program: &str, ended: &std::process::Output) -> Result<(), Failure> {
+        if ended.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ");
+        Err(Failure::Program { name: program.to_string(), why: format!("{}: {said}", ended.status) })
+    }
+
+    /// Signals cannot be caught, for want of a thread or a descriptor.
+    pub(crate) fn of_signals(error: io::Error) -> Failure {
+        Failure::Program { name: "signal handler".to_string(), why: cause(&error) }
+    }
+
+    /// The place of this failure among the exit codes of `verisum`.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Failure::Usage(_)
+            | Failure::Value { .. }
+            | Failure::UnknownDigest { .. }
+            | Failure::LevelUnknown(_)
+            | Failure::LevelMissing(_)
+            | Failure::Map(MapError::Digest(_)) => Exit::Usage,
+            Failure::Map(MapError::Corrupt { .. }) => Exit::Mismatch,
+            _ => Exit::Unchecked,
+        }
+    }
+
+    /// What happened, in one line: the name, the operation, the cause.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Usage(what) => names::plain(what),
+            Failure::Value { option, value, must } => {
+                format!("{option}: {}: {must}", names::quoted(value.as_ref()))
+            }
+            Failure::UnknownDigest { name, similar } => {
+                format!("unknown digest: {}{}", names::quoted(name.as_ref()), hint(similar))
+            }
+            Failure::LevelUnknown(value) => {
+                let known: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
+                format!(
+                    "{}: {}: must be one of {}",
+                    kernel::VARIABLE,
+                    names::quoted(value.as_ref()),
+                    known.join(", ")
+                )
+            }
+            Failure::LevelMissing(level) => {
+                format!("{}: {}: this processor does not have it", kernel::VARIABLE, level.name())
+            }
+            Failure::Digest(error) => names::plain(&error.to_string()),
+            Failure::Image(error) => image_message(error),
+            Failure::Format { name, format } => {
+                let name = names::quoted(name.as_os_str());
+                format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
+            }
+            Failure::Tree(error) => tree_message(error),
+            Failure::Hash { name, error } => {
+                format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))
+            }
+            Failure::Map(error) => map_message(error),
+            Failure::Catalog(error) => names::plain(&error.to_string()),
+            Failure::Scrub(verisum::catalog::scrub::Error::Tree(verisum::files::Error::Io {
+                path,
+                operation,
+                source,
+                ..
+            })) => format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source)),
+            Failure::Scrub(error) => names::plain(&error.to_string()),
+            Failure::File { name, operation, error } => {
+                format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
+            }
+            Failure::Program { name, why } => {
+                format!("{}: {}", names::quoted(name.as_ref()), names::plain(why))
+            }
+            Failure::Output(error) => format!("standard output: write: {}", cause(error)),
+        }
+    }
+}
+
+impl From<verisum::catalog::store::Error> for Failure {
+    fn from(error: verisum::catalog::store::Error) -> Failure {
+        Failure::Catalog(error)
+    }
+}
+
+impl From<verisum::files::ReplaceError> for Failure {
+    fn from(error: verisum::files::ReplaceError) -> Failure {
+        Failure::File { name: error.path, operation: error.operation, error: error.source }
+    }
+}
+
+impl From<verisum::catalog::scrub::Error> for Failure {
+    fn from(error: verisum::catalog::scrub::Error) -> Failure {
+        Failure::Scrub(error)
+    }
+}
+
+impl From<verisum::image::Error> for Failure {
+    fn from(error: verisum::image::Error) -> Failure {
+        Failure::Image(Arc::new(error))
+    }
+}
+
+/// The image library's own text, with the name made fit for one line.
+fn image_message(error: &verisum::image::Error) -> String {
+    use verisum::image::Error;
+    match error {
+        Error::Io { path, operation, offset, source } => {
+            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), cause(source))
+        }
+        Error::NotAnImage { path, what } => format!("{}: open: {what}", names::quoted(path.as_os_str())),
+        Error::Changed { path, before, after } => format!(
+            "{}: read: the file changed while it was read ({before} bytes, then {after})",
+            names::quoted(path.as_os_str())
+        ),
+        Error::Unsupported { path, format } => {
+            let name = names::quoted(path.as_os_str());
+            format!("{name}: open: {format} images are not supported{AS_RAW}")
+        }
+        Error::Invalid { path, operation, offset, what } => {
+            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        Error::Refused { path, what } => {
+            format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        Error::Behind { path, role, source } => {
+            format!("{}: {role} {}", names::quoted(path.as_os_str()), image_message(source))
+        }
+        Error::Reference { path, role, reference, why } => format!(
+            "{}: open: {role} {}: {} (--follow any opens it)",
+            names::quoted(path.as_os_str()),
+            names::quoted(reference),
+            names::plain(why)
+        ),
+    }
+}
+
+/// The block hash library's own text, with the name made fit for one line.
+fn map_message(error: &MapError) -> String {
+    match error {
+        MapError::Io { path, operation, source } => {
+            format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source))
+        }
+        MapError::NotAMap { path, what } => {
+            format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        MapError::Corrupt { path, what } => {
+            format!("{}: the block map is corrupt: {}", names::quoted(path.as_os_str()), names::plain(what))
+        }
+        other => names::plain(&other.to_string()),
+    }
+}
+
+/// What to do with an image that is not decoded.
+const AS_RAW: &str = " (--format raw hashes the bytes of the file itself)";
+
+/// The tree library's own text, with the name made fit for one line.
+pub(crate) fn tree_message(error: &verisum::files::Error) -> String {
+    use verisum::files::Error;
+    let name = names::quoted(error.path().as_os_str());
+    match error {
+        Error::Io { operation, offset, source, .. } => {
+            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            format!("{name}: {operation}{place}: {}", cause(source))
+        }
+        Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
+        Error::IsLink { .. } => format!("{name}: open: is a symbolic link"),
+        Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
+        Error::Stopped { .. } => format!("{name}: read: stopped"),
+        Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
+        Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
+        Error::Conflict { operation, source, .. } => format!("{name}: {operation}: {source}"),
+    }
+}
+
+/// An error's text without Rust's ` (os error 2)` tail, as other tools print it.
+pub(crate) fn cause(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    names::plain(&text[..end])
+}
+
+fn hint(similar: &[&str]) -> String {
+    match similar {
+        [] => " (`verisum digests` lists them)".to_string(),
+        [one] => format!(" (did you mean {one}?)"),
+        [most @ .., last] => format!(" (did you mean {} or {last}?)", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use verisum::image::{Error, Operation};
+
+    #[test]
+    fn messages_are_one_line() {
+        let path = Path::new("a\nb");
+        let errors = [
+            Error::io(path, Operation::Open, io::Error::from_raw_os_error(2)),
+            Error::NotAnImage { path: path.into(), what: "Is a directory" },
+            Error::Changed { path: path.into(), before: 5, after: 4 },
+        ];
+        let messages = errors.map(|error| Failure::from(error).message());
+        assert_eq!(
+            messages,
+            [
+                r"$'a\nb': open: No such file or directory",
+                r"$'a\nb': open: Is a directory",
+                r"$'a\nb': read: the file changed while it was read (5 bytes, then 4)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_this_machine_refuses_is_no_bad_usage() {
+        let failure = Failure::of_signals(io::Error::from_raw_os_error(11));
+        assert_eq!(failure.message(), "signal handler: Resource temporarily unavailable");
+        assert_eq!(failure.exit(), Exit::Unchecked);
+    }
+
+    #[test]
+    fn unknown_digests_come_with_hints() {
+        let message = |similar: &[&'static str]| {
+            Failure::UnknownDigest { name: "x".to_string(), similar: similar.to_vec() }.message()
+        };
+        assert_eq!(message(&["a"]), "unknown digest: x (did you mean a?)");
+        assert_eq!(message(&["a", "b", "c"]), "unknown digest: x (did you mean a, b or c?)");
+        assert_eq!(message(&[]), "unknown digest: x (`verisum digests` lists them)");
+    }
+}

@@ -1,0 +1,311 @@
+//! Trees on other machines, as the verbs take them: their addresses, the options of ssh, and what is reported.
+
+mod record;
+mod report;
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{Read, stdin};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use clap::{Args, ValueHint};
+use verisum::digest::Digest;
+
+pub(crate) use self::record::Record;
+pub(crate) use self::report::{Report, tally};
+use crate::ui::failure::Failure;
+use crate::ui::names;
+use crate::ui::{digests, kernel};
+use verisum::remote::{
+    Event, Folder, Host, Options, Place, Program, Session, SessionError, SshOptions, WAYS,
+};
+
+/// How many hosts are worked on at once, unless somebody says otherwise.
+const AT_ONCE: usize = 8;
+/// Each takes a thread and two processes of ssh here.
+const MOST_AT_ONCE: usize = 256;
+
+/// The heading of these options in help texts.
+pub(crate) const HOSTS: &str = "Files on other machines";
+
+/// Fails for the first option that was given and that files on other machines do not have.
+pub(crate) fn refuse(options: &[(&str, bool)]) -> Result<(), Failure> {
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::Usage(format!("{option}: not for files on other machines"))),
+        None => Ok(()),
+    }
+}
+
+/// How to reach hosts, and what to use there.
+#[derive(Args, Debug)]
+pub(crate) struct HostArgs {
+    /// The configuration of ssh, in place of the user's own
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = readable)]
+    ssh_config: Option<PathBuf>,
+
+    /// Give up a host that does not answer for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86400))]
+    timeout: u32,
+
+    /// Use only these ways to hash, the best of them that a host has
+    #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
+    require: Vec<String>,
+
+    /// Use this way to hash; the same as --require with one
+    #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
+    way: Option<String>,
+
+    /// Copy verisum, or these builds of it, to a private directory of hosts that lack it, for the time of the run
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
+    push: Option<Vec<PathBuf>>,
+}
+
+/// Many hosts.
+#[derive(Args, Debug)]
+pub(crate) struct ManyArgs {
+    /// Take the hosts from this file, one in a line; what is named is a path on each. - is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    hosts: Option<PathBuf>,
+
+    /// How many hosts at once
+    #[arg(long, value_name = "N", default_value_t = AT_ONCE, value_parser = at_once)]
+    hosts_at_once: usize,
+}
+
+/// A file that ssh would only miss when it connects.
+fn readable(text: &str) -> Result<PathBuf, String> {
+    match std::fs::File::open(text) {
+        Ok(_) => Ok(PathBuf::from(text)),
+        Err(error) => Err(crate::ui::failure::cause(&error)),
+    }
+}
+
+fn at_once(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_AT_ONCE).contains(number));
+    number.ok_or_else(|| format!("must be 1 to {MOST_AT_ONCE}"))
+}
+
+/// The places on one host.
+#[derive(Clone, Debug)]
+pub(crate) struct OnHost {
+    pub(crate) host: Host,
+    pub(crate) places: Vec<Place>,
+}
+
+impl ManyArgs {
+    /// Tells the addresses among what was typed from the paths of this machine, which are returned first.
+    pub(crate) fn split(&self, typed: &[OsString]) -> Result<(Vec<OsString>, Vec<OnHost>), Failure> {
+        if self.hosts.is_some() {
+            return Ok((Vec::new(), self.places(typed)?));
+        }
+        let (mut here, mut there) = (Vec::new(), Vec::new());
+        for text in typed {
+            let place = Place::typed(text).map_err(|must| bad_place(text, must))?;
+            if place.is_some() { there.push(text.clone()) } else { here.push(text.clone()) }
+        }
+        Ok((here, self.places(&there)?))
+    }
+
+    /// The same for `check`, whose first operand is a list where the hosts are in a file.
+    pub(crate) fn lists_and_places(
+        &self,
+        typed: &[OsString],
+    ) -> Result<(Vec<OsString>, Vec<OnHost>), Failure> {
+        match (&self.hosts, typed) {
+            (None, _) => self.split(typed),
+            (Some(_), [list, paths @ ..]) => Ok((vec![list.clone()], self.places(paths)?)),
+            (Some(_), []) => Err(Failure::Usage("--hosts: needs a LIST and a path on the hosts".to_string())),
+        }
+    }
+
+    /// The places by their hosts, in the order in which hosts were first named.
+    pub(crate) fn places(&self, typed: &[OsString]) -> Result<Vec<OnHost>, Failure> {
+        let mut found: Vec<OnHost> = Vec::new();
+        let mut add = |place: Place| match found.iter_mut().find(|on| on.host == place.host) {
+            Some(on) => on.places.push(place),
+            None => found.push(OnHost { host: place.host.clone(), places: vec![place] }),
+        };
+        match &self.hosts {
+            None => typed.iter().try_for_each(|text| parse(text, false).map(&mut add))?,
+            Some(_) if typed.is_empty() => {
+                return Err(Failure::Usage("--hosts: needs a path on the hosts".to_string()));
+            }
+            Some(file) => {
+                for path in typed {
+                    refuse_place(path)?;
+                }
+                for host in hosts(file)? {
+                    for path in typed {
+                        add(Place::new(host.clone(), path.as_bytes()));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many hosts at once.
+    pub(crate) fn at_once(&self) -> usize {
+        self.hosts_at_once
+    }
+
+    /// Whether the host stands before names: where there are several, and where there may be several the
+    /// next time.
+    pub(crate) fn names_hosts(&self, places: &[OnHost]) -> bool {
+        self.hosts.is_some() || places.len() > 1
+    }
+}
+
+/// With a file of hosts, `HOST:PATH` would be taken for a path.
+fn refuse_place(typed: &OsString) -> Result<(), Failure> {
+    match Place::parse(typed, false) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(Failure::Value {
+            option: "PLACE",
+            value: typed.to_string_lossy().into_owned(),
+            must: "must be a path where there is --hosts (./NAME for a name with a colon)".to_string(),
+        }),
+    }
+}
+
+/// A tree of any machine as it was typed.
+pub(crate) fn any(text: &OsString) -> Result<Place, Failure> {
+    let address = Place::typed(text).map_err(|must| bad_place(text, must))?;
+    Ok(address.unwrap_or_else(|| Place::new(Host::Local, text.as_bytes())))
+}
+
+/// A place as it was typed.
+pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Place, Failure> {
+    Place::parse(text, plain).map_err(|must| bad_place(text, must))
+}
+
+fn bad_place(text: &OsString, must: &str) -> Failure {
+    let value = text.to_string_lossy().into_owned();
+    Failure::Value { option: "PLACE", value, must: must.to_string() }
+}
+
+/// The hosts of a file: a name or an address in each line; what follows # is a comment.
+fn hosts(file: &PathBuf) -> Result<Vec<Host>, Failure> {
+    let is_stdin = file.as_os_str() == "-";
+    let name = if is_stdin { PathBuf::from("standard input") } else { file.clone() };
+    let mut text = Vec::new();
+    let read = match is_stdin {
+        true => stdin().lock().read_to_end(&mut text).map(drop),
+        false => std::fs::read(file).map(|found| text = found),
+    };
+    read.map_err(|error| Failure::File { name: name.clone(), operation: "read", error })?;
+    let mut hosts = Vec::new();
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let host = Host::of_line(line).map_err(|wrong| {
+            let line = names::plain(&String::from_utf8_lossy(line));
+            Failure::Usage(format!("--hosts: {}:{}: {line}: {wrong}", name.display(), number + 1))
+        })?;
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    match hosts.is_empty() {
+        true => Err(Failure::Usage(format!("--hosts: {} names no host", name.display()))),
+        false => Ok(hosts),
+    }
+}
+
+impl HostArgs {
+    /// What sessions take. With several hosts ssh asks for nothing: nobody would know for which.
+    ///
+    /// # Errors
+    /// A program that is to be pushed cannot be read.
+    pub(crate) fn options(&self, hosts: usize) -> Result<Options, Failure> {
+        let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
+        let mut required = self.require.clone();
+        required.extend(self.way.clone());
+        let ssh = SshOptions { config: self.ssh_config.clone(), timeout: self.timeout, may_ask };
+        let push = self.push.as_deref().map(programs).transpose()?.map(Arc::new);
+        Ok(Options { ssh, required, push })
+    }
+}
+
+/// What may be pushed.
+fn programs(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
+    let failed = |name, error| Failure::File { name, operation: "read", error };
+    match files {
+        [] => Ok(vec![Program::own().map_err(|error| failed(PathBuf::from("verisum"), error))?]),
+        files => files
+            .iter()
+            .map(|file| Program::open(file).map_err(|error| failed(file.clone(), error)))
+            .collect(),
+    }
+}
+
+/// The digest of this name, as it is computed here.
+pub(crate) fn digest(name: &str) -> Result<Digest, Failure> {
+    digests::find(name, &kernel::policy()?)
+}
+
+/// The folder for sockets, if a host needs one.
+pub(crate) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Option<Folder>, Failure> {
+    match hosts.any(|host| *host != Host::Local) {
+        false => Ok(None),
+        true => match Folder::new(&std::env::temp_dir()) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) => {
+                let name = std::env::temp_dir();
+                Err(Failure::File { name, operation: "make a private directory", error })
+            }
+        },
+    }
+}
+
+/// Opens a session and says what it uses; what goes wrong is reported.
+pub(crate) fn open<'a>(
+    host: &Host,
+    digest: &Digest,
+    options: &'a Options,
+    folder: Option<&'a Folder>,
+    report: &Report,
+) -> Option<Session<'a>> {
+    let sink = |event: Event| match event {
+        Event::Note(note) => report.note(host, &note),
+        _ => true,
+    };
+    match Session::open(host, digest, options, folder, &sink) {
+        Ok(session) => {
+            report.remark(host, &format!("{} by {}", digest.name(), session.described()));
+            Some(session)
+        }
+        Err(error) => {
+            fail(host, &error, report);
+            None
+        }
+    }
+}
+
+/// Reports what is wrong with a host.
+pub(crate) fn fail(host: &Host, error: &SessionError, report: &Report) {
+    report.failed(host, error.message());
+}
+
+/// Does the work of each host, some at once.
+pub(crate) fn each<T: Sync>(hosts: &[T], at_once: usize, work: &(dyn Fn(&T) + Sync)) {
+    if let [one] = hosts {
+        return work(one);
+    }
+    let queue: Mutex<VecDeque<&T>> = Mutex::new(hosts.iter().collect());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..at_once.min(hosts.len()) {
+            scope.spawn(|| {
+                while let Some(one) = next() {
+                    work(one);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,46 @@
+//! The result for a file on a host, as a line of JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use verisum::remote::{Place, Seen};
+
+use crate::ui::names::Name;
+
+/// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
+#[derive(Serialize)]
+pub(crate) struct Record<'a> {
+    pub(crate) host: String,
+    pub(crate) way: &'a str,
+    #[serde(flatten)]
+    pub(crate) name: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) modified: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) digests: Option<BTreeMap<&'a str, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+impl<'a> Record<'a> {
+    /// Without results.
+    pub(crate) fn new(place: &Place, way: &'a str, name: &[u8], seen: &Seen) -> Record<'a> {
+        Record {
+            host: place.host.name(),
+            way,
+            name: Name::of_bytes(name),
+            size: seen.size,
+            modified: seen.modified.map(|modified| match modified.is_exact {
+                true => modified.time.to_string(),
+                false => modified.time.seconds.to_string(),
+            }),
+            digests: None,
+            outcome: None,
+            error: None,
+        }
+    }
+}

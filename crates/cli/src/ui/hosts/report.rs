@@ -1,0 +1,150 @@
+//! Prints the results of many hosts on one standard output.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output};
+use verisum::remote::Host;
+
+/// How long a result may wait to be seen.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Prints what comes from several threads, and remembers the worst of it.
+pub(crate) struct Report<'a>(Mutex<State<'a>>);
+
+struct State<'a> {
+    output: &'a mut Output,
+    /// Whether only what is wrong is said.
+    quiet: bool,
+    /// Why hosts could not be gone through, by their names.
+    failed: BTreeMap<String, String>,
+    flushed: Instant,
+    broken: Option<Failure>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(output: &'a mut Output) -> Report<'a> {
+        Report(Mutex::new(State {
+            output,
+            quiet: false,
+            failed: BTreeMap::new(),
+            flushed: Instant::now(),
+            broken: None,
+        }))
+    }
+
+    /// Whether to say only what is wrong.
+    pub(crate) fn quiet(self, quiet: bool) -> Report<'a> {
+        self.lock().quiet = quiet;
+        self
+    }
+
+    /// Prints a result. False where nothing can be printed any more.
+    pub(crate) fn result(&self, text: &[u8]) -> bool {
+        let mut state = self.lock();
+        let is_late = state.flushed.elapsed() > PATIENCE;
+        let mut written = state.output.bytes(text);
+        if is_late {
+            written = written.and_then(|()| state.output.flush());
+            state.flushed = Instant::now();
+        }
+        state.keep(written)
+    }
+
+    /// Prints a result as a line of JSON. False where nothing can be printed any more.
+    pub(crate) fn json(&self, record: &impl Serialize) -> bool {
+        match serde_json::to_vec(record) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                self.result(&line)
+            }
+            Err(error) => {
+                let why = error.to_string();
+                self.lock().keep(Err(Failure::Program { name: "JSON".to_string(), why }))
+            }
+        }
+    }
+
+    /// Says something about a host, after all results that were before it.
+    pub(crate) fn note(&self, host: &Host, message: &str) -> bool {
+        let mut state = self.lock();
+        let flushed = state.output.flush();
+        ui::say(PROGRAM, &format!("{}: {message}", host.name()));
+        state.keep(flushed)
+    }
+
+    /// Says something about all.
+    pub(crate) fn say(&self, message: &str) -> bool {
+        let mut state = self.lock();
+        let flushed = state.output.flush();
+        ui::say(PROGRAM, message);
+        state.keep(flushed)
+    }
+
+    /// Says how a host is gone through, unless only what is wrong shall be said.
+    pub(crate) fn remark(&self, host: &Host, message: &str) -> bool {
+        let is_quiet = self.lock().quiet;
+        is_quiet || self.note(host, message)
+    }
+
+    /// Says why a host could not be gone through.
+    pub(crate) fn failed(&self, host: &Host, message: String) {
+        self.note(host, &message);
+        self.worse(Exit::Unchecked);
+        self.lock().failed.insert(host.name(), message);
+    }
+
+    /// Why this host could not be gone through, if it could not.
+    pub(crate) fn failure_of(&self, host: &Host) -> Option<String> {
+        self.lock().failed.get(&host.name()).cloned()
+    }
+
+    /// Says what failed, and makes the exit code that of it.
+    pub(crate) fn fail(&self, host: &Host, failure: &Failure) {
+        self.note(host, &failure.message());
+        self.worse(failure.exit());
+    }
+
+    /// The exit code is no better than this.
+    pub(crate) fn worse(&self, exit: Exit) {
+        let mut state = self.lock();
+        state.output.found(exit);
+    }
+
+    /// Says how it ended.
+    pub(crate) fn end(self) -> Result<Exit, Failure> {
+        let state = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.broken {
+            Some(failure) => Err(failure),
+            None => Ok(state.output.worst()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// So many of what is always told, and of those others that there are.
+pub(crate) fn tally(count: u64, what: &str, others: &[(u64, &str)]) -> String {
+    let mut line = format!("{count} {what}");
+    for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
+        line.push_str(&format!(", {count} {what}"));
+    }
+    line
+}
+
+impl State<'_> {
+    fn keep(&mut self, written: Result<(), Failure>) -> bool {
+        if let Err(failure) = written {
+            self.broken.get_or_insert(failure);
+        }
+        self.broken.is_none()
+    }
+}

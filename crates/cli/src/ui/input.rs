@@ -1,0 +1,255 @@
+//! Opens an input and computes its block hash.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rustix::io::Errno;
+use verisum::blockhash::{
+    DigestSink, Error, MAX_THREADS, Params, Progress, hash_image, hash_image_to, hash_stream, hash_stream_to,
+};
+use verisum::digest::Output;
+use verisum::image::{
+    Detect, Follow, Format, Image, NbdImage, OpenOptions, Opened, Operation, START_LEN, Stream, is_nbd_uri,
+};
+
+use crate::ui::PROGRAM;
+use crate::ui::closed;
+use crate::ui::failure::Failure;
+use crate::ui::{self, names, progress};
+
+/// The most that one thread hashes faster alone than with the help of others that must be started.
+const ONE_THREAD_BYTES: u64 = 1 << 20;
+
+/// A virtual machine reads its disk in sectors of so many bytes.
+pub(crate) const SECTOR: u64 = 512;
+
+/// What to hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Standard input.
+    Stdin,
+    /// A file, block device or pipe by its name, or an export of an NBD server by its address.
+    Named(OsString),
+}
+
+impl Input {
+    /// The input of this name; `-` is standard input.
+    pub(crate) fn new(name: OsString) -> Input {
+        if name == "-" { Input::Stdin } else { Input::Named(name) }
+    }
+
+    /// Its name in results.
+    pub(crate) fn name(&self) -> &OsStr {
+        match self {
+            Input::Stdin => OsStr::new("-"),
+            Input::Named(name) => name,
+        }
+    }
+
+    /// Its name in messages, as the image library gives it.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Input::Stdin => PathBuf::from("standard input"),
+            Input::Named(name) => PathBuf::from(name),
+        }
+    }
+}
+
+/// How to hash it.
+#[derive(Clone, Debug)]
+pub(crate) struct How {
+    /// The name at the start of messages.
+    pub(crate) program: &'static str,
+    /// Digest and block size.
+    pub(crate) params: Params,
+    /// Workers; `None` for as many as this process may use cores.
+    pub(crate) threads: Option<usize>,
+    /// Read through the page cache.
+    pub(crate) cache: bool,
+    /// Pad what has a name to whole sectors if it has a length, as a guest sees it.
+    pub(crate) pad_files: bool,
+    /// Pad standard input and pipes too.
+    pub(crate) pad_streams: bool,
+    /// The format; `None` for what the bytes look like.
+    pub(crate) format: Option<Format>,
+    /// Which formats are looked for in what has a name.
+    pub(crate) detect: Detect,
+    /// Which formats are looked for in standard input.
+    pub(crate) stdin_detect: Detect,
+    /// Which of the files that an image names are opened.
+    pub(crate) follow: Follow,
+    /// A snapshot inside the image.
+    pub(crate) snapshot: Option<String>,
+    /// Draw progress.
+    pub(crate) progress: progress::Wanted,
+}
+
+/// A block hash and what it is of.
+#[derive(Debug)]
+pub(crate) struct Sum {
+    pub(crate) digest: Output,
+    /// Length in bytes of the message, padding included.
+    pub(crate) length: u64,
+    /// How many zeros were added at its end.
+    pub(crate) padded: u64,
+    /// Whether somebody may have written to the file meanwhile.
+    pub(crate) modified: bool,
+}
+
+/// Computes the block hash of an input.
+pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
+    sum_opened(input, &mut open(input, how)?, how, None)
+}
+
+/// Computes the block hash of an input that is open, and gives the digest of each block to `sink`.
+pub(crate) fn sum_opened(
+    input: &Input,
+    opened: &mut Opened,
+    how: &How,
+    sink: Option<&mut dyn DigestSink>,
+) -> Result<Sum, Failure> {
+    match opened {
+        Opened::Image(image) => sum_image(input, &**image, how, sink),
+        Opened::Stream(stream) => sum_stream(input, stream, how, sink),
+    }
+}
+
+/// Opens an input, and says what its user should know of it. What comes from a pipe is raw, and ends with a whole sector where that is wanted.
+pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
+    let options = how.options(input);
+    let mut opened = match input {
+        Input::Stdin if closed::standard_input() => {
+            return Err(verisum::image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
+        }
+        Input::Stdin => verisum::image::open_stdin(&options)?,
+        Input::Named(name) if is_nbd_uri(name) => Opened::Image(Box::new(NbdImage::open(name, &options)?)),
+        Input::Named(name) => verisum::image::open(Path::new(name), &options)?,
+    };
+    if let Opened::Stream(stream) = &mut opened {
+        refuse_formats(input, stream, how)?;
+        if how.pad_streams {
+            stream.pad_to_sectors();
+        }
+    }
+    if let Opened::Image(image) = &opened {
+        for layer in image.layers() {
+            for warning in &layer.warnings {
+                let name = names::quoted(&layer.name);
+                ui::say(how.program, &format!("{name}: warning: {}", names::plain(warning)));
+            }
+        }
+    }
+    Ok(opened)
+}
+
+fn sum_image(
+    input: &Input,
+    image: &dyn Image,
+    how: &How,
+    sink: Option<&mut dyn DigestSink>,
+) -> Result<Sum, Failure> {
+    let length = image.length();
+    let params = how.params(input, Some(length))?;
+    let work = |progress: &Progress| match sink {
+        Some(sink) => hash_image_to(image, &params, progress, sink),
+        None => hash_image(image, &params, progress),
+    };
+    let digest = progress::drawn(how.progress, input.path().as_os_str(), Some(length), work)
+        .map_err(|e| failed(input, e))?;
+    Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
+}
+
+/// Fails for a format that cannot be read from its start to its end.
+fn refuse_formats(input: &Input, stream: &mut Stream, how: &How) -> Result<(), Failure> {
+    let options = how.options(input);
+    let format = match (options.format, options.detect) {
+        (Some(format), _) => format,
+        (None, Detect::Raw) => Format::Raw,
+        (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
+    };
+    match format {
+        Format::Raw => Ok(()),
+        format => Err(Failure::Format { name: input.path(), format: format.title() }),
+    }
+}
+
+fn sum_stream(
+    input: &Input,
+    stream: &mut Stream,
+    how: &How,
+    sink: Option<&mut dyn DigestSink>,
+) -> Result<Sum, Failure> {
+    let params = how.params(input, None)?;
+    let work = |progress: &Progress| match sink {
+        Some(sink) => hash_stream_to(stream, &params, progress, sink),
+        None => hash_stream(stream, &params, progress),
+    };
+    let (digest, length) =
+        progress::drawn(how.progress, input.path().as_os_str(), None, work).map_err(|e| failed(input, e))?;
+    Ok(Sum { digest, length, padded: stream.padded_by(), modified: false })
+}
+
+impl How {
+    /// As a guest sees the image, without progress, on as many threads as there are cores.
+    pub(crate) fn new(params: Params) -> How {
+        How {
+            program: PROGRAM,
+            params,
+            threads: None,
+            cache: false,
+            pad_files: true,
+            pad_streams: true,
+            format: None,
+            detect: Detect::All,
+            stdin_detect: Detect::All,
+            follow: Follow::SameDir,
+            snapshot: None,
+            progress: progress::Wanted::No,
+        }
+    }
+
+    /// How to open an input.
+    pub(crate) fn options(&self, input: &Input) -> OpenOptions {
+        let is_stdin = *input == Input::Stdin;
+        OpenOptions {
+            cache: self.cache,
+            sector_padding: if is_stdin { self.pad_streams } else { self.pad_files },
+            format: self.format,
+            detect: if is_stdin { self.stdin_detect } else { self.detect },
+            follow: self.follow,
+            snapshot: self.snapshot.clone(),
+        }
+    }
+
+    /// The parameters for an input of this length.
+    pub(crate) fn params(&self, input: &Input, length: Option<u64>) -> Result<Params, Failure> {
+        let threads = match self.threads {
+            Some(threads) => threads,
+            None if length.is_some_and(|length| length <= ONE_THREAD_BYTES) => 1,
+            None => usable_cores(),
+        };
+        self.params.clone().threads(threads).map_err(|error| failed(input, error))
+    }
+}
+
+/// The number of cores that this process may use, by its affinity and its control group.
+pub(crate) fn usable_cores() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
+}
+
+/// Says on standard error that an image was written to meanwhile.
+pub(crate) fn warn_modified(input: &Input) {
+    let name = names::quoted(input.path().as_os_str());
+    let warning = "warning: it was written to while it was read: the value may fit no state of it";
+    ui::say(PROGRAM, &format!("{name}: {warning}"));
+}
+
+/// The failure of hashing an input.
+pub(crate) fn failed(input: &Input, error: Error) -> Failure {
+    match error {
+        Error::Image(error) => Failure::Image(error),
+        Error::Map(error) => Failure::Map(error),
+        error => Failure::Hash { name: input.path(), error },
+    }
+}

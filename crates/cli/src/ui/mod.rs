@@ -1,0 +1,57 @@
+//! What all verbs share: what the user types and sees. No verb is imported here.
+//!
+//! Results go to standard output through [`Output`], messages and progress to standard error. Everything
+//! that fails is a [`failure::Failure`], and every way to end is in [`exit`].
+
+pub(crate) mod block_hashes;
+pub(crate) mod catalog;
+#[allow(unsafe_code)]
+pub(crate) mod closed;
+mod decomposed;
+pub(crate) mod digests;
+pub(crate) mod exit;
+pub(crate) mod export;
+pub(crate) mod failure;
+pub(crate) mod getopt;
+pub(crate) mod help;
+pub(crate) mod hosts;
+pub(crate) mod input;
+pub(crate) mod kernel;
+pub(crate) mod list_format;
+pub(crate) mod locale;
+pub(crate) mod names;
+mod output;
+pub(crate) mod progress;
+pub(crate) mod reading;
+pub(crate) mod scratch;
+pub(crate) mod shell;
+pub(crate) mod signals;
+pub(crate) mod sizes;
+pub(crate) mod values;
+
+use std::io::Write;
+use std::sync::Arc;
+
+pub(crate) use decomposed::Decomposed;
+pub(crate) use output::Output;
+
+/// The name at the start of messages.
+pub(crate) const PROGRAM: &str = "verisum";
+
+/// Makes writing beyond the limit of a file's size (`ulimit -f`) an error that is told, and after which all
+/// that was made is removed; the signal for it would end the program. Programs that it starts have the signal
+/// as it was.
+pub(crate) fn survive_limits() {
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
+/// Writes `program: message` to standard error as one write. Nobody is left to tell if that fails.
+pub(crate) fn say(program: &str, message: &str) {
+    let line = format!("{program}: {message}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Writes a line to standard error that says no more than how to go on.
+pub(crate) fn advise(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}

@@ -1,0 +1,113 @@
+//! Standard output that loses no write error. (`println!` panics on a closed pipe; `std::io::stdout` takes a
+//! descriptor that cannot be written for one that takes everything, and writes what is left in its buffer at
+//! the end without a look at the result.)
+
+use rustix::io::Errno;
+
+use crate::ui::closed;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::names;
+
+/// The most bytes held back between flushes.
+const BUFFER: usize = 16 * 1024;
+
+/// Buffered standard output. Call [`Output::flush`] whenever the user should see what there is, and at
+/// the end: dropping it writes nothing.
+///
+/// Names of files may hold what a terminal takes for commands. What goes to one has those characters
+/// escaped; what goes anywhere else is as it was added.
+///
+/// It also knows the worst that was found so far: a run whose output fails still ends with that. What is wrong
+/// is seen at once, and not when many lines have gathered.
+pub(crate) struct Output {
+    buffer: Vec<u8>,
+    worst: Exit,
+    /// The next line is about something that is wrong.
+    is_urgent: bool,
+    is_terminal: bool,
+}
+
+impl Output {
+    /// Takes standard output.
+    pub(crate) fn new() -> Output {
+        Output {
+            buffer: Vec::new(),
+            worst: Exit::Clean,
+            is_urgent: false,
+            is_terminal: rustix::termios::isatty(rustix::stdio::stdout()),
+        }
+    }
+
+    /// Takes note of what was found, before the line about it is added.
+    pub(crate) fn found(&mut self, exit: Exit) {
+        self.worst = self.worst.max(exit);
+        self.is_urgent |= exit != Exit::Clean;
+    }
+
+    /// The worst that was found.
+    pub(crate) fn worst(&self) -> Exit {
+        self.worst
+    }
+
+    /// Fails if nothing can be printed, for those who would otherwise work in vain.
+    pub(crate) fn ready(&self) -> Result<(), Failure> {
+        match closed::standard_output() {
+            true => Err(Failure::Output(Errno::BADF.into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds text.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Adds a line of text.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.text(text)?;
+        self.text("\n")
+    }
+
+    /// Adds bytes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.buffer.extend_from_slice(bytes);
+        let is_urgent = self.is_urgent && matches!(bytes.last(), Some(b'\n' | b'\0'));
+        self.is_urgent &= !is_urgent;
+        match is_urgent || self.buffer.len() > BUFFER {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a line of JSON.
+    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.buffer, value).map_err(|error| Failure::Output(error.into()))?;
+        self.text("\n")
+    }
+
+    /// Writes what was added so far.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let result = self.ready().and_then(|()| match self.is_terminal {
+            true => write_all(&names::for_terminal(&self.buffer)),
+            false => write_all(&self.buffer),
+        });
+        self.buffer.clear();
+        result
+    }
+}
+
+fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), bytes) {
+            Ok(0) => return Err(Failure::Output(std::io::ErrorKind::WriteZero.into())),
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Failure::Output(error.into())),
+        }
+    }
+    Ok(())
+}

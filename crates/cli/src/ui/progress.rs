@@ -1,0 +1,365 @@
+//! The progress line on a terminal.
+//!
+//! It needs the width of the terminal, a carriage return and "erase to the end of the line". Libraries
+//! for it do more, and one that computes powers alone makes every start longer by the loading of libm.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use verisum::blockhash::Progress;
+use verisum::files::{Kind, Walk};
+
+use crate::ui::names;
+use crate::ui::sizes::human;
+
+/// How often the line is drawn anew.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The widest bar; a wider terminal has room left.
+const WIDEST_BAR: usize = 40;
+
+/// To the start of the line, and erase it.
+pub(crate) const ERASE: &str = "\r\x1b[K";
+
+/// Whether progress is to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    No,
+    /// Of the only input.
+    Yes,
+    /// Of one of several, which the line names.
+    Named,
+}
+
+impl Wanted {
+    /// Whether there is a terminal to draw it on.
+    pub(crate) fn is_drawn(self) -> bool {
+        self != Wanted::No && stderr().is_terminal()
+    }
+}
+
+/// Erases the line that is drawn, for something to be printed in its place.
+pub(crate) fn erase() {
+    let _ = stderr().write_all(ERASE.as_bytes());
+}
+
+/// Does `work`, and draws the progress that it makes on standard error if that is `wanted` and standard
+/// error is a terminal. The line is gone when this returns. Nothing about the terminal is changed that a
+/// signal could leave behind.
+pub(crate) fn drawn<T>(
+    wanted: Wanted,
+    name: &OsStr,
+    length: Option<u64>,
+    work: impl FnOnce(&Progress) -> T,
+) -> T {
+    let progress = Progress::default();
+    if !wanted.is_drawn() {
+        return work(&progress);
+    }
+    let name = match wanted {
+        Wanted::Named => names::quoted(Path::new(name).file_name().unwrap_or(name)),
+        _ => String::new(),
+    };
+    thread::scope(|scope| {
+        let (done, wait) = mpsc::channel::<()>();
+        let watched = &progress;
+        let drawer = move || {
+            let started = Instant::now();
+            while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let width = width();
+                let head = head(&name, width);
+                let rest = width.saturating_sub(columns(&head));
+                let line = line(watched.bytes(), length, started.elapsed(), rest);
+                let _ = stderr().write_all(format!("{ERASE}{head}{line}").as_bytes());
+            }
+            let _ = stderr().write_all(ERASE.as_bytes());
+        };
+        // Without a thread there is no line, and the work is done all the same.
+        let drawer = thread::Builder::new().spawn_scoped(scope, drawer);
+        let result = work(&progress);
+        drop(done);
+        if let Ok(drawer) = drawer {
+            let _ = drawer.join();
+        }
+        result
+    })
+}
+
+/// What is read in a moment: so many files, with so many bytes in all.
+const BRIEF_FILES: u64 = 16;
+const BRIEF_BYTES: u64 = 1 << 20;
+
+/// How much there is to do in all.
+pub(crate) enum Total {
+    Unknown,
+    /// So much.
+    Known {
+        files: u64,
+        bytes: u64,
+    },
+    /// What this walk finds. It goes beside the work, and only if progress is drawn.
+    Walked(Box<Walk>),
+}
+
+impl Total {
+    pub(crate) fn walked(walk: Walk) -> Total {
+        Total::Walked(Box::new(walk))
+    }
+
+    /// Whether it is read before a thread has begun that would watch it.
+    pub(crate) fn is_brief(&self) -> bool {
+        matches!(self, Total::Known { files: ..=BRIEF_FILES, bytes: ..=BRIEF_BYTES })
+    }
+}
+
+/// What a walk has found so far.
+#[derive(Default)]
+struct Tally {
+    files: AtomicU64,
+    bytes: AtomicU64,
+    /// Whether that is all.
+    is_whole: AtomicBool,
+    /// Whether nobody asks any more.
+    is_given_up: AtomicBool,
+}
+
+impl Tally {
+    fn known(files: u64, bytes: u64) -> Tally {
+        Tally { files: files.into(), bytes: bytes.into(), is_whole: true.into(), ..Tally::default() }
+    }
+
+    /// Adds up the files of a walk, each once.
+    fn count(&self, walk: Walk) {
+        let mut linked = HashSet::new();
+        for entry in walk.flatten().filter(|entry| entry.kind() == Kind::File) {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return;
+            }
+            let Ok(stat) = entry.stat() else { continue };
+            if stat.links < 2 || linked.insert((stat.device, stat.inode)) {
+                self.files.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add(stat.size, Ordering::Relaxed);
+            }
+        }
+        self.is_whole.store(true, Ordering::Release);
+    }
+
+    /// Files and bytes, once they are known.
+    fn whole(&self) -> Option<(u64, u64)> {
+        let is_whole = self.is_whole.load(Ordering::Acquire);
+        is_whole.then(|| (self.files.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed)))
+    }
+}
+
+/// Does `work`, draws the progress of many files if that is `wanted` and standard error is a terminal, and
+/// says how far it is whenever SIGUSR1 comes.
+pub(crate) fn of_files<T>(
+    wanted: Wanted,
+    total: Total,
+    progress: &verisum::files::Progress,
+    work: impl FnOnce() -> T,
+) -> T {
+    let drawn = wanted.is_drawn();
+    let asked = Arc::new(AtomicBool::new(false));
+    // Where a signal cannot be caught, it has its usual effect.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, asked.clone());
+    let (tally, walk) = match total {
+        Total::Known { files, bytes } => (Tally::known(files, bytes), None),
+        Total::Walked(walk) if drawn => (Tally::default(), Some(walk)),
+        Total::Walked(_) | Total::Unknown => (Tally::default(), None),
+    };
+    let tally = &tally;
+    thread::scope(|scope| {
+        if let Some(walk) = walk {
+            let _ = thread::Builder::new().spawn_scoped(scope, move || tally.count(*walk));
+        }
+        let (done, wait) = mpsc::channel::<()>();
+        let watcher = move || {
+            let started = Instant::now();
+            while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let line = |width: usize| line_of_files(progress, tally.whole(), started.elapsed(), width);
+                if asked.swap(false, Ordering::Relaxed) {
+                    let erase = if drawn { ERASE } else { "" };
+                    let _ = stderr().write_all(format!("{erase}verisum: {}\n", line(usize::MAX)).as_bytes());
+                }
+                if drawn {
+                    let _ = stderr().write_all(format!("{ERASE}{}", line(width())).as_bytes());
+                }
+            }
+            if drawn {
+                let _ = stderr().write_all(ERASE.as_bytes());
+            }
+        };
+        let watcher = thread::Builder::new().spawn_scoped(scope, watcher);
+        let result = work();
+        tally.is_given_up.store(true, Ordering::Relaxed);
+        drop(done);
+        if let Ok(watcher) = watcher {
+            let _ = watcher.join();
+        }
+        result
+    })
+}
+
+/// Files, bytes, rate and, as far as the whole is known, the time that is left. What need not be read is
+/// done as soon as that is seen.
+fn line_of_files(
+    progress: &verisum::files::Progress,
+    whole: Option<(u64, u64)>,
+    time: Duration,
+    width: usize,
+) -> String {
+    let (skipped_files, skipped_bytes) = progress.skipped();
+    let done = progress.files() + skipped_files;
+    let (files, bytes) = match whole {
+        // Files may come while it is at work.
+        Some((files, bytes)) => (
+            format!("{done} of {} files  ", files.max(done)),
+            Some(bytes.saturating_sub(skipped_bytes).max(progress.bytes())),
+        ),
+        None => (format!("{done} files  "), progress.expected()),
+    };
+    let rest = width.saturating_sub(files.len());
+    files + &line(progress.bytes(), bytes, time, rest)
+}
+
+/// The number of columns of the terminal.
+pub(crate) fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    match size.map_or(0, |size| usize::from(size.ws_col)) {
+        0 => 80,
+        columns => columns,
+    }
+}
+
+/// What a line that tells several files apart begins with: the name, or the end of a long one, within a
+/// third of the width.
+fn head(name: &str, width: usize) -> String {
+    let room = (width / 3).saturating_sub(2);
+    if name.is_empty() || room < 4 {
+        return String::new();
+    }
+    if columns(name) <= room {
+        return format!("{name}: ");
+    }
+    let mut end = name;
+    while columns(end) + 3 > room {
+        let mut characters = end.chars();
+        characters.next();
+        end = characters.as_str();
+    }
+    format!("...{end}: ")
+}
+
+/// The most columns that a text may take: what is not ASCII may be two wide.
+fn columns(text: &str) -> usize {
+    text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
+}
+
+/// The line, shorter than the terminal is wide.
+fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize) -> String {
+    let rate = bytes as f64 / time.as_secs_f64().max(0.001);
+    let rate_text = format!("{}/s", human(rate as u64));
+    let text = match length {
+        None => format!("{}  {rate_text}  {}", human(bytes), clock(time.as_secs())),
+        Some(length) => {
+            // Casts instead of `floor` and its like, which are libm's.
+            let part = bytes as f64 / length.max(1) as f64;
+            let left = match rate > 0.0 {
+                true => clock((length.saturating_sub(bytes) as f64 / rate) as u64),
+                false => "-:--".to_string(),
+            };
+            let percent = format!("{:>3}%", (part * 100.0) as u64);
+            let rest = format!("{} of {}  {rate_text}  {left} left", human(bytes), human(length));
+            // The percentage, the brackets, spaces between, and a column that stays free.
+            match width.saturating_sub(percent.len() + rest.len() + 6).min(WIDEST_BAR) {
+                0..5 => format!("{percent}  {rest}"),
+                bar => format!("{percent} [{:<bar$}]  {rest}", "=".repeat((part * bar as f64) as usize)),
+            }
+        }
+    };
+    text.chars().take(width.saturating_sub(1)).collect()
+}
+
+/// Seconds as hours, minutes and seconds.
+pub(crate) fn clock(seconds: u64) -> String {
+    match seconds {
+        0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_line_has_what_is_known() {
+        let half = line(512 << 20, Some(1 << 30), SECOND, 80);
+        assert_eq!(half, " 50% [================                ]  512 MiB of 1 GiB  512 MiB/s  0:01 left");
+        assert_eq!(line(3 << 20, None, 3 * SECOND, 80), "3 MiB  1 MiB/s  0:03");
+        assert!(line(1 << 30, Some(1 << 30), SECOND, 80).starts_with("100% [="));
+        assert!(line(0, Some(1 << 30), Duration::ZERO, 80).ends_with("-:-- left"));
+        assert!(line(0, Some(0), Duration::ZERO, 80).starts_with("  0%"));
+    }
+
+    #[test]
+    fn the_line_of_files_has_the_whole_once_it_is_known() {
+        let progress = verisum::files::Progress::default();
+        assert_eq!(line_of_files(&progress, None, SECOND, 80), "0 files  0 bytes  0 bytes/s  0:01");
+        let known = line_of_files(&progress, Some((3, 1 << 30)), SECOND, 80);
+        assert!(known.starts_with("0 of 3 files    0% ["), "{known}");
+        assert!(known.ends_with("0 bytes of 1 GiB  0 bytes/s  -:-- left"), "{known}");
+    }
+
+    #[test]
+    fn a_walk_is_added_up_with_each_file_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "abc").unwrap();
+        std::fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
+        std::fs::write(folder.path().join("c"), "abcd").unwrap();
+        let tally = Tally::default();
+        tally.count(Walk::new(vec![folder.path().into()], verisum::files::WalkOptions::default()));
+        assert_eq!(tally.whole(), Some((2, 7)));
+    }
+
+    #[test]
+    fn the_line_is_shorter_than_the_terminal() {
+        for width in 1..200 {
+            for bytes in [0, 1, 1 << 20, (1 << 40) + 12345] {
+                let line = line(bytes, Some((1 << 40) + 12345), SECOND, width);
+                assert!(line.chars().count() < width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_leave_room_for_the_rest() {
+        assert_eq!(head("disk.img", 80), "disk.img: ");
+        assert_eq!(head("", 80), "");
+        assert_eq!(head("disk.img", 10), "");
+        assert_eq!(head("a-very-long-name-of-a-disk.img", 60), "...e-of-a-disk.img: ");
+        for width in 0..200 {
+            for name in ["disk.img", "a-very-long-name-of-a-disk.img", "größer, 磁盘映像，第二个磁盘映像.img"]
+            {
+                let head = head(name, width);
+                assert!(columns(&head) <= width / 3, "{width}: {head}");
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_have_hours_when_needed() {
+        assert_eq!((clock(0), clock(75)), ("0:00".to_string(), "1:15".to_string()));
+        assert_eq!(clock(3 * 3600 + 62), "3:01:02");
+    }
+}

@@ -1,0 +1,158 @@
+//! Options of all verbs that read trees: what to leave out, in which order, how fast.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum, ValueHint};
+use rustix::process::{Resource, getrlimit};
+use verisum::files::{Entry, Excludes, Limits, is_rotating};
+
+use crate::ui::failure::Failure;
+use crate::ui::progress;
+use crate::ui::sizes;
+
+/// What to leave out, and how to read the rest.
+#[derive(Args, Debug)]
+pub(crate) struct ReadingArgs {
+    #[command(flatten)]
+    excluded: ExcludeArgs,
+
+    #[command(flatten)]
+    rate: RateArgs,
+}
+
+/// What to leave out.
+#[derive(Args, Debug)]
+pub(crate) struct ExcludeArgs {
+    /// Leave out what matches, by the rules of .gitignore
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+
+    /// Leave out what matches a line of this file
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    exclude_from: Vec<PathBuf>,
+}
+
+/// How fast to read, and whether to show it.
+#[derive(Args, Debug)]
+pub(crate) struct RateArgs {
+    /// The most to read in a second: 200MB/s, 64MiB/s
+    #[arg(long, value_name = "RATE")]
+    limit: Option<String>,
+
+    /// The most reads to make in a second
+    #[arg(long, value_name = "N")]
+    limit_iops: Option<u64>,
+
+    /// Show progress on standard error, if that is a terminal
+    #[arg(short, long)]
+    progress: bool,
+}
+
+/// In which order files come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// By name, as sort does in the C locale
+    Name,
+    /// By extent on a disk with moving heads
+    Auto,
+    /// By inode number
+    Inode,
+    /// By where the data begins on the disk
+    Extent,
+    /// As the directory has them
+    None,
+}
+
+/// Fails where so few files may be open that trees cannot be walked and read.
+pub(crate) fn require_open_files() -> Result<(), Failure> {
+    let least = verisum::files::LEAST_OPEN_FILES;
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < least => Err(Failure::Program {
+            name: "the limit of open files".to_string(),
+            why: format!("{limit}: must be at least {least} (ulimit -n {least})"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl ReadingArgs {
+    /// What is left out, if anything.
+    pub(crate) fn excludes(&self) -> Result<Option<Arc<Excludes>>, Failure> {
+        self.excluded.excludes()
+    }
+
+    /// Whether anything is left out.
+    pub(crate) fn is_excluding(&self) -> bool {
+        !self.excluded.exclude.is_empty() || !self.excluded.exclude_from.is_empty()
+    }
+
+    /// Whether there are limits.
+    pub(crate) fn is_limiting(&self) -> bool {
+        self.rate.limit.is_some() || self.rate.limit_iops.is_some()
+    }
+
+    /// The files that say what is left out.
+    pub(crate) fn lists(&self) -> &[PathBuf] {
+        &self.excluded.exclude_from
+    }
+
+    /// The limits, if there are any.
+    pub(crate) fn limits(&self) -> Result<Option<Arc<Limits>>, Failure> {
+        self.rate.limits()
+    }
+
+    /// Whether to draw progress.
+    pub(crate) fn progress(&self) -> progress::Wanted {
+        self.rate.progress()
+    }
+}
+
+impl ExcludeArgs {
+    /// What is left out, if anything.
+    pub(crate) fn excludes(&self) -> Result<Option<Arc<Excludes>>, Failure> {
+        let mut patterns = Vec::new();
+        for path in &self.exclude_from {
+            let text = std::fs::read_to_string(path);
+            let failed = |error| Failure::File { name: path.clone(), operation: "read", error };
+            patterns.extend(text.map_err(failed)?.lines().map(str::to_string));
+        }
+        // Those of the command line come last, and so have the last word.
+        patterns.extend(self.exclude.iter().cloned());
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let excludes = Excludes::new(patterns.iter().map(String::as_str));
+        Ok(Some(Arc::new(excludes.map_err(|error| Failure::Usage(format!("--exclude: {error}")))?)))
+    }
+}
+
+impl RateArgs {
+    /// The limits, if there are any.
+    pub(crate) fn limits(&self) -> Result<Option<Arc<Limits>>, Failure> {
+        let bytes = self.limit.as_deref().map(sizes::rate).transpose()?;
+        let any = bytes.is_some() || self.limit_iops.is_some();
+        Ok(any.then(|| Arc::new(Limits::new(bytes.unwrap_or(0), self.limit_iops.unwrap_or(0)))))
+    }
+
+    /// Whether to draw progress.
+    pub(crate) fn progress(&self) -> progress::Wanted {
+        if self.progress { progress::Wanted::Yes } else { progress::Wanted::No }
+    }
+}
+
+impl Order {
+    /// The order of a walk from `root`; `still` is for disks without moving heads.
+    pub(crate) fn of_walk(self, root: &Entry, still: verisum::files::Order) -> verisum::files::Order {
+        match self {
+            Order::Name => verisum::files::Order::Name,
+            Order::Inode => verisum::files::Order::Inode,
+            Order::Extent => verisum::files::Order::Extent,
+            Order::None => verisum::files::Order::Directory,
+            Order::Auto => match root.stat().is_ok_and(|stat| is_rotating(stat.device)) {
+                true => verisum::files::Order::Extent,
+                false => still,
+            },
+        }
+    }
+}

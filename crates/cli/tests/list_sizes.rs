@@ -1,0 +1,147 @@
+//! Lists that others wrote: what reading one costs and prints is in proportion to its length.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::VERISUM;
+use verisum::files::store::manifest::Format;
+use verisum_testkit::require_tool;
+
+/// MiB of memory that a run may take for any list here; the longest has 4.
+const MEMORY: u64 = 160;
+
+/// Runs a program, and prints the most KiB of memory that it took and how many bytes it wrote.
+const MEASURE: &str = "
+import resource, subprocess, sys
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+written = sum(map(len, iter(lambda: run.stdout.read(65536), b'')))
+code = run.wait()
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, written, code)
+";
+
+const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
+
+/// A line that lists a file of this name.
+fn line(format: Format, name: &str) -> String {
+    match format {
+        Format::Gnu | Format::Bagit => format!("{MD5}  {name}\n"),
+        Format::Bsd => format!("MD5 ({name}) = {MD5}\n"),
+        Format::Sfv => format!("{name} 352441c2\n"),
+        Format::Hashdeep => format!("1,{MD5},{name}\n"),
+        Format::Mtree => format!("{name} md5={MD5}\n"),
+        Format::Json => format!("{{\"path\":\"{name}\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"),
+    }
+}
+
+/// What stands before all lines.
+fn head(format: Format) -> &'static str {
+    match format {
+        Format::Hashdeep => "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n",
+        Format::Mtree => "#mtree\n",
+        Format::Sfv => "; a list\n",
+        Format::Gnu | Format::Bsd | Format::Bagit | Format::Json => "",
+    }
+}
+
+/// The shortest things that stand for a character in a name.
+fn escape(format: Format) -> &'static str {
+    match format {
+        Format::Gnu | Format::Bsd | Format::Sfv | Format::Hashdeep => "\\n",
+        Format::Mtree => "\\040",
+        Format::Bagit => "%0A",
+        Format::Json => "\\u0001",
+    }
+}
+
+/// Lists that cost much where somebody was careless, each with what it is.
+fn hostile(format: Format) -> Vec<(&'static str, String)> {
+    let one = |name: &str| line(format, name);
+    let mut lists = vec![
+        ("short names", one("a").repeat(20_000)),
+        ("long names", one(&"n".repeat(60_000)).repeat(20)),
+        ("long paths", one(&"d/".repeat(30_000)).repeat(20)),
+        ("many escapes", one(&escape(format).repeat(20_000)).repeat(10)),
+        ("one long line", one(&"n".repeat(4 << 20))),
+        ("no line at all", "n".repeat(4 << 20)),
+        ("lines without sense", one("a") + &"x\n".repeat(100_000)),
+        ("empty lines", "\n".repeat(1 << 20) + &one("a")),
+        ("comments", one("a") + &format!("#{}\n", "c".repeat(1000)).repeat(1000)),
+    ];
+    match format {
+        Format::Mtree => {
+            let nested = "d type=dir\n".repeat(100_000);
+            let long = format!("{} type=dir\n", "d".repeat(200)).repeat(5000);
+            let digests = "md5=900150983cd24fb0d6963f7d28e17f72 ".repeat(2000);
+            lists.extend([
+                ("nested directories", nested.clone()),
+                ("nested directories with files", nested + &one("f").repeat(20_000)),
+                ("nested directories of long names", long + &one("f").repeat(2000)),
+                ("up and down", "d type=dir\n..\n".repeat(50_000)),
+                ("many /set", format!("/set md5={MD5} size=1\n").repeat(20_000) + &one("a")),
+                ("a long /set", format!("/set {digests}\n") + &"a\n".repeat(20_000)),
+                (
+                    "a long unknown digest",
+                    format!("/set {}digest=1\n", "x".repeat(500_000)) + &"a\n".repeat(5000),
+                ),
+                ("continued lines", "a \\\n".repeat(200_000) + &one("a")),
+            ]);
+        }
+        Format::Hashdeep => {
+            let columns = format!("%%%% size,{}filename\n", "md5,".repeat(50_000));
+            lists.extend([
+                ("many columns", columns.repeat(5) + &one("a").repeat(1000)),
+                ("many heads", head(format).repeat(20_000) + &one("a")),
+                ("many commas", one(&",".repeat(60_000)).repeat(20)),
+            ]);
+        }
+        Format::Json => {
+            let many = format!("\"md5\":\"{MD5}\",").repeat(20_000);
+            let object = format!("{{\"path\":\"a\",\"digests\":{{{many}\"md5\":\"{MD5}\"}}}}\n");
+            let nested = |open: &str| one("a") + &format!("{{\"path\":{}\n", open.repeat(100_000)).repeat(5);
+            lists.extend([
+                ("many digests", object.repeat(4)),
+                ("nested arrays", nested("[")),
+                ("nested objects", nested("{\"path\":")),
+            ]);
+        }
+        Format::Gnu | Format::Bsd | Format::Sfv | Format::Bagit => {}
+    }
+    lists
+}
+
+#[test]
+fn no_list_costs_more_than_its_length() {
+    let Some(python) = require_tool("python3") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for format in Format::ALL {
+        for (what, body) in hostile(format) {
+            let name = match format {
+                Format::Bagit => "manifest-md5.txt",
+                Format::Sfv => "list.sfv",
+                _ => "list",
+            };
+            let text = [head(format), &body].concat();
+            fs::write(folder.path().join(name), &text).unwrap();
+            let (memory, written, code) = measured(&python, folder.path(), name);
+            let about = format!("{format}, {what}: {memory} KiB, {written} bytes of {}, {code}", text.len());
+            assert!(memory <= MEMORY << 10, "{about}");
+            // A name that is told has up to 4 bytes for one in the list; a line that is none has a message.
+            let lines = text.lines().count();
+            assert!(written <= 8 * text.len() + 200 * lines + (32 << 20), "{about}");
+            assert!((0..=3).contains(&code), "{about}");
+        }
+    }
+}
+
+fn measured(python: &Path, folder: &Path, list: &str) -> (u64, usize, i32) {
+    let mut command = Command::new(python);
+    command.current_dir(folder).args(["-c", MEASURE, VERISUM, "check", list]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut words = text.split_whitespace();
+    let mut next = || words.next().unwrap_or_else(|| panic!("{text}"));
+    (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap())
+}

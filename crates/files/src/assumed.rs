@@ -1,0 +1,175 @@
+//! Verifies the guessed algorithm of a list whose digests tell only their length.
+//!
+//! 64 digits are a SHA-256 in most lists, and a BLAKE3 in those of b3sum. Whoever records the one for the
+//! other calls every file bad from then on, so some small files are read before anything is recorded.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use verisum_digest::{ALGORITHMS, Digest, Output};
+
+use crate::{Directory, Entry, Error, Operation};
+
+/// How many files are read for each digest, until one has it.
+const SAMPLES: usize = 4;
+
+/// The longest file that is read, in bytes: it is held in memory.
+const LARGEST: u64 = 64 << 20;
+
+/// Whether a number is the block hash by this digest of the image at a path.
+pub type IsBlockHash = fn(&Path, &str, Output) -> bool;
+
+/// The smallest files of a list, for each digest that its numbers are said to be or were taken for.
+#[derive(Debug, Default)]
+pub struct Assumed {
+    /// By the digest's id, and whether it was assumed.
+    groups: BTreeMap<(String, bool), Group>,
+    is_block_hash: Option<IsBlockHash>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    digits: usize,
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug)]
+struct Sample {
+    size: u64,
+    directory: Arc<Directory>,
+    name: PathBuf,
+    digest: Output,
+}
+
+/// What became of a digest that was assumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// A file has it, or the list says that it is this one.
+    Right,
+    /// No file could be read.
+    Unproven {
+        /// How many hexadecimal digits were taken for it.
+        digits: usize,
+        /// Its id.
+        id: String,
+    },
+    /// No file has it, or the number of one is something else.
+    Wrong(Misjudged),
+}
+
+/// Numbers are not the digests that they were taken for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misjudged {
+    /// No file has the digest.
+    #[error("{digits} digits were taken for {id}, which none of {read} small files has: {}", advice(instead.as_deref(), id))]
+    Digest {
+        /// How many hexadecimal digits were taken for it.
+        digits: usize,
+        /// Its id.
+        id: String,
+        /// How many files were read.
+        read: usize,
+        /// The id of a digest that a file has.
+        instead: Option<String>,
+    },
+    /// The number of a file is its block hash.
+    #[error(
+        "the list holds block hashes (verisum image sum, blksum), not digests of files (`verisum image sum -c` \
+         checks them)"
+    )]
+    BlockHashes,
+    /// A line says that it is of a block hash.
+    #[error("the list holds block hashes of images, which are not digests of files and cannot be taken over")]
+    Images,
+}
+
+impl Assumed {
+    /// Nothing yet. `is_block_hash` is asked about files that have another digest.
+    pub fn new(is_block_hash: IsBlockHash) -> Assumed {
+        Assumed { is_block_hash: Some(is_block_hash), ..Assumed::default() }
+    }
+
+    /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`.
+    /// `place` is the file's, with its length in bytes, where it is there.
+    pub fn note(
+        &mut self,
+        id: &str,
+        assumed: bool,
+        digest: Output,
+        place: Option<(&Arc<Directory>, &Path, u64)>,
+    ) {
+        let Group { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
+        *digits = digest.as_bytes().len() * 2;
+        let Some((directory, name, size)) = place.filter(|(.., size)| *size <= LARGEST) else { return };
+        if samples.len() == SAMPLES && samples.last().is_some_and(|largest| largest.size <= size) {
+            return;
+        }
+        let at = samples.partition_point(|sample| sample.size <= size);
+        samples.insert(at, Sample { size, directory: directory.clone(), name: name.to_path_buf(), digest });
+        samples.truncate(SAMPLES);
+    }
+
+    /// Reads files: once for each digest that was noted. All samples are read, for digests of files may stand
+    /// beside block hashes.
+    pub fn judge(self) -> impl Iterator<Item = Guess> {
+        let Assumed { groups, is_block_hash } = self;
+        groups.into_iter().map(move |((id, assumed), Group { digits, samples })| {
+            let mut read = Vec::new();
+            let mut is_right = !assumed;
+            for sample in samples {
+                let Ok(content) = sample.read() else { continue };
+                if has(&content, &id, sample.digest) {
+                    is_right = true;
+                    continue;
+                }
+                let path = sample.directory.path().join(&sample.name);
+                if is_block_hash.is_some_and(|is_block_hash| is_block_hash(&path, &id, sample.digest)) {
+                    return Guess::Wrong(Misjudged::BlockHashes);
+                }
+                read.push(sample);
+            }
+            match read.len() {
+                _ if is_right => Guess::Right,
+                0 => Guess::Unproven { digits, id },
+                count => {
+                    let instead = read.iter().find_map(|sample| sample.other(&id));
+                    Guess::Wrong(Misjudged::Digest { digits, id, read: count, instead })
+                }
+            }
+        })
+    }
+}
+
+impl Sample {
+    fn read(&self) -> Result<Vec<u8>, Error> {
+        let entry = Entry::beneath(&self.directory, &self.name)?;
+        let mut content = Vec::new();
+        let read = entry.open_regular()?.take(LARGEST + 1).read_to_end(&mut content);
+        read.map_err(|error| Error::io(&entry.path(), Operation::Read, error))?;
+        Ok(content)
+    }
+
+    /// A digest of the same length that the file has.
+    fn other(&self, id: &str) -> Option<String> {
+        let content = self.read().ok()?;
+        let length = self.digest.as_bytes().len();
+        // MD4 is also the ED2K of a small file; a larger one has another.
+        let rows =
+            ALGORITHMS.iter().filter(|row| row.digest_len() == length && ![id, "md4"].contains(&row.id));
+        let ids = rows.map(|row| row.id.to_string()).chain([format!("blake2b-{}", length * 8)]);
+        ids.into_iter().find(|other| has(&content, other, self.digest))
+    }
+}
+
+fn has(content: &[u8], id: &str, digest: Output) -> bool {
+    Digest::find(id).and_then(|digest| digest.hash(content)).is_ok_and(|computed| computed == digest)
+}
+
+fn advice(instead: Option<&str>, id: &str) -> String {
+    match instead {
+        Some(other) => format!("they are of {other} (-a {other})"),
+        None => format!("-a names another digest, or {id} if the files have changed since"),
+    }
+}

@@ -1,0 +1,62 @@
+//! The results of a check, in the order of the manifest.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard};
+
+use super::Event;
+
+/// Answers that wait for those before them.
+pub(super) struct Answers<'a> {
+    slots: VecDeque<Option<Event>>,
+    /// How many were told, which is the number of the first slot.
+    told: u64,
+    tell: &'a mut (dyn FnMut(Event) -> ControlFlow<()> + Send),
+    ended: bool,
+}
+
+impl<'a> Answers<'a> {
+    /// Answers for somebody who breaks to hear no more.
+    pub(super) fn new(tell: &'a mut (dyn FnMut(Event) -> ControlFlow<()> + Send)) -> Answers<'a> {
+        Answers { slots: VecDeque::new(), told: 0, tell, ended: false }
+    }
+
+    /// How many places are kept.
+    pub(super) fn waiting(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nobody hears any more.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Keeps a place in the order.
+    pub(super) fn slot(&mut self, event: Option<Event>) -> u64 {
+        self.slots.push_back(event);
+        self.told + self.slots.len() as u64 - 1
+    }
+
+    /// Fills places, and tells all that has nothing missing before it.
+    pub(super) fn give(&mut self, events: Vec<(u64, Event)>) -> ControlFlow<()> {
+        for (slot, event) in events {
+            self.slots[(slot - self.told) as usize] = Some(event);
+        }
+        while let Some(Some(_)) = self.slots.front() {
+            let event = self.slots.pop_front().flatten();
+            self.told += 1;
+            if !self.ended && event.is_some_and(|event| (self.tell)(event).is_break()) {
+                self.ended = true;
+            }
+        }
+        match self.ended {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The lock of answers, whoever panicked with it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}

@@ -1,0 +1,139 @@
+//! Groups the lines of a manifest that one read of a file answers.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use verisum_digest::Output;
+
+use super::place::Place;
+use super::{Difference, Event, Outcome};
+use crate::store::manifest::Listed;
+use crate::{Content, Entry, Error, Kind};
+
+/// Lines about one file.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) place: Place,
+    pub(super) members: Vec<Member>,
+    /// Which set of digests they need.
+    pub(super) set: usize,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its place in the order of answers.
+    pub(super) slot: u64,
+    pub(super) manifest: usize,
+    pub(super) number: u64,
+    pub(super) listed: Listed,
+}
+
+impl Group {
+    /// What a read of the file means for each line. `sets` has the names of the digests.
+    pub(super) fn outcomes(
+        self,
+        sets: &[Vec<Cow<'static, str>>],
+        result: Result<Content, Error>,
+    ) -> Vec<(u64, Event)> {
+        match result {
+            Ok(content) => {
+                let set = self.set;
+                self.compared(&sets[set], &content.digests, content.length)
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// The line, if it is of a block hash; no other is in its group.
+    pub(super) fn block_hash(&self) -> Option<&Listed> {
+        self.members.iter().map(|member| &member.listed).find(|listed| listed.block_hash.is_some())
+    }
+
+    /// Compares the block hash that is listed with this one.
+    pub(super) fn of_block_hash(self, computed: Result<Output, Error>) -> Vec<(u64, Event)> {
+        let computed = match computed {
+            Ok(computed) => computed,
+            Err(error) => return self.failed(error),
+        };
+        let event = |member: Member| {
+            let is_match = member.listed.claims.iter().all(|claim| claim.digest == computed);
+            member.event(if is_match { Outcome::Match } else { Outcome::Mismatch(vec![Some(computed)]) })
+        };
+        self.members.into_iter().map(event).collect()
+    }
+
+    /// The length of the file, if every line lists another: then it need not be read.
+    pub(super) fn unlisted_size(&self, entry: &Entry) -> Option<u64> {
+        let listed = || self.members.iter().map(|member| member.listed.size);
+        if listed().any(|size| size.is_none()) {
+            return None;
+        }
+        // What takes no room on a disk may be made up as it is read, and its length too.
+        let stat = entry.stat().ok().filter(|stat| stat.kind == Kind::File && stat.stored > 0)?;
+        listed().all(|size| size != Some(stat.size)).then_some(stat.size)
+    }
+
+    /// What it means that no line lists the length of the file.
+    pub(super) fn of_size(self, found: u64) -> Vec<(u64, Event)> {
+        let event = |member: Member| {
+            let listed = member.listed.size.unwrap_or_default();
+            member.event(Outcome::Unlike(Difference::Size { listed, found }))
+        };
+        self.members.into_iter().map(event).collect()
+    }
+
+    /// Compares what is listed with this length and these digests of these names.
+    pub(super) fn compared(
+        self,
+        names: &[Cow<'static, str>],
+        digests: &[Output],
+        length: u64,
+    ) -> Vec<(u64, Event)> {
+        let find = |id: &str| names.iter().position(|name| name == id).map(|place| digests[place]);
+        let event = |member: Member| {
+            if let Some(listed) = member.listed.size.filter(|size| *size != length) {
+                return member.event(Outcome::Unlike(Difference::Size { listed, found: length }));
+            }
+            let claims = &member.listed.claims;
+            let found: Vec<Option<Output>> = claims.iter().map(|claim| find(&claim.algorithm)).collect();
+            let mut pairs = claims.iter().zip(&found);
+            let is_match = pairs.all(|(claim, found)| found.is_none_or(|found| found == claim.digest));
+            member.event(if is_match { Outcome::Match } else { Outcome::Mismatch(found) })
+        };
+        self.members.into_iter().map(event).collect()
+    }
+
+    pub(super) fn failed(self, error: Error) -> Vec<(u64, Event)> {
+        let error = Arc::new(error);
+        let event = |member: Member| {
+            let error = error.clone();
+            let is_absent = member.listed.optional && is_missing(&error);
+            member.event(if is_absent { Outcome::Absent } else { Outcome::of_error(error) })
+        };
+        self.members.into_iter().map(event).collect()
+    }
+}
+
+impl Member {
+    fn event(self, outcome: Outcome) -> (u64, Event) {
+        let Member { slot, manifest, number, listed } = self;
+        (slot, Event::File { manifest, number, listed, outcome })
+    }
+}
+
+impl Outcome {
+    /// What an error means for the file that it is about.
+    pub(super) fn of_error(error: Arc<Error>) -> Outcome {
+        match is_missing(&error) {
+            true => Outcome::Missing(error),
+            false => Outcome::Failed(error),
+        }
+    }
+}
+
+/// Whether there is no such file.
+pub(super) fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}

@@ -1,0 +1,100 @@
+//! Finds the files that manifests name.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::Base;
+use super::group::is_missing;
+use crate::store::manifest::Listed;
+use crate::{Directory, Entry, Error, Kind, Operation};
+
+/// Where a file is to be found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// Standard input.
+    Stdin,
+    /// A name.
+    File {
+        name: PathBuf,
+        /// Another name that it may have.
+        otherwise: Option<PathBuf>,
+        /// Where the names begin.
+        directory: PathBuf,
+        /// Whether they must not leave the directory.
+        inside: bool,
+    },
+}
+
+impl Place {
+    /// Where a name leads. No base is for standard input.
+    pub(super) fn new(base: &Option<Base>, listed: &Listed) -> Place {
+        let (directory, inside) = match base {
+            None => return Place::Stdin,
+            Some(Base::Here) => (PathBuf::new(), false),
+            Some(Base::Directory(directory)) => (directory.clone(), false),
+            Some(Base::Inside(directory)) => (directory.clone(), true),
+        };
+        let path = |name: &Vec<u8>| path_of(name).to_path_buf();
+        let (name, otherwise) = (path(&listed.name), listed.otherwise.as_ref().map(path));
+        Place::File { name, otherwise, directory, inside }
+    }
+
+    /// Where its name begins.
+    pub(super) fn directory(&self) -> &Path {
+        match self {
+            Place::Stdin => Path::new(""),
+            Place::File { directory, .. } => directory,
+        }
+    }
+
+    /// Whether it must not leave the directory where the names begin.
+    pub(super) fn is_inside(&self) -> bool {
+        matches!(self, Place::File { inside: true, .. })
+    }
+
+    /// The file, links followed unless they may leave the directory; none if it is standard input.
+    pub(super) fn entry(&self) -> Option<Result<Entry, Error>> {
+        self.found(&|directory, name, inside| match inside {
+            false => Entry::followed(&directory.join(name)),
+            true => beneath(directory, name).and_then(|entry| match entry.kind() {
+                Kind::Link => Err(Error::io(&entry.path(), Operation::Open, io::Error::other(IS_LINK))),
+                _ => Ok(entry),
+            }),
+        })
+    }
+
+    /// What is there itself, be it a link.
+    pub(super) fn unfollowed(&self) -> Option<Result<Entry, Error>> {
+        self.found(&|directory, name, inside| match inside {
+            false => Entry::named(&directory.join(name)),
+            true => beneath(directory, name),
+        })
+    }
+
+    fn found(
+        &self,
+        find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, Error>,
+    ) -> Option<Result<Entry, Error>> {
+        let Place::File { name, otherwise, directory, inside } = self else { return None };
+        Some(match (find(directory, name, *inside), otherwise) {
+            (Err(error), Some(otherwise)) if is_missing(&error) => {
+                find(directory, otherwise, *inside).map_err(|_| error)
+            }
+            (result, _) => result,
+        })
+    }
+}
+
+/// Why a link in a directory that no name may leave is not followed.
+const IS_LINK: &str = "the name is a link, which may lead out of its directory";
+
+fn beneath(directory: &Path, name: &Path) -> Result<Entry, Error> {
+    Entry::beneath(&Directory::named(directory)?, name)
+}
+
+/// A name as a path.
+pub(super) fn path_of(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}

@@ -1,0 +1,286 @@
+//! The pool of large files in progress, and what a thread may do next for them.
+//!
+//! A thread takes the next piece of each of several files, reads them into its own buffer and hashes them
+//! side by side, as a processor's vectors want it: the bytes stay in its own cache. Meanwhile another
+//! thread reads the pieces that follow, and hashes them when their turn has come. So where there are only
+//! as many files as one processor hashes at once, others do the reading.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::source::lock;
+use super::stream::{Hasher, Reader};
+
+/// How long a thread sleeps at most before it looks again.
+const NAP: Duration = Duration::from_millis(1);
+
+/// How long it looks again and again before it sleeps: about as long as a group takes to be hashed. Waking
+/// a processor takes long on some machines, and all that time nothing would be hashed.
+const WAKEFUL: Duration = Duration::from_micros(250);
+
+/// A sleep may last so much longer than it was to.
+const LATE: Duration = Duration::from_micros(200);
+
+/// A file in progress.
+pub(super) struct Slot<T> {
+    set: usize,
+    /// Not here while a thread reads.
+    reader: Option<Reader<T>>,
+    /// Not here while a thread hashes.
+    hasher: Option<Hasher>,
+    /// How many pieces were taken to be read, and how many of them are hashed.
+    taken: u64,
+    hashed: u64,
+    /// When a thread began to hash the last piece, and how long the one before it took.
+    began: Instant,
+    took: Duration,
+}
+
+/// The next pieces of several files of one set.
+pub(super) struct Group<T> {
+    pub(super) set: usize,
+    pub(super) parts: Vec<(Turn, Reader<T>)>,
+    /// Whether these are all files of the set, and there are other threads: those read on, and then wait
+    /// until these are hashed.
+    pub(super) is_all: bool,
+}
+
+/// Which piece of which file.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    slot: usize,
+    piece: u64,
+}
+
+/// A file that has come to its end.
+pub(super) struct Ended<T> {
+    pub(super) set: usize,
+    pub(super) reader: Reader<T>,
+    pub(super) hasher: Hasher,
+}
+
+pub(super) struct Pool<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    /// Counts what threads that wait want to hear of.
+    changes: AtomicU64,
+    /// Of each set, the most files that are hashed side by side.
+    lanes: Vec<usize>,
+    threads: usize,
+}
+
+pub(super) struct State<T> {
+    slots: Vec<Option<Slot<T>>>,
+    free: Vec<usize>,
+    /// Threads that may bring more files.
+    bringing: usize,
+}
+
+impl<T> Pool<T> {
+    pub(super) fn new(lanes: Vec<usize>, threads: usize) -> Self {
+        let state = State { slots: Vec::new(), free: Vec::new(), bringing: 0 };
+        let changes = AtomicU64::new(0);
+        Pool { state: Mutex::new(state), changed: Condvar::new(), changes, lanes, threads }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
+        lock(&self.state)
+    }
+
+    /// Tells threads that wait to look again.
+    pub(super) fn wake(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// A mark to [`Pool::wait`] from, made before looking whether that is needed.
+    pub(super) fn mark(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Waits until something has changed since the mark, but not for long; false if nothing has. Who has
+    /// waited in vain is no longer `wakeful`: then it is a disk that all wait for.
+    pub(super) fn wait(&self, mark: u64, wakeful: bool) -> bool {
+        let started = Instant::now();
+        while wakeful && started.elapsed() < WAKEFUL {
+            if self.mark() != mark {
+                return true;
+            }
+            thread::yield_now();
+        }
+        let state = self.lock();
+        if self.mark() == mark {
+            drop(self.changed.wait_timeout(state, NAP));
+        }
+        self.mark() != mark
+    }
+
+    /// The next pieces to read and hash.
+    pub(super) fn take(&self, state: &mut State<T>) -> Option<Group<T>> {
+        let set = state.slots.iter().flatten().find(|slot| slot.is_readable())?.set;
+        let live = state.slots.iter().flatten().filter(|slot| slot.set == set).count();
+        // One thread is left to read meanwhile, if there are more.
+        let hashers = self.threads.saturating_sub(1).max(1);
+        let most = live.div_ceil(hashers).clamp(1, self.lanes[set]);
+        let mut parts = Vec::with_capacity(most);
+        for (number, slot) in state.slots.iter_mut().enumerate() {
+            let Some(slot) = slot.as_mut().filter(|slot| slot.set == set && slot.is_readable()) else {
+                continue;
+            };
+            if let Some(reader) = slot.reader.take() {
+                parts.push((Turn { slot: number, piece: slot.taken }, reader));
+                slot.taken += 1;
+            }
+            if parts.len() == most {
+                break;
+            }
+        }
+        let is_all = self.threads > 1 && parts.len() == live;
+        Some(Group { set, parts, is_all })
+    }
+
+    /// Gives the readers of a group back, so that others may read on, and keeps whose turn it was.
+    pub(super) fn read(&self, parts: Vec<(Turn, Reader<T>)>) -> Vec<Turn> {
+        let mut state = self.lock();
+        let turns = parts.into_iter().map(|(turn, reader)| {
+            if let Some(slot) = state.slot(turn.slot) {
+                slot.reader = Some(reader);
+            }
+            turn
+        });
+        let turns = turns.collect();
+        drop(state);
+        self.wake();
+        turns
+    }
+
+    /// Waits until all earlier pieces of these files are hashed. `None` if `gone` says that this may never
+    /// come. Groups are taken one after the other, so that they never wait for each other.
+    pub(super) fn hashers(&self, turns: &[Turn], gone: impl Fn() -> bool) -> Option<Vec<Hasher>> {
+        let mut wakeful = true;
+        loop {
+            let mark = self.mark();
+            let mut state = self.lock();
+            if turns.iter().all(|turn| state.slot(turn.slot).is_some_and(|slot| slot.hashed == turn.piece)) {
+                let now = Instant::now();
+                let hasher = |turn: &Turn| state.slot(turn.slot)?.begin(now);
+                return turns.iter().map(hasher).collect();
+            }
+            let left = turns.iter().filter_map(|turn| Some(state.slot(turn.slot)?.left())).max();
+            drop(state);
+            if gone() {
+                return None;
+            }
+            match left.and_then(|left| left.checked_sub(LATE)) {
+                // The other processor is somebody else's meanwhile.
+                Some(left) if !left.is_zero() => thread::sleep(left.min(NAP)),
+                _ => wakeful = self.wait(mark, wakeful),
+            }
+        }
+    }
+
+    /// Gives the hashers of a group back, each with whether its file is to end, and takes out those files
+    /// that nobody else is at: after a failure another thread may still hold a later piece, and ends it.
+    pub(super) fn hashed(&self, parts: impl Iterator<Item = (Turn, Hasher, bool)>) -> Vec<Ended<T>> {
+        let mut ended = Vec::new();
+        let mut state = self.lock();
+        for (turn, hasher, ends) in parts {
+            let Some(slot) = state.slot(turn.slot) else { continue };
+            slot.hasher = Some(hasher);
+            slot.hashed += 1;
+            slot.took = slot.began.elapsed();
+            if ends && slot.is_whole() {
+                ended.extend(state.remove(turn.slot));
+            }
+        }
+        drop(state);
+        self.wake();
+        ended
+    }
+}
+
+impl<T> State<T> {
+    /// How many files are in progress.
+    pub(super) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether nothing is in progress and nobody may bring something.
+    pub(super) fn is_idle(&self) -> bool {
+        self.live() == 0 && self.bringing == 0
+    }
+
+    /// Says that this thread may bring files, until [`State::brought`].
+    pub(super) fn brings(&mut self) {
+        self.bringing += 1;
+    }
+
+    pub(super) fn brought(&mut self) {
+        self.bringing -= 1;
+    }
+
+    /// Adds a file.
+    pub(super) fn add(&mut self, set: usize, reader: Reader<T>, hasher: Hasher) {
+        let (reader, hasher) = (Some(reader), Some(hasher));
+        let slot =
+            Slot { set, reader, hasher, taken: 0, hashed: 0, began: Instant::now(), took: Duration::ZERO };
+        match self.free.pop() {
+            Some(number) => self.slots[number] = Some(slot),
+            None => self.slots.push(Some(slot)),
+        }
+    }
+
+    /// Takes out a file that no thread holds a part of.
+    pub(super) fn remove_any(&mut self) -> Option<Ended<T>> {
+        let number = self.slots.iter().position(|slot| slot.as_ref().is_some_and(Slot::is_whole))?;
+        self.remove(number)
+    }
+
+    /// Takes out a file of which nothing was read yet, and that is not wanted any more.
+    pub(super) fn remove_unwanted(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<Ended<T>> {
+        let is_unwanted = |slot: &Slot<T>| {
+            let opened = slot.reader.as_ref().map(|reader| &reader.opened);
+            let is_unread = slot.taken == 0 && slot.is_whole();
+            is_unread && opened.is_some_and(|opened| !opened.again && !is_wanted(&opened.job.job.token))
+        };
+        let number = self.slots.iter().position(|slot| slot.as_ref().is_some_and(is_unwanted))?;
+        self.remove(number)
+    }
+
+    fn slot(&mut self, number: usize) -> Option<&mut Slot<T>> {
+        self.slots.get_mut(number)?.as_mut()
+    }
+
+    fn remove(&mut self, number: usize) -> Option<Ended<T>> {
+        let Slot { set, reader, hasher, .. } = self.slots.get_mut(number)?.take()?;
+        self.free.push(number);
+        Some(Ended { set, reader: reader?, hasher: hasher? })
+    }
+}
+
+impl<T> Slot<T> {
+    /// Gives the hasher to a thread that begins to hash the next piece.
+    fn begin(&mut self, now: Instant) -> Option<Hasher> {
+        self.began = now;
+        self.hasher.take()
+    }
+
+    /// How long the piece that is being hashed will take yet, if it takes as long as the one before it.
+    fn left(&self) -> Duration {
+        match self.hasher {
+            None => self.took.saturating_sub(self.began.elapsed()),
+            Some(_) => Duration::ZERO,
+        }
+    }
+
+    fn is_readable(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| !reader.ended)
+    }
+
+    /// Whether no thread holds a part of it, or a piece.
+    fn is_whole(&self) -> bool {
+        self.reader.is_some() && self.hasher.is_some() && self.taken == self.hashed
+    }
+}

@@ -1,0 +1,139 @@
+//! The job queue: the caller's iterator, which all threads draw from, within a window.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use super::Job;
+
+/// A job and its number in the order of the iterator.
+#[derive(Debug)]
+pub(super) struct Numbered<T> {
+    pub(super) number: u64,
+    pub(super) job: Job<T>,
+}
+
+/// What there is to do.
+pub(super) enum Pulled<T> {
+    Jobs(Vec<Numbered<T>>),
+    /// Nothing until an earlier job is finished, or until another thread has asked the iterator.
+    Later,
+    /// Nothing any more, unless a job comes back.
+    Exhausted,
+}
+
+pub(super) struct Source<'a, T> {
+    jobs: Mutex<Jobs<'a, T>>,
+    returned: Mutex<Vec<Numbered<T>>>,
+    window: Mutex<Window>,
+    most_ahead: u64,
+    exhausted: AtomicBool,
+}
+
+struct Jobs<'a, T> {
+    iterator: Option<&'a mut (dyn Iterator<Item = Job<T>> + Send)>,
+    next: u64,
+}
+
+/// Which jobs are finished, from the first that is not.
+#[derive(Default)]
+struct Window {
+    oldest: u64,
+    finished: VecDeque<bool>,
+}
+
+impl<'a, T> Source<'a, T> {
+    pub(super) fn new(jobs: &'a mut (dyn Iterator<Item = Job<T>> + Send), window: usize) -> Self {
+        Source {
+            jobs: Mutex::new(Jobs { iterator: Some(jobs), next: 0 }),
+            returned: Mutex::default(),
+            window: Mutex::default(),
+            most_ahead: window.max(1) as u64,
+            exhausted: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes up to `most` jobs. With `wait` it waits its turn at the iterator.
+    pub(super) fn pull(&self, most: usize, wait: bool) -> Pulled<T> {
+        let returned = std::mem::take(&mut *lock(&self.returned));
+        if !returned.is_empty() {
+            return Pulled::Jobs(returned);
+        }
+        if self.is_exhausted() {
+            return Pulled::Exhausted;
+        }
+        let mut jobs = match self.jobs.try_lock() {
+            Ok(jobs) => jobs,
+            Err(_) if wait => lock(&self.jobs),
+            Err(_) => return Pulled::Later,
+        };
+        let oldest = lock(&self.window).oldest;
+        let room = (oldest + self.most_ahead).saturating_sub(jobs.next).min(most as u64);
+        if room == 0 {
+            return Pulled::Later;
+        }
+        let mut pulled = Vec::with_capacity(room as usize);
+        while (pulled.len() as u64) < room {
+            let Some(job) = jobs.iterator.as_mut().and_then(|iterator| iterator.next()) else {
+                jobs.iterator = None;
+                self.exhausted.store(true, Ordering::Release);
+                break;
+            };
+            pulled.push(Numbered { number: jobs.next, job });
+            jobs.next += 1;
+        }
+        match pulled.is_empty() {
+            true => Pulled::Exhausted,
+            false => Pulled::Jobs(pulled),
+        }
+    }
+
+    /// Whether the iterator has no more.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Acquire)
+    }
+
+    /// Whether there was one job in all, and none will come.
+    pub(super) fn had_one(&self) -> bool {
+        self.is_exhausted() && lock(&self.jobs).next == 1
+    }
+
+    /// Whether a job came back and waits.
+    pub(super) fn has_returned(&self) -> bool {
+        !lock(&self.returned).is_empty()
+    }
+
+    /// Asks the iterator for no more.
+    pub(super) fn close(&self) {
+        self.exhausted.store(true, Ordering::Release);
+    }
+
+    /// Gives jobs back that were taken and can be done now.
+    pub(super) fn give_back(&self, jobs: Vec<Numbered<T>>) {
+        if jobs.is_empty() {
+            return;
+        }
+        lock(&self.returned).extend(jobs);
+    }
+
+    /// Says that jobs are finished.
+    pub(super) fn finished(&self, numbers: impl Iterator<Item = u64>) {
+        let mut window = lock(&self.window);
+        for number in numbers {
+            let place = (number - window.oldest) as usize;
+            if window.finished.len() <= place {
+                window.finished.resize(place + 1, false);
+            }
+            window.finished[place] = true;
+        }
+        while window.finished.front() == Some(&true) {
+            window.finished.pop_front();
+            window.oldest += 1;
+        }
+    }
+}
+
+/// A lock that a panic elsewhere has not made useless: what it guards is whole between any two lines.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

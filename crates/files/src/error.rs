@@ -1,0 +1,174 @@
+//! Errors of trees: the path, what was being done, and why it failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was being done when a file failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Opening it.
+    Open,
+    /// Asking for its kind, size and times.
+    Stat,
+    /// Listing a directory.
+    List,
+    /// Reading bytes.
+    Read,
+    /// Computing a digest.
+    Hash,
+    /// Reading an extended attribute.
+    GetAttribute,
+    /// Writing an extended attribute.
+    SetAttribute,
+    /// Removing an extended attribute.
+    RemoveAttribute,
+    /// Waiting until what was written is on the storage.
+    Sync,
+}
+
+impl Operation {
+    /// The word used in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Open => "open",
+            Operation::Stat => "stat",
+            Operation::List => "list",
+            Operation::Read => "read",
+            Operation::Hash => "hash",
+            Operation::GetAttribute => "read attribute",
+            Operation::SetAttribute => "set attribute",
+            Operation::RemoveAttribute => "remove attribute",
+            Operation::Sync => "sync",
+        }
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a file could not be found, read or hashed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call failed.
+    #[error("{}: {operation}{}: {source}", path.display(), at(*offset))]
+    Io {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// What was being done.
+        operation: Operation,
+        /// The byte that was to be read, if that is known.
+        offset: Option<u64>,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// What was a regular file when its directory was listed is none any more, or was none from the start.
+    #[error("{}: open: not a regular file", path.display())]
+    NotAFile {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+    },
+    /// A link was named where none is followed.
+    #[error("{}: open: is a symbolic link", path.display())]
+    IsLink {
+        /// The link's path.
+        path: PathBuf,
+    },
+    /// A link that was followed leads to a directory that it is in.
+    #[error("{}: open: link to a directory above it", path.display())]
+    Loop {
+        /// The link's path as it was walked to.
+        path: PathBuf,
+    },
+    /// It was begun, and given up because somebody or the clock asked to end.
+    #[error("{}: read: stopped", path.display())]
+    Stopped {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+    },
+    /// A digest failed.
+    #[error("{}: hash: {source}", path.display())]
+    Digest {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// Why it failed.
+        source: verisum_digest::Error,
+    },
+    /// What is recorded of it cannot be understood.
+    #[error("{}: read attribute: {source}", path.display())]
+    Record {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::store::xattr::Defect,
+    },
+    /// Its tag is left as it is, for another program works on it.
+    #[error("{}: {operation}: {source}", path.display())]
+    Conflict {
+        /// The file's path as it was walked to.
+        path: PathBuf,
+        /// What was to be done.
+        operation: Operation,
+        /// What is in the way.
+        source: crate::tags::Conflict,
+    },
+}
+
+impl Error {
+    /// Wraps an operating system's error.
+    pub fn io(path: &Path, operation: Operation, source: impl Into<io::Error>) -> Self {
+        Error::Io { path: path.to_path_buf(), operation, offset: None, source: source.into() }
+    }
+
+    /// Whether the storage failed, or the file system found its own checksum wrong.
+    pub fn is_storage_failure(&self) -> bool {
+        self.errno().is_some_and(says_storage_failed)
+    }
+
+    /// The system's error, if it was one.
+    pub fn errno(&self) -> Option<rustix::io::Errno> {
+        match self {
+            Error::Io { source, .. } => rustix::io::Errno::from_io_error(source),
+            _ => None,
+        }
+    }
+
+    /// The file's path as it was walked to.
+    pub fn path(&self) -> &Path {
+        match self {
+            Error::Io { path, .. }
+            | Error::NotAFile { path }
+            | Error::IsLink { path }
+            | Error::Loop { path }
+            | Error::Stopped { path }
+            | Error::Digest { path, .. }
+            | Error::Record { path, .. }
+            | Error::Conflict { path, .. } => path,
+        }
+    }
+}
+
+/// Whether a system's error says that the storage, or the file system's own checksum of it, failed.
+pub fn says_storage_failed(errno: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    // EUCLEAN and EBADMSG are what file systems say whose metadata or checksums are wrong.
+    const FAILURES: [Errno; 9] = [
+        Errno::IO,
+        Errno::UCLEAN,
+        Errno::BADMSG,
+        Errno::NXIO,
+        Errno::NODEV,
+        Errno::REMOTEIO,
+        Errno::TIMEDOUT,
+        Errno::NOLINK,
+        Errno::ILSEQ,
+    ];
+    FAILURES.contains(&errno)
+}
+
+/// A place in a file, as messages have it: ` at 4096`.
+pub fn at(offset: Option<u64>) -> String {
+    offset.map(|offset| format!(" at {offset}")).unwrap_or_default()
+}

@@ -1,0 +1,51 @@
+//! Trees of files: walked, hashed, tagged, and checked against lists.
+//!
+//! ```
+//! use verisum_files::{HashOptions, hash_files};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! for result in hash_files(vec!["src".into()], &HashOptions::default())? {
+//!     let file = result?;
+//!     println!("{}  {}", file.digests[0], file.path.display());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Walk`] finds files without following links and without paths that others may change under it.
+//! [`hash`] reads many of them at once and gives each file's digests together with what `stat` said
+//! of it before and after.
+
+#![deny(unsafe_code)]
+
+mod assumed;
+pub mod check;
+mod control;
+mod engine;
+mod error;
+mod exclude;
+mod hash_files;
+mod record;
+pub mod replace;
+pub mod reread;
+mod stat;
+pub mod store;
+mod system;
+pub mod tags;
+pub mod text;
+mod verdict;
+mod walk;
+
+pub use assumed::{Assumed, Guess, IsBlockHash, Misjudged};
+pub use control::{Limits, Progress, Stop};
+pub(crate) use engine::hash_prepared;
+pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};
+pub use error::{Error, Operation, at, says_storage_failed};
+pub use exclude::{BadPattern, Excludes};
+pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
+pub use record::{Record, RecordedTime, Standing};
+pub use replace::{ReplaceError, Replacement};
+pub use stat::{Kind, Stat, Timestamp};
+pub use system::{go_to_background, is_rotating, outlast, settle};
+pub use verdict::{Class, Comparison, Evidence, Fate, SecondRead, Verdict};
+pub use walk::{Directory, Entry, LEADS_OUT, Order, Roots, Walk, WalkOptions, born};

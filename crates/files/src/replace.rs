@@ -1,0 +1,381 @@
+//! Atomic file replacement: a full disk or a kill leaves what was there before.
+
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::NamedTempFile;
+
+use crate::walk::trusted;
+
+/// How many links one after the other are followed, as Linux has it.
+pub const MOST_LINKS: u32 = 40;
+
+/// Random characters in the name of a file that nobody is to see yet.
+pub const RANDOM: usize = 12;
+
+/// What follows them.
+pub const UNPLACED: &str = ".new";
+
+/// Why a file could not take its place.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {operation}: {source}", path.display())]
+pub struct ReplaceError {
+    /// The file's name as it was given.
+    pub path: PathBuf,
+    /// What was being done: `create` or `write`.
+    pub operation: &'static str,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+/// A file that is being written and will replace the one of its name, if there is one.
+#[derive(Debug)]
+pub struct Replacement {
+    file: Unplaced,
+    /// As it was given, for messages.
+    name: PathBuf,
+    /// Its name in its folder, links resolved, by way of the descriptor: whoever changes the way there
+    /// meanwhile leads nothing elsewhere.
+    target: PathBuf,
+    /// Keeps the folder open.
+    _folder: OwnedFd,
+}
+
+/// A file that nobody sees yet.
+#[derive(Debug)]
+enum Unplaced {
+    /// Without a name: whatever ends this process, nothing is left behind.
+    Nameless(File),
+    /// Beside its place, where the file system or the one who writes must have a name.
+    Named(NamedTempFile),
+}
+
+impl Replacement {
+    /// Begins a file of this name. What is there is left alone until [`place`](Replacement::place); its
+    /// permissions are kept, and where the name is a link of root's or our own, what it leads to is replaced.
+    ///
+    /// # Errors
+    /// Also for what is no regular file, for a link that leads to none, and for one of another user, be it the
+    /// name itself or on the way to it.
+    pub fn new(name: &Path) -> Result<Replacement, ReplaceError> {
+        Replacement::begin(name, |mode| mode, &Unplaced::new)
+    }
+
+    /// The same of a file that others have no right to, unless only the group of what is there has one.
+    pub fn private(name: &Path) -> Result<Replacement, ReplaceError> {
+        Replacement::begin(name, |mode| Some(mode.map_or(PRIVATE, without_others)), &Unplaced::new)
+    }
+
+    /// The same of one with this mode that has a [`path`](Replacement::path) at once, for whoever can only
+    /// write to a name. It is random and its file is there, so that nobody else makes it.
+    pub fn named(name: &Path, mode: u32) -> Result<Replacement, ReplaceError> {
+        Replacement::begin(name, |_| Some(mode), &Unplaced::named)
+    }
+
+    /// `mode` makes of the permissions of what is there those of the new file.
+    fn begin(
+        name: &Path,
+        mode: impl Fn(Option<u32>) -> Option<u32>,
+        begin: &dyn Fn(&Path) -> io::Result<Unplaced>,
+    ) -> Result<Replacement, ReplaceError> {
+        let failed = |error| failure(name, "create", error);
+        let (folder, target) = behind_links(name).map_err(failed)?;
+        let old = match std::fs::metadata(&target) {
+            Ok(old) if !old.is_file() => return Err(failed(io::Error::other("not a regular file"))),
+            Ok(old) => Some(old.mode() & 0o777),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let file = begin(&target).map_err(failed)?;
+        if let Some(mode) = mode(old) {
+            file.get().set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+        }
+        Ok(Replacement { file, name: name.to_path_buf(), target, _folder: folder })
+    }
+
+    /// The file to write to.
+    pub fn file(&self) -> &File {
+        self.file.get()
+    }
+
+    /// The name that it has until it takes its place, if it has one.
+    pub fn path(&self) -> &Path {
+        match &self.file {
+            Unplaced::Nameless(_) => Path::new(""),
+            Unplaced::Named(file) => file.path(),
+        }
+    }
+
+    /// Where it will be, by one name whatever the way there.
+    pub fn target(&self) -> PathBuf {
+        let folder = folder_of(&self.target);
+        let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+        folder.join(self.target.file_name().unwrap_or_default())
+    }
+
+    /// Puts the file in its place, when it is safely on the disk.
+    pub fn place(self) -> Result<(), ReplaceError> {
+        let Replacement { file, name, target, _folder } = self;
+        let failed = |error| failure(&name, "write", error);
+        file.get().sync_all().map_err(failed)?;
+        match file {
+            Unplaced::Nameless(file) => place_nameless(&file, &target).map_err(failed)?,
+            Unplaced::Named(file) => drop(file.persist(&target).map_err(|error| failed(error.error))?),
+        }
+        // Not every file system lets a folder be synchronized; the file is complete in any case.
+        let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+impl Unplaced {
+    fn new(target: &Path) -> io::Result<Unplaced> {
+        // A name is given through `/proc`.
+        if Path::new("/proc/self/fd").exists() {
+            let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+            match rustix::fs::open(folder_of(target), flags, Mode::from_raw_mode(0o666)) {
+                Ok(file) => return Ok(Unplaced::Nameless(file.into())),
+                // The file system or the kernel has no files without a name.
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Unplaced::named(target)
+    }
+
+    /// Makes it as `NAME.RANDOM.new`. Nobody else can have made it.
+    fn named(target: &Path) -> io::Result<Unplaced> {
+        let mut prefix = target.file_name().unwrap_or_default().to_os_string();
+        prefix.push(".");
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(0o666);
+        // The builder's own errors name the descriptor, which tells nobody anything.
+        let mut code = None;
+        let named = tempfile::Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(RANDOM)
+            .suffix(UNPLACED)
+            .make_in(folder_of(target), |path| {
+                options.open(path).inspect_err(|error| code = error.raw_os_error())
+            });
+        named.map(Unplaced::Named).map_err(|error| code.map_or(error, io::Error::from_raw_os_error))
+    }
+
+    fn get(&self) -> &File {
+        match self {
+            Unplaced::Nameless(file) => file,
+            Unplaced::Named(file) => file.as_file(),
+        }
+    }
+}
+
+/// The mode of what is nobody else's business.
+pub const PRIVATE: u32 = 0o600;
+
+/// A mode without the rights of others. What all may read was left so by nobody's choice, and then the group
+/// has no right either; what only the group may read was given to it.
+pub fn without_others(mode: u32) -> u32 {
+    if mode & 0o007 == 0 { mode & 0o777 } else { PRIVATE }
+}
+
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// What a name leads to through links of root's and our own, by way of its folder, which is open. Whoever
+/// may write links into a shared folder does not say what files others make or replace.
+fn behind_links(name: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+    let (mut folder, mut target) = reach(name)?;
+    for followed in 0..MOST_LINKS {
+        let to_nothing = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => io::Error::other("the link leads to no file"),
+            _ => error,
+        };
+        match std::fs::symlink_metadata(&target) {
+            Ok(found) if found.is_symlink() => {
+                if !is_trusted(found.uid()) {
+                    return Err(io::Error::other("it is a link of another user"));
+                }
+                let next = folder_of(&target).join(std::fs::read_link(&target)?);
+                (folder, target) = reach(&next).map_err(to_nothing)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && followed > 0 => {
+                return Err(to_nothing(error));
+            }
+            // Whatever is wrong with it is found when it is used.
+            _ => return Ok((folder, target)),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Opens the folder of a name, and says the name by way of it.
+fn reach(name: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+    let (way, last) = trusted::split(name);
+    let last = last.ok_or(Errno::ISDIR)?;
+    let way = if way == Path::new("") { Path::new(".") } else { way };
+    let folder = trusted::folder(way)?;
+    let open = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    // Without `/proc` the way was good a moment ago, which is all that can be had.
+    let target = if open.exists() { open } else { way.to_path_buf() }.join(last);
+    Ok((folder, target))
+}
+
+/// Whether a link of this user is followed where others must not lead us: root's and our own are.
+pub fn is_trusted(user: u32) -> bool {
+    user == 0 || user == rustix::process::geteuid().as_raw()
+}
+
+/// Gives a file without a name its own. Only a rename replaces another file: then it has a passing one first.
+fn place_nameless(file: &File, target: &Path) -> io::Result<()> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match rustix::fs::linkat(CWD, &own, CWD, target, AtFlags::SYMLINK_FOLLOW) {
+        Err(Errno::EXIST) => {}
+        placed => return Ok(placed?),
+    }
+    let mut number = 0_u32;
+    let passing = loop {
+        let passing = folder_of(target).join(format!(".verisum-{}-{number}", std::process::id()));
+        match rustix::fs::linkat(CWD, &own, CWD, &passing, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => break passing,
+            Err(Errno::EXIST) if number < 1000 => number += 1,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    std::fs::rename(&passing, target).inspect_err(|_| {
+        let _ = std::fs::remove_file(&passing);
+    })
+}
+
+fn failure(name: &Path, operation: &'static str, source: io::Error) -> ReplaceError {
+    ReplaceError { path: name.to_path_buf(), operation, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn write(name: &Path, text: &str) -> Replacement {
+        let replacement = Replacement::new(name).unwrap();
+        replacement.file().write_all(text.as_bytes()).unwrap();
+        replacement
+    }
+
+    #[test]
+    fn a_file_is_replaced_at_once_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("file");
+        write(&name, "one").place().unwrap();
+        std::fs::set_permissions(&name, Permissions::from_mode(0o640)).unwrap();
+        drop(write(&name, "given up"));
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "one");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write(&link, "two").place().unwrap();
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "two");
+        assert!(link.is_symlink());
+        assert_eq!(name.metadata().unwrap().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+    }
+
+    #[test]
+    fn named_files_are_placed_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("file");
+        let replacement = Replacement::named(&name, 0o640).unwrap();
+        assert!(replacement.path().exists() && !name.exists());
+        replacement.file().write_all(b"text").unwrap();
+        replacement.place().unwrap();
+        drop(Replacement::named(&name, 0o600).unwrap());
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "text");
+        assert_eq!(name.metadata().unwrap().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn private_files_are_closed_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("file");
+        for (old, new) in [(None, 0o600), (Some(0o644), 0o600), (Some(0o640), 0o640)] {
+            if let Some(old) = old {
+                std::fs::set_permissions(&name, Permissions::from_mode(old)).unwrap();
+            }
+            Replacement::private(&name).unwrap().place().unwrap();
+            assert_eq!(name.metadata().unwrap().mode() & 0o777, new, "{old:?}");
+        }
+    }
+
+    #[test]
+    fn only_regular_files_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, to: &str| {
+            std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
+            folder.path().join(name)
+        };
+        let links = [link("dangling", "nothing"), link("loop", "loop"), link("null", "/dev/null")];
+        let others = ["/dev/null".into(), folder.path().into(), folder.path().join("no/file"), "..".into()];
+        for name in links.into_iter().chain(others) {
+            assert!(Replacement::new(&name).is_err(), "{}", name.display());
+        }
+    }
+
+    #[test]
+    fn links_of_others_are_not_followed() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "old").unwrap();
+        std::os::unix::fs::symlink("file", path("theirs")).unwrap();
+        std::os::unix::fs::symlink("theirs", path("ours")).unwrap();
+        std::os::unix::fs::lchown(path("theirs"), Some(65534), Some(65534)).unwrap();
+        for name in ["theirs", "ours"] {
+            let error = Replacement::new(&path(name)).unwrap_err();
+            assert!(error.to_string().ends_with("it is a link of another user"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "old");
+    }
+    #[test]
+    fn the_way_leads_through_no_link_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["in", "theirs", "elsewhere"] {
+            std::fs::create_dir(path(name)).unwrap();
+            std::fs::write(path(name).join("file"), "old").unwrap();
+        }
+        let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+        std::os::unix::fs::symlink("in", path("ours")).unwrap();
+        write(&path("ours/file"), "new").place().unwrap();
+        assert_eq!(read("in/file"), "new");
+        // Whoever changes the way meanwhile leads nothing elsewhere.
+        let named = Replacement::named(&path("theirs/file"), PRIVATE).unwrap();
+        named.file().write_all(b"named").unwrap();
+        for replacement in [write(&path("theirs/file"), "nameless"), named] {
+            std::fs::rename(path("theirs"), path("away")).unwrap();
+            std::os::unix::fs::symlink("elsewhere", path("theirs")).unwrap();
+            replacement.place().unwrap();
+            std::fs::remove_file(path("theirs")).unwrap();
+            std::fs::rename(path("away"), path("theirs")).unwrap();
+        }
+        assert_eq!((read("theirs/file"), read("elsewhere/file")), ("named".into(), "old".into()));
+        assert_eq!(std::fs::read_dir(path("elsewhere")).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(path("theirs")).unwrap().count(), 1);
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        std::os::unix::fs::lchown(path("ours"), Some(65534), Some(65534)).unwrap();
+        std::os::unix::fs::symlink(path("ours/file"), path("through")).unwrap();
+        for name in ["ours/file", "ours/none", "through"] {
+            let error = Replacement::new(&path(name)).unwrap_err();
+            assert!(error.to_string().ends_with("a link of another user leads there"), "{error}");
+        }
+    }
+}

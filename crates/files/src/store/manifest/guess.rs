@@ -1,0 +1,149 @@
+//! Guesses the algorithm of a bare hexadecimal digest.
+
+use std::borrow::Cow;
+
+use verisum_digest::{Algorithm, Digest};
+
+/// The digest of bare numbers, by their number of hexadecimal digits: what is most often listed so.
+static USUAL: &[(usize, &str)] = &[
+    (8, "crc32"),
+    (16, "xxh64"),
+    (32, "md5"),
+    (40, "sha1"),
+    (56, "sha224"),
+    (64, "sha256"),
+    (96, "sha384"),
+    (128, "sha512"),
+];
+
+/// The usual digest of this many hexadecimal digits.
+pub(super) fn by_length(digits: usize) -> Option<&'static str> {
+    USUAL.iter().find(|(length, _)| *length == digits).map(|(_, id)| *id)
+}
+
+/// The digest that the name of a manifest tells: `SHA256SUMS`, `disk.img.md5`, `manifest-sha512.txt`,
+/// `b2sums.txt`.
+pub(super) fn by_name(name: &[u8]) -> Option<&'static str> {
+    let name = std::str::from_utf8(name).ok()?.rsplit('/').next()?.to_ascii_lowercase();
+    // The piece nearest to the end is the surest.
+    let pieces = name.rsplit('.').flat_map(|piece| {
+        let tail = piece.split_once('-').map(|(_, tail)| tail);
+        let last = piece.rsplit(['-', '_']).next();
+        [Some(piece), tail, last].into_iter().flatten()
+    });
+    pieces.filter_map(word).next()
+}
+
+fn word(word: &str) -> Option<&'static str> {
+    let word = word.strip_suffix('s').filter(|word| word.ends_with("sum")).unwrap_or(word);
+    let word = word.strip_suffix("sum").unwrap_or(word).trim_end_matches(['-', '_']);
+    match word {
+        "b2" => Some("blake2b512"),
+        "sha" => Some("sha1"),
+        "sfv" => Some("crc32"),
+        // These are rather parts of other words than digests.
+        "null" | "" => None,
+        _ => Algorithm::find(word).map(|algorithm| algorithm.id),
+    }
+}
+
+/// How many hexadecimal digits a digest has; none if nobody here knows it.
+pub(super) fn digits(id: &str) -> Option<usize> {
+    match Algorithm::find(id) {
+        Some(algorithm) => Some(algorithm.digest_len() * 2),
+        None => Digest::find(id).ok().map(|digest| digest.len() * 2),
+    }
+}
+
+/// BLAKE2b with digests of so many digits.
+pub(super) fn blake2b(digits: usize) -> Option<Cow<'static, str>> {
+    match digits {
+        128 => Some("blake2b512".into()),
+        2..128 if digits.is_multiple_of(2) => Some(format!("blake2b-{}", digits * 4).into()),
+        _ => None,
+    }
+}
+
+/// Which digest a bare number is, and whether that is assumed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Guess {
+    /// What the user says.
+    pub(super) told: Option<(Cow<'static, str>, usize)>,
+    /// What the manifest's name says.
+    pub(super) named: Option<(&'static str, usize)>,
+}
+
+impl Guess {
+    /// From what a user says and what a manifest is called.
+    pub(super) fn new(told: Option<Cow<'static, str>>, name: &[u8]) -> Guess {
+        let told = told.and_then(|id| digits(&id).map(|digits| (id, digits)));
+        let named = by_name(name).and_then(|id| digits(id).map(|digits| (id, digits)));
+        Guess { told, named }
+    }
+
+    /// The digest of a number of so many digits that stands before a name. Whoever says BLAKE2b means it
+    /// with digests of any length, as b2sum does.
+    pub(super) fn before_name(&self, digits: usize) -> Option<(Cow<'static, str>, bool)> {
+        let said = self.told.as_ref().map(|(id, _)| &**id).or(self.named.map(|(id, _)| id));
+        match said {
+            Some("blake2b512") => blake2b(digits).map(|id| (id, false)).or_else(|| self.of(digits)),
+            _ => self.of(digits),
+        }
+    }
+
+    /// The digest of a number of so many digits.
+    pub(super) fn of(&self, digits: usize) -> Option<(Cow<'static, str>, bool)> {
+        if let Some((id, length)) = &self.told {
+            return (*length == digits).then(|| (id.clone(), false));
+        }
+        match self.named {
+            Some((id, length)) if length == digits => Some((id.into(), false)),
+            _ => by_length(digits).map(|id| (id.into(), true)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_are_named_after_their_digest() {
+        for (name, id) in [
+            ("SHA256SUMS", "sha256"),
+            ("dir/sha512sum.txt", "sha512"),
+            ("MD5SUM", "md5"),
+            ("B2SUMS", "blake2b512"),
+            ("b3sums", "blake3"),
+            ("disk.img.md5", "md5"),
+            ("a.blake3", "blake3"),
+            ("manifest-sha512.txt", "sha512"),
+            ("tagmanifest-sha256.txt", "sha256"),
+            ("manifest-sha3-256.txt", "sha3-256"),
+            ("checksums.sha1.txt", "sha1"),
+            ("release_sha256.txt", "sha256"),
+            ("x.xxh128", "xxh3-128"),
+            ("x.sfv", "crc32"),
+        ] {
+            assert_eq!(by_name(name.as_bytes()), Some(id), "{name}");
+        }
+        for name in ["list.txt", "sums", "", "CHECKSUM", "checksums.txt", "null"] {
+            assert_eq!(by_name(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_stands_above_all() {
+        let guess = Guess::new(Some("blake3".into()), b"SHA256SUMS");
+        assert_eq!(guess.of(64), Some(("blake3".into(), false)));
+        assert_eq!(guess.of(32), None);
+        let guess = Guess::new(None, b"B3SUMS");
+        assert_eq!(guess.of(64), Some(("blake3".into(), false)));
+        assert_eq!(guess.of(32), Some(("md5".into(), true)));
+        assert_eq!(Guess::default().of(9), None);
+        for guess in [Guess::new(Some("blake2b512".into()), b""), Guess::new(None, b"B2SUMS")] {
+            assert_eq!(guess.before_name(64), Some(("blake2b-256".into(), false)));
+            assert_eq!(guess.before_name(128), Some(("blake2b512".into(), false)));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! One entry of a manifest: a file's name, its digests, and what else the line says.
+
+use std::borrow::Cow;
+
+use verisum_digest::Output;
+
+use crate::{Kind, Timestamp};
+
+/// A file that a manifest names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name: any bytes but NUL.
+    pub name: Vec<u8>,
+    /// Another name to look for where there is no file of this one: some programs encode names in bags,
+    /// and some do not.
+    pub otherwise: Option<Vec<u8>>,
+    /// Its digests; none where the manifest lists it without.
+    pub claims: Vec<Claim>,
+    /// Its length in bytes.
+    pub size: Option<u64>,
+    /// When its bytes had last changed.
+    pub modified: Option<Timestamp>,
+    /// What it is, where the manifest says that.
+    pub kind: Option<Kind>,
+    /// Whether it need not be there.
+    pub optional: bool,
+    /// Where the one digest is not that of the file's bytes but its block hash: how that is made.
+    pub block_hash: Option<BlockHash>,
+}
+
+/// How the block hash of a disk image is made, but for the digest. Nothing here computes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockHash {
+    /// The block size in bytes.
+    pub block_size: u32,
+    /// What of the image is hashed if that is not what a guest sees of the format that it looks like:
+    /// words, in capitals, that the program for images knows.
+    pub view: Vec<String>,
+}
+
+/// A digest that a file should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The digest's id in the digest table, or `openssl:NAME`.
+    pub algorithm: Cow<'static, str>,
+    /// Its value.
+    pub digest: Output,
+    /// Whether nothing but the length of the value says which digest it is.
+    pub assumed: bool,
+}
+
+/// A line of a manifest, or the few that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// It names a file.
+    File(Listed),
+    /// It cannot be understood.
+    Bad(Bad),
+}
+
+/// Why a line cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Bad {
+    /// It is not of the format.
+    #[error("improperly formatted")]
+    Malformed,
+    /// It is not one of `cksum -c`, to which this was the last tag that it knew.
+    #[error("improperly formatted {0} checksum line")]
+    Untagged(Cow<'static, str>),
+    /// It is not one of `b3sum -c`, which says this.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// It is longer than [`super::MAX_LINE`].
+    #[error("longer than {} bytes", super::MAX_LINE)]
+    TooLong,
+    /// Nobody here knows its digest, which has this name there.
+    #[error("unknown digest: {0}")]
+    UnknownDigest(String),
+}
+
+/// The bytes of a hexadecimal digest in either case; none if it is something else, or longer than any.
+pub fn hexadecimal(text: &[u8]) -> Option<Output> {
+    if text.is_empty() || !text.len().is_multiple_of(2) || text.len() / 2 > verisum_digest::MAX_DIGEST_LEN {
+        return None;
+    }
+    let mut output = Output::zeroed(text.len() / 2);
+    for (byte, pair) in output.as_mut_bytes().iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |byte: u8| (byte as char).to_digit(16);
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(output)
+}

@@ -1,0 +1,34 @@
+//! Manifests: lists of names and digests, in every format that is in use.
+//!
+//! A [`Writer`] makes the lines of a list, one file at a time. A [`Reader`] finds out what a list is and
+//! reads it line by line, in memory that does not depend on its length. Nothing here opens the files
+//! that a list names.
+//!
+//! [`Chkbit`] reads what that tool keeps, to be taken over.
+
+mod b3sum;
+mod chkbit;
+mod columns;
+mod coreutils;
+mod escape;
+mod format;
+mod guess;
+mod json;
+mod lines;
+mod listed;
+mod mtree;
+mod reader;
+mod rhash;
+mod tags;
+mod unvis;
+mod writer;
+
+pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit};
+pub use coreutils::BlockHashes;
+pub use format::Format;
+pub use lines::MAX_LINE;
+pub use listed::hexadecimal;
+pub use listed::{Bad, BlockHash, Claim, Line, Listed};
+pub use reader::{Dialect, Options, ReadError, Reader, Skipped};
+pub use tags::{block_hash_tag, tag};
+pub use writer::{Item, Unwritable, Writer};

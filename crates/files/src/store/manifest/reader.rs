@@ -1,0 +1,508 @@
+//! Reads manifests: detects the format, then parses line by line.
+
+use std::borrow::Cow;
+use std::io::{self, BufReader, Cursor, Read};
+
+use super::b3sum;
+use super::chkbit::is_chkbit;
+use super::columns::{self, HASHDEEP, Hashdeep};
+use super::coreutils::{self, Accept, BlockHashes};
+use super::guess::{self, Guess};
+use super::lines::{Found, Lines};
+use super::listed::{Bad, Claim, Line, Listed, hexadecimal};
+use super::mtree::{self, Mtree};
+use super::rhash::Comments;
+use super::{Format, MAX_LINE, escape, json, tags};
+
+/// How much is looked at to find out what a manifest is.
+const HEAD: usize = 64 << 10;
+
+/// Whose lines are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Those of every format; the manifest tells which.
+    #[default]
+    Any,
+    /// Exactly those that the program of the coreutils for the digest of [`Options::algorithm`] takes:
+    /// `HEX  NAME` and `TAG (NAME) = HEX`. Without a digest, those of `cksum -c`: with any tag.
+    Coreutils,
+    /// Those of `xxhsum -c`.
+    Xxhsum {
+        /// Whether bare numbers begin with their lowest byte.
+        little_endian: bool,
+    },
+    /// Those of `b3sum -c`.
+    B3sum,
+    /// The `manifest-ALG.txt` of a bag.
+    Bag,
+}
+
+/// What is known of a manifest before it is read.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The digest of bare numbers; its id or `openssl:NAME`.
+    pub algorithm: Option<Cow<'static, str>>,
+    /// Whose lines are taken.
+    pub dialect: Dialect,
+    /// Whether lines end with NUL.
+    pub zero: bool,
+    /// The manifest's file name, which may tell the digest.
+    pub name: Vec<u8>,
+    /// Which lines are those of block hashes, for who can compute these.
+    pub block_hashes: BlockHashes,
+}
+
+/// Why a manifest cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system says so.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is text in UTF-16, as PowerShell's `>` writes it.
+    #[error("this is UTF-16 text, which is not read (save it as UTF-8)")]
+    Utf16,
+    /// It is a SQLite database, as bitrot keeps it.
+    #[error("this is a SQLite database and no manifest")]
+    Database,
+    /// It is the index of chkbit.
+    #[error("this is an index of chkbit and no manifest")]
+    Chkbit,
+}
+
+/// Reads a manifest, in memory that does not depend on its length.
+pub struct Reader<R> {
+    lines: Lines<BufReader<io::Chain<Cursor<Vec<u8>>, R>>>,
+    grammar: Grammar,
+    /// Lines end with LF, before which a CR is no part of the line.
+    text: bool,
+    comments: Comments,
+    skipped: Skipped,
+}
+
+/// Lines that were skipped as comments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// All of them.
+    pub comments: u64,
+    /// Those among them that look like lines of files: their names may begin with `#` or `;`.
+    pub doubtful: u64,
+}
+
+impl Skipped {
+    /// What to tell of those that look like lines of files.
+    pub fn doubt(&self) -> Option<String> {
+        match self.doubtful {
+            0 => None,
+            1 => Some("1 skipped comment looks like the line of a file".to_string()),
+            several => Some(format!("{several} skipped comments look like lines of files")),
+        }
+    }
+}
+
+enum Grammar {
+    Coreutils(coreutils::Lines),
+    B3sum,
+    /// Each line is of the coreutils, or of SFV.
+    Either(coreutils::Lines, Guess),
+    Sfv(Guess),
+    Hashdeep(Option<Hashdeep>),
+    Mtree(Mtree),
+    Bag(Guess),
+    /// Of files, and if so said also of block hashes.
+    Json(BlockHashes),
+}
+
+impl<R: Read> Reader<R> {
+    /// Looks at the beginning of a manifest to find out what it is.
+    pub fn new(mut input: R, options: &Options) -> Result<Reader<R>, ReadError> {
+        let guess = Guess::new(options.algorithm.clone(), &options.name);
+        if options.dialect == Dialect::Coreutils {
+            let accept = match &options.algorithm {
+                Some(id) => Accept::Only {
+                    id: id.clone(),
+                    tag: tags::tag(id),
+                    digits: guess::digits(id).unwrap_or_default(),
+                },
+                None => Accept::Tagged,
+            };
+            let grammar = Grammar::Coreutils(coreutils::Lines::new(accept, options.zero));
+            return Ok(Reader::with(Vec::new(), input, grammar, options.zero));
+        }
+        if let Dialect::Xxhsum { little_endian } = options.dialect {
+            let lines = coreutils::Lines::new(Accept::Xxhsum { little_endian }, false);
+            return Ok(Reader::with(Vec::new(), input, Grammar::Coreutils(lines), false));
+        }
+        if options.dialect == Dialect::B3sum {
+            return Ok(Reader { text: false, ..Reader::with(Vec::new(), input, Grammar::B3sum, false) });
+        }
+        let mut head = Vec::new();
+        read_head(&mut input, &mut head)?;
+        if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") || is_utf16(&head) {
+            return Err(ReadError::Utf16);
+        }
+        if head.starts_with(b"SQLite format 3\0") {
+            return Err(ReadError::Database);
+        }
+        if head.starts_with(b"\xef\xbb\xbf") {
+            head.drain(..3);
+        }
+        let zero = options.zero || head.contains(&0);
+        let lines = coreutils::Lines::new(Accept::Any(guess.clone()), zero)
+            .with_block_hashes(options.block_hashes.clone());
+        let grammar = match options.dialect {
+            Dialect::Bag => Grammar::Bag(guess),
+            _ if zero => Grammar::Coreutils(lines),
+            _ if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(guess),
+            _ => match look(&head) {
+                Look::Hashdeep => Grammar::Hashdeep(None),
+                Look::Mtree => Grammar::Mtree(Mtree::default()),
+                Look::Json => Grammar::Json(options.block_hashes.clone()),
+                Look::Chkbit => return Err(ReadError::Chkbit),
+                Look::Sfv => Grammar::Sfv(guess),
+                Look::Lines => Grammar::Either(lines, guess),
+            },
+        };
+        Ok(Reader::with(head, input, grammar, zero))
+    }
+
+    fn with(head: Vec<u8>, input: R, grammar: Grammar, zero: bool) -> Reader<R> {
+        let input = BufReader::with_capacity(HEAD, Cursor::new(head).chain(input));
+        let end = if zero { 0 } else { b'\n' };
+        Reader {
+            lines: Lines::new(input, end),
+            grammar,
+            text: !zero,
+            comments: Comments::default(),
+            skipped: Skipped::default(),
+        }
+    }
+
+    /// The format that it is in; none if that is to be seen from line to line.
+    pub fn format(&self) -> Option<Format> {
+        match &self.grammar {
+            Grammar::Coreutils(_) | Grammar::B3sum | Grammar::Either(..) => None,
+            Grammar::Sfv(_) => Some(Format::Sfv),
+            Grammar::Hashdeep(_) => Some(Format::Hashdeep),
+            Grammar::Mtree(_) => Some(Format::Mtree),
+            Grammar::Bag(_) => Some(Format::Bagit),
+            Grammar::Json(_) => Some(Format::Json),
+        }
+    }
+
+    /// The number of the last line that was read, from 1.
+    pub fn number(&self) -> u64 {
+        self.lines.number()
+    }
+
+    /// How many lines were skipped as comments until now.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+
+    /// The next line that lists a file or cannot be understood; none at the end. Comments and empty
+    /// lines are skipped.
+    pub fn line(&mut self) -> Result<Option<Line>, ReadError> {
+        loop {
+            let line = match self.lines.next()? {
+                Found::End => return Ok(None),
+                Found::TooLong => return Ok(Some(Line::Bad(Bad::TooLong))),
+                Found::Line => self.lines.line(),
+            };
+            let line = match self.text {
+                true => line.strip_suffix(b"\r").unwrap_or(line),
+                false => line,
+            };
+            if let Some(comment) = comment(&self.grammar, line, &self.comments) {
+                self.skipped.comments += u64::from(comment != Comment::Empty);
+                self.skipped.doubtful += u64::from(comment == Comment::Doubtful);
+                self.comments.look(line);
+                continue;
+            }
+            let result = match &mut self.grammar {
+                Grammar::Coreutils(lines) => lines.parse(line).map(Some),
+                Grammar::B3sum => b3sum::parse(line)?.map(Some),
+                Grammar::Either(lines, guess) => match lines.parse(line) {
+                    Err(Bad::UnknownDigest(name)) if name == coreutils::SUM => Err(Bad::UnknownDigest(name)),
+                    Err(bad) => match columns::sfv(line, guess, &self.comments) {
+                        Ok(listed) if !is_sfv(&listed) => Err(bad),
+                        listed => listed.map(Some).map_err(|_| bad),
+                    },
+                    listed => listed.map(Some),
+                },
+                Grammar::Sfv(guess) => columns::sfv(line, guess, &self.comments).map(Some),
+                Grammar::Hashdeep(rows) => hashdeep(rows, line),
+                Grammar::Bag(guess) => bag(line, guess).map(Some),
+                Grammar::Json(BlockHashes::Unknown) => json::parse(line).map(Some),
+                Grammar::Json(_) => json::parse(line)
+                    .or_else(|bad| match bad {
+                        Bad::Malformed => json::image(line),
+                        bad => Err(bad),
+                    })
+                    .map(Some),
+                Grammar::Mtree(mtree) if !line.ends_with(b"\\") => mtree.parse(line),
+                Grammar::Mtree(_) => {
+                    let whole = self.joined()?;
+                    let Grammar::Mtree(mtree) = &mut self.grammar else { continue };
+                    whole.map_or(Err(Bad::TooLong), |whole| mtree.parse(&whole))
+                }
+            };
+            match result {
+                Ok(None) => {}
+                Ok(Some(listed)) => return Ok(Some(Line::File(listed))),
+                Err(bad) => return Ok(Some(Line::Bad(bad))),
+            }
+        }
+    }
+
+    /// Joins a line of mtree that ends with a backslash to those after it; none if that is too long.
+    fn joined(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+        let mut whole = self.lines.line().to_vec();
+        let mut too_long = false;
+        loop {
+            if whole.ends_with(b"\r") {
+                whole.pop();
+            }
+            if !whole.ends_with(b"\\") {
+                return Ok((!too_long).then_some(whole));
+            }
+            whole.pop();
+            match self.lines.next()? {
+                Found::End => return Ok((!too_long).then_some(whole)),
+                Found::TooLong => too_long = true,
+                Found::Line if too_long || whole.len() + self.lines.line().len() > MAX_LINE => {
+                    too_long = true;
+                    // Only how it ends matters: whether it goes on.
+                    let line = self.lines.line();
+                    whole = line[line.len().saturating_sub(2)..].to_vec();
+                }
+                Found::Line => {
+                    whole.push(b' ');
+                    whole.extend_from_slice(self.lines.line());
+                }
+            }
+        }
+    }
+}
+
+/// Why a line is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comment {
+    Empty,
+    Plain,
+    /// It looks like the line of a file.
+    Doubtful,
+}
+
+/// Whether a line is skipped, and as what. In SFV `;` begins a comment and `#` may begin a name.
+fn comment(grammar: &Grammar, line: &[u8], comments: &Comments) -> Option<Comment> {
+    let (guess, is_sfv_list) = match grammar {
+        Grammar::B3sum => return None,
+        Grammar::Sfv(guess) => (Some(guess), true),
+        Grammar::Either(_, guess) => (Some(guess), false),
+        _ => (None, false),
+    };
+    let names_a_file = || {
+        let listed = guess.and_then(|guess| columns::sfv(line, guess, comments).ok());
+        listed.is_some_and(|listed| is_sfv(&listed))
+    };
+    match line {
+        [] => Some(Comment::Empty),
+        [b'#', ..] if is_sfv_list && names_a_file() => None,
+        [b'#', ..] if names_a_file() => Some(Comment::Doubtful),
+        [b';', next, ..] if guess.is_some() && !coreutils::is_blank(*next) && names_a_file() => {
+            Some(Comment::Doubtful)
+        }
+        [b'#', ..] => Some(Comment::Plain),
+        [b';', ..] if guess.is_some() => Some(Comment::Plain),
+        _ => None,
+    }
+}
+
+/// Whether a line among those of the coreutils is one of SFV, rather than a tagged one that is not right.
+fn is_sfv(listed: &Listed) -> bool {
+    match &listed.claims[..] {
+        [claim] => claim.digest.as_bytes().len() == 4 && !listed.name.ends_with(b"="),
+        _ => true,
+    }
+}
+
+fn hashdeep(rows: &mut Option<Hashdeep>, line: &[u8]) -> Result<Option<Listed>, Bad> {
+    if line.starts_with(b"%%%%") {
+        if let Some(found) = Hashdeep::from_header(line) {
+            *rows = Some(found);
+        }
+        return Ok(None);
+    }
+    match rows {
+        Some(rows) => rows.parse(line).map(Some),
+        None => Err(Bad::Malformed),
+    }
+}
+
+/// `HEX  NAME` with any number of blanks, of which a `*` may be the last.
+fn bag(line: &[u8], guess: &Guess) -> Result<Listed, Bad> {
+    let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (hex, rest) = line.split_at(length);
+    let digest = hexadecimal(hex).ok_or(Bad::Malformed)?;
+    let (algorithm, assumed) = guess.of(length).ok_or(Bad::Malformed)?;
+    let blanks = rest.iter().take_while(|byte| coreutils::is_blank(**byte)).count();
+    let raw = rest[blanks..].strip_prefix(b"*").unwrap_or(&rest[blanks..]);
+    if blanks == 0 || raw.is_empty() || raw.contains(&0) {
+        return Err(Bad::Malformed);
+    }
+    let name = escape::without_percents(raw);
+    let otherwise = (name != raw).then(|| raw.to_vec());
+    Ok(Listed { name, otherwise, claims: vec![Claim { algorithm, digest, assumed }], ..Listed::default() })
+}
+
+/// Reads until there is a line to look at.
+fn read_head(input: &mut impl Read, head: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = vec![0; 8 << 10];
+    while head.len() < HEAD && !has_line(head) {
+        match input.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => head.extend_from_slice(&chunk[..count]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is a whole line that says something.
+fn has_line(head: &[u8]) -> bool {
+    let mut lines: Vec<&[u8]> = head.split(|byte| matches!(byte, b'\n' | 0)).collect();
+    lines.pop();
+    lines.iter().any(|line| !is_idle(line)) || head.starts_with(b"#mtree\n")
+}
+
+fn is_idle(line: &[u8]) -> bool {
+    line.trim_ascii().is_empty() || matches!(line[0], b'#' | b';')
+}
+
+/// Text of ASCII characters in two bytes each.
+fn is_utf16(head: &[u8]) -> bool {
+    let pairs = head.chunks_exact(2).take(8);
+    head.len() >= 8 && (pairs.clone().all(|pair| pair[0] == 0) || pairs.clone().all(|pair| pair[1] == 0))
+}
+
+enum Look {
+    Hashdeep,
+    Mtree,
+    Json,
+    Chkbit,
+    Sfv,
+    Lines,
+}
+
+fn look(head: &[u8]) -> Look {
+    let lines = || head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let first = lines().next().unwrap_or_default();
+    if first.starts_with(HASHDEEP) {
+        return Look::Hashdeep;
+    }
+    if first.starts_with(b"#mtree") {
+        return Look::Mtree;
+    }
+    if lines().find(|line| !line.is_empty()).is_some_and(|line| line[0] == b';') {
+        return Look::Sfv;
+    }
+    let line = lines().find(|line| !is_idle(line)).unwrap_or_default();
+    if is_chkbit(head) {
+        return Look::Chkbit;
+    }
+    if line.trim_ascii_start().starts_with(b"{") {
+        return Look::Json;
+    }
+    // `HEX  size=1` lists a file of that name; a backslash before it says that the name is escaped.
+    let digits =
+        line.strip_prefix(b"\\").unwrap_or(line).iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let is_sized = columns::sized(line, &Guess::default()).is_some();
+    if guess::by_length(digits).is_none() && !is_sized && mtree::is_entry(line) {
+        return Look::Mtree;
+    }
+    Look::Lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
+    const CRC: &str = "352441c2";
+
+    fn options(name: &str) -> Options {
+        Options { name: name.into(), ..Options::default() }
+    }
+
+    /// `algorithm:name` of files, `bad`, and the format.
+    fn read(text: &[u8], options: &Options) -> (Vec<String>, Option<Format>) {
+        let mut reader = Reader::new(text, options).unwrap();
+        let mut found = Vec::new();
+        while let Some(line) = reader.line().unwrap() {
+            found.push(match line {
+                Line::File(listed) => {
+                    let ids: Vec<&str> = listed.claims.iter().map(|claim| &*claim.algorithm).collect();
+                    format!("{}:{}", ids.join("+"), listed.name.escape_ascii())
+                }
+                Line::Bad(_) => "bad".to_string(),
+            });
+        }
+        (found, reader.format())
+    }
+
+    #[test]
+    fn formats_are_known_by_their_content() {
+        let cases = [
+            (format!("# c\n\n{MD5}  a\r\nx\nMD5 (b) = {MD5}\n"), None, "md5:a bad md5:b"),
+            (format!("\u{feff}{MD5}  a"), None, "md5:a"),
+            (format!("a {CRC}\nGOST (b) = {MD5}\nMD5 (c) = {CRC}"), None, "crc32:a bad bad"),
+            (format!("; c\n{CRC}  {CRC}\n"), Some(Format::Sfv), "crc32:352441c2"),
+            (
+                format!("%%%% HASHDEEP-1.0\r\n%%%% size,md5,filename\r\n## c\r\n3,{MD5},a,b\r\n1,2\n"),
+                Some(Format::Hashdeep),
+                "md5:a,b bad",
+            ),
+            (format!("#mtree v2.0\n./a md5digest={MD5}\n"), Some(Format::Mtree), "md5:./a"),
+            (format!("# c\n/set type=file\na size=3 \\\n  md5={MD5}\nb \\"), Some(Format::Mtree), "md5:a :b"),
+            (format!("{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"), Some(Format::Json), "md5:a"),
+            (format!("{MD5}  size=1\n"), None, "md5:size=1"),
+            (format!("\\{MD5}  size=1\\r\n"), None, "md5:size=1\\r"),
+            (format!("{MD5}  a\nb\0{MD5}  c\0"), None, "md5:a\\nb md5:c"),
+        ];
+        for (text, format, expected) in cases {
+            let (found, is) = read(text.as_bytes(), &Options::default());
+            assert_eq!((found.join(" ").as_str(), is), (expected, format), "{text}");
+        }
+        assert_eq!(read(b"", &Options::default()).0, [""; 0]);
+    }
+
+    #[test]
+    fn a_manifests_name_helps() {
+        let text = format!("{CRC}  {CRC}\n");
+        assert_eq!(read(text.as_bytes(), &options("x.sfv")).0, ["crc32:352441c2"]);
+        let text = format!("{}  a\n", "0".repeat(64));
+        assert_eq!(read(text.as_bytes(), &options("B3SUMS")).0, ["blake3:a"]);
+    }
+
+    #[test]
+    fn bags_encode_ends_of_lines_only() {
+        let mut options = options("manifest-md5.txt");
+        options.dialect = Dialect::Bag;
+        let text = format!("{MD5} data/a%0Ab\n{MD5}\t  data/100%25\n{MD5} *data/\\n\n");
+        assert_eq!(read(text.as_bytes(), &options).0, ["md5:data/a\\nb", "md5:data/100%", "md5:data/\\\\n"]);
+        let mut reader = Reader::new(text.as_bytes(), &options).unwrap();
+        let Some(Line::File(listed)) = reader.line().unwrap() else { panic!("a file is listed") };
+        assert_eq!(listed.otherwise.as_deref(), Some(&b"data/a%0Ab"[..]));
+    }
+
+    #[test]
+    fn what_is_no_manifest_says_so() {
+        let error = |bytes: &[u8]| Reader::new(bytes, &Options::default()).err().unwrap().to_string();
+        assert!(error(b"\xff\xfea\0").contains("UTF-16"));
+        assert!(error(b"a\0b\0c\0d\0e\0").contains("UTF-16"));
+        assert!(error(b"SQLite format 3\0").contains("database"));
+        assert!(error(b"{\"v\":2,\"idx\":{}}").contains("chkbit"));
+        assert!(error(b"{\"type\":\"chkbit\",\"version\":6,\"data\":{\"path\":").contains("chkbit"));
+    }
+}

@@ -1,0 +1,4 @@
+//! Storage of files' digests: manifests and extended attributes.
+
+pub mod manifest;
+pub mod xattr;

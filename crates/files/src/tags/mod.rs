@@ -1,0 +1,78 @@
+//! Operations on the tags of trees: attach, compare, replace, remove, count, adopt.
+//!
+//! Each operation takes the entries of a walk, works on regular files and on each file once however many
+//! names it has, reports what it found through a function, and returns the [`Counts`] of it. No operation
+//! ends because a file fails.
+
+mod adopt;
+mod files;
+mod finding;
+mod place;
+mod reading;
+mod retag;
+mod session;
+mod status;
+mod tag;
+mod untag;
+mod verify;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+use verisum_digest::Policy;
+
+use crate::store::xattr::Family;
+use crate::{Entry, Error, Plan, Record, Stat};
+
+pub use adopt::{AdoptOptions, adopt, adopt_listed};
+pub use finding::{Counts, Finding, Outcome};
+pub use place::Conflict;
+pub use retag::{Slot, retag};
+pub use status::{Status, status, would_be_first};
+pub use tag::{TagOptions, tag};
+pub use untag::untag;
+pub use verify::{VerifyOptions, verify};
+
+/// The entries of a walk.
+pub type Entries<'a> = &'a mut (dyn Iterator<Item = Result<Entry, Error>> + Send);
+
+/// Hears of each file. It is called on several threads.
+pub type Report<'a> = &'a (dyn Fn(&Finding) + Sync);
+
+/// Keeps records of files that take no attributes. A catalogue does.
+pub trait RecordStore: std::fmt::Debug + Send + Sync {
+    /// Whether a file is one of those that the store consists of: they change all the time.
+    fn is_own(&self, stat: &Stat) -> bool;
+
+    /// What is recorded of a file.
+    fn find(&self, entry: &Entry) -> Option<Record>;
+
+    /// Records a file whose attributes could not be written because of `errno`, in the place of what is
+    /// recorded of it. Returns whether that was done.
+    fn keep(&self, entry: &Entry, stat: &Stat, record: &Record, errno: Errno) -> bool;
+
+    /// Why the store could not be used, if that happened. Nothing is looked up or kept after it.
+    fn take_failure(&self) -> Option<Box<dyn std::error::Error + Send + Sync>>;
+
+    /// Records `new` of a file where `old` stands, if it does.
+    fn follow(&self, entry: &Entry, stat: &Stat, old: &Record, new: &Record);
+}
+
+/// What all operations need to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The form of the tags.
+    pub family: Family,
+    /// How to hash. Its sets of digests are not looked at: the tags tell which are needed.
+    pub plan: Plan,
+    /// Which implementations of the digests may be used.
+    pub policy: Policy,
+    /// Where records are kept of files that take no attributes; without it they get none.
+    pub apart: Option<Arc<dyn RecordStore>>,
+}
+
+/// The time of now in seconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed())
+}

@@ -1,0 +1,115 @@
+//! Counts tags without reading data.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use super::files::{Opened, each, next_entry, open};
+use super::session::{Session, lock};
+use super::{Counts, Entries, Options, Report};
+use crate::Standing;
+use crate::store::xattr::{Defect, Origin, foreign, refused};
+
+/// What the tags of a tree say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Tags whose length and time are those of the file.
+    pub current: u64,
+    /// Tags that are in the catalogue, not in the files.
+    pub apart: u64,
+    /// Tags of files that were written to, or whose time was set, since then.
+    pub outdated: u64,
+    /// Tags with the file's time and another length.
+    pub resized: u64,
+    /// Tags without a time.
+    pub untimed: u64,
+    /// Tags that are not what was written once.
+    pub damaged: u64,
+    /// Tags of a later version or of a digest that is not known here.
+    pub unknown: u64,
+    /// Files without a tag.
+    pub untagged: u64,
+    /// Bytes of tagged files.
+    pub tagged_bytes: u64,
+    /// Bytes of untagged files.
+    pub untagged_bytes: u64,
+    /// Tags by digest.
+    pub by_digest: BTreeMap<&'static str, u64>,
+    /// Tags that tell of no verification.
+    pub unverified: u64,
+    /// When the tag that waits longest was verified, in seconds since 1970.
+    pub oldest: Option<i64>,
+    /// Untagged files that have a tag of another tool, by its name.
+    pub adoptable: BTreeMap<&'static str, u64>,
+}
+
+/// Counts the tags of a tree. Only failures are reported, and only they are in the [`Counts`].
+pub fn status(entries: Entries, options: &Options, report: Report) -> (Status, Counts) {
+    let session = Session::new(options, report);
+    let total = Mutex::new(Status::default());
+    each(&session, entries, &|opened| {
+        let origin = match opened.found.is_empty() {
+            true => foreign(&opened.file, &opened.stat).ok().and_then(|found| Some(found.first()?.origin)),
+            false => None,
+        };
+        lock(&total).add(&opened, origin);
+    });
+    let total = std::mem::take(&mut *lock(&total));
+    (total, session.counts())
+}
+
+impl Status {
+    fn add(&mut self, opened: &Opened, origin: Option<Origin>) {
+        if opened.found.is_empty() {
+            self.untagged += 1;
+            self.untagged_bytes += opened.stat.size;
+        } else {
+            self.tagged_bytes += opened.stat.size;
+        }
+        self.apart += u64::from(opened.is_apart);
+        if let Some(origin) = origin {
+            *self.adoptable.entry(origin.name()).or_default() += 1;
+        }
+        for found in &opened.found {
+            let record = match found {
+                Ok(record) => record,
+                Err(Defect::Damaged) => {
+                    self.damaged += 1;
+                    continue;
+                }
+                Err(Defect::Version(_) | Defect::Algorithm(_)) => {
+                    self.unknown += 1;
+                    continue;
+                }
+            };
+            *match record.standing(&opened.stat) {
+                Standing::Current => &mut self.current,
+                Standing::Outdated => &mut self.outdated,
+                Standing::Resized => &mut self.resized,
+                Standing::Unknown => &mut self.untimed,
+            } += 1;
+            *self.by_digest.entry(record.algorithm.id).or_default() += 1;
+            match record.verified {
+                None => self.unverified += 1,
+                Some(verified) => {
+                    self.oldest = Some(self.oldest.map_or(verified, |oldest| oldest.min(verified)));
+                }
+            }
+        }
+    }
+}
+
+/// Whether tagging a tree would be the first time that its files get tags: some take attributes, and none of
+/// the first `most` has a tag. What fails is passed over.
+pub fn would_be_first(entries: Entries, options: &Options, most: usize) -> bool {
+    let session = Session::new(options, &|_| {});
+    let mut takes_attributes = false;
+    for _ in 0..most {
+        let Some(entry) = next_entry(&session, entries) else { break };
+        let Some(opened) = open(&session, entry, options.family) else { continue };
+        if !opened.found.is_empty() && !opened.is_apart {
+            return false;
+        }
+        takes_attributes = takes_attributes || refused(&opened.file).is_none();
+    }
+    takes_attributes
+}

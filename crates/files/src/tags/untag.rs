@@ -1,0 +1,37 @@
+//! Removes tags.
+
+use verisum_digest::Algorithm;
+
+use super::files::each;
+use super::place::{Held, Refusal};
+use super::session::Session;
+use super::{Counts, Entries, Options, Outcome, Report};
+use crate::store::xattr::Family;
+use crate::{Operation, Verdict};
+
+/// Removes the tags of one family, and of one digest if one is given. Other attributes stay.
+pub fn untag(
+    entries: Entries,
+    options: &Options,
+    algorithm: Option<&'static Algorithm>,
+    report: Report,
+) -> Counts {
+    let session = Session::new(options, report);
+    let family = options.family;
+    each(&session, entries, &|opened| {
+        let entry = &opened.entry;
+        // A shatag time may have outlived its sum; other tags are seen when they are read.
+        if opened.found.is_empty() && family != Family::Shatag {
+            return session.plain(entry, Outcome::Judged(Verdict::New));
+        }
+        let removed = Held::take(&opened.file)
+            .map_err(Refusal::from)
+            .and_then(|_held| Ok(family.remove(&opened.file, algorithm)?));
+        match removed {
+            Ok(true) => session.plain(entry, Outcome::Removed),
+            Ok(false) => session.plain(entry, Outcome::Judged(Verdict::New)),
+            Err(refusal) => session.refuse(entry, &opened.stat, Operation::RemoveAttribute, refusal),
+        }
+    });
+    session.counts()
+}

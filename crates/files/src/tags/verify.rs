@@ -1,0 +1,156 @@
+//! Compares files with their tags.
+
+use std::collections::VecDeque;
+
+use verisum_digest::Output;
+
+use super::files::{Opened, next_entry, open};
+use super::place::Before;
+use super::reading::{Wanted, read};
+use super::session::{DigestSets, Session};
+use super::{Counts, Entries, Options, Outcome, Report, now};
+use crate::{Content, Entry, Plan, Record, Verdict};
+
+/// What `verify` may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VerifyOptions {
+    /// Write the time of verification into the tags of files that are as recorded, which moves the time
+    /// of their inodes.
+    pub stamp: bool,
+}
+
+/// The most sets of digests that files of several tags have. The tags of other such files are read for one
+/// by one.
+const MOST_SETS: usize = 64;
+
+/// Reads every tagged file once, whatever number of tags it has, and compares it with them.
+pub fn verify(entries: Entries, options: &Options, verifying: VerifyOptions, report: Report) -> Counts {
+    let session = Session::new(options, report);
+    let (plan, sets) = session.plan_by_digest();
+    let mut run =
+        Run { session: &session, sets, several: Vec::new(), plan, next: VecDeque::new(), new_set: false };
+    loop {
+        let plan = run.plan.clone();
+        run.new_set = false;
+        let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
+        read(&session, &plan, &mut wanted, &|entry, tagged: Tagged, content| {
+            for (record, computed) in tagged.records.iter().zip(&content.digests) {
+                compare(&session, verifying, &entry, (record, tagged.is_apart), computed, &content);
+            }
+        });
+        // The engine learns of a new set by beginning anew.
+        if !run.new_set {
+            break;
+        }
+    }
+    session.counts()
+}
+
+fn compare(
+    session: &Session,
+    verifying: VerifyOptions,
+    entry: &Entry,
+    (record, is_apart): (&Record, bool),
+    computed: &Output,
+    content: &Content,
+) {
+    let verdict = session.judge(content, record, computed);
+    if verifying.stamp && matches!(verdict, Verdict::Ok | Verdict::Touched) {
+        let stamped = Record::new(record.algorithm, *computed, &content.after, Some(now()));
+        let file = (&content.file, &content.after);
+        let before = Before { judged: &[*record], stood: !is_apart };
+        session.store(entry, file, before, &stamped, Outcome::Refreshed);
+    } else {
+        session.compared(entry, Outcome::Judged(verdict), record, computed);
+    }
+}
+
+/// The records of a file, in the order of its set of digests.
+struct Tagged {
+    records: Vec<Record>,
+    /// They are in the catalogue.
+    is_apart: bool,
+}
+
+struct Run<'a> {
+    session: &'a Session<'a>,
+    /// The sets of single digests.
+    sets: DigestSets,
+    /// The digests of the sets that follow them.
+    several: Vec<Vec<&'static str>>,
+    plan: Plan,
+    /// What is to be read next.
+    next: VecDeque<Wanted<Tagged>>,
+    /// Whether the plan has a set that the engine does not know yet.
+    new_set: bool,
+}
+
+impl Run<'_> {
+    /// The next file to read, with its records.
+    fn next_wanted(&mut self, entries: Entries) -> Option<Wanted<Tagged>> {
+        loop {
+            if self.new_set {
+                return None;
+            }
+            if let Some(wanted) = self.next.pop_front() {
+                return Some(wanted);
+            }
+            let entry = next_entry(self.session, entries)?;
+            let Some(opened) = open(self.session, entry, self.session.family()) else { continue };
+            if opened.found.is_empty() {
+                self.session.plain(&opened.entry, Outcome::Judged(Verdict::New));
+                self.session.passed_over(&opened.stat);
+            }
+            let Opened { mut entry, file, stat, found, is_apart } = opened;
+            let mut records = Vec::with_capacity(found.len());
+            for found in found {
+                match found {
+                    Ok(record) => {
+                        if let Some(set) = self.session.set_of(&entry, &self.sets, record.algorithm) {
+                            records.push((set, record));
+                        }
+                    }
+                    Err(defect) => self.session.defective(&entry, defect),
+                }
+            }
+            records.sort_by_key(|(set, _)| *set);
+            let modified = stat.modified;
+            let together = match &records[..] {
+                [] => continue,
+                [(set, _)] => Some(*set),
+                _ => self.set_of_several(&records),
+            };
+            match together {
+                Some(set) => {
+                    entry.hold(file, stat);
+                    let records = records.into_iter().map(|(_, record)| record).collect();
+                    let token = Tagged { records, is_apart };
+                    self.next.push_back(Wanted { entry, set, modified, token });
+                }
+                None => self.next.extend(records.into_iter().map(|(set, record)| Wanted {
+                    entry: entry.split(),
+                    set,
+                    modified,
+                    token: Tagged { records: vec![record], is_apart },
+                })),
+            }
+        }
+    }
+
+    /// The set of the digests of several records, made if there is none; none if there are too many sets.
+    fn set_of_several(&mut self, records: &[(usize, Record)]) -> Option<usize> {
+        let wanted: Vec<&'static str> = records.iter().map(|(_, record)| record.algorithm.id).collect();
+        let first = self.plan.sets.len() - self.several.len();
+        if let Some(place) = self.several.iter().position(|set| *set == wanted) {
+            return Some(first + place);
+        }
+        if self.several.len() >= MOST_SETS {
+            return None;
+        }
+        let digests = records.iter().map(|(set, _)| self.plan.sets[*set][0].clone()).collect();
+        self.plan.sets.push(digests);
+        self.several.push(wanted);
+        self.new_set = true;
+        Some(self.plan.sets.len() - 1)
+    }
+}

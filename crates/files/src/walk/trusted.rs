@@ -1,0 +1,139 @@
+//! Opens a path that a user named, through no link of another user.
+//!
+//! Whoever owns a folder may put a link in its place between the moment when somebody named a file in it and
+//! the moment when that is opened. What root then writes to is a file of the owner's choice.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, fstat, fstatfs, openat, openat2, readlinkat,
+};
+use rustix::io::Errno;
+
+use super::entry::STEP;
+use crate::replace::{MOST_LINKS, is_trusted};
+
+/// Why a folder is not opened.
+const OF_ANOTHER: &str = "a link of another user leads there";
+
+/// Opens a folder. The links on the way, and the folder's own name, may be root's and our own.
+pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {
+    // One call, where there is no link at all.
+    match openat2(CWD, path, STEP, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => step_by_step(path),
+        opened => Ok(opened?),
+    }
+}
+
+fn step_by_step(path: &Path) -> io::Result<OwnedFd> {
+    let mut reached = openat(CWD, ".", STEP, Mode::empty())?;
+    let mut left = Vec::new();
+    push(&mut left, path);
+    let mut links = 0;
+    while let Some(step) = left.pop() {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let next = openat(&reached, &step, flags, Mode::empty())?;
+        let found = fstat(&next)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+            reached = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        if !is_trusted(found.st_uid) {
+            return Err(io::Error::other(OF_ANOTHER));
+        }
+        if fstatfs(&next)?.f_type == PROC_SUPER_MAGIC {
+            // Its text is no path.
+            reached = openat(&reached, &step, STEP, Mode::empty())?;
+        } else {
+            let text = readlinkat(&next, "", Vec::new())?;
+            push(&mut left, Path::new(&OsString::from_vec(text.into_bytes())));
+        }
+    }
+    // It is a folder.
+    Ok(openat(&reached, ".", STEP, Mode::empty())?)
+}
+
+/// Puts the names of a path on those that are left, the first one last.
+fn push(left: &mut Vec<OsString>, path: &Path) {
+    let names = path.components().filter(|name| *name != Component::CurDir);
+    left.extend(names.map(|name| name.as_os_str().to_os_string()).rev());
+}
+
+/// The way to a name and the name. The way keeps its last slash, so that whoever joins the two gets what was
+/// given; where it is all of the path, the name is none.
+pub(crate) fn split(path: &Path) -> (&Path, Option<&Path>) {
+    let bytes = path.as_os_str().as_bytes();
+    let at = bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (way, name) = bytes.split_at(at);
+    let as_path = |bytes| Path::new(std::ffi::OsStr::from_bytes(bytes));
+    match name {
+        b"" | b"." | b".." => (path, None),
+        _ => (as_path(way), Some(as_path(name))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, Stat};
+    use std::os::unix::fs::{lchown, symlink};
+
+    #[test]
+    fn paths_are_split_as_they_are_joined() {
+        let all = |path: &'static str| {
+            let (way, name) = split(Path::new(path));
+            (way.to_str().unwrap(), name.map(|name| name.to_str().unwrap()))
+        };
+        assert_eq!(all("a"), ("", Some("a")));
+        assert_eq!(all("/a"), ("/", Some("a")));
+        assert_eq!(all("./x//a"), ("./x//", Some("a")));
+        for path in ["a/", "/", ".", "a/..", "..", "a/."] {
+            assert_eq!(all(path), (path, None));
+        }
+    }
+
+    #[test]
+    fn only_links_of_roots_and_our_own_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let path = |name: &str| root.join(name);
+        std::fs::create_dir_all(path("in/deep")).unwrap();
+        std::fs::write(path("in/deep/f"), "text").unwrap();
+        symlink("in", path("ours")).unwrap();
+        symlink(path("ours/deep"), path("through")).unwrap();
+        symlink("loop", path("loop")).unwrap();
+        let file = Stat::of(std::fs::File::open(path("in/deep/f")).unwrap()).unwrap().inode;
+        for way in ["in/deep/f", "ours/deep/f", "through/f", "through/../deep/./f", "in//deep/f"] {
+            let entry = Entry::trusted(&path(way)).unwrap();
+            assert_eq!((entry.inode(), entry.path()), (file, path(way)), "{way}");
+        }
+        let inode = |name: &str| Entry::trusted(&path(name)).map(|entry| entry.inode());
+        assert_eq!(inode("through/").unwrap(), inode("in/deep").unwrap());
+        assert_ne!(inode("through").unwrap(), inode("in/deep").unwrap());
+        for way in ["loop/f", "none/f", "in/deep/f/x", "in/deep/f/"] {
+            let error = Entry::trusted(&path(way)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{}: ", path(way).display())), "{error}");
+        }
+        let own = std::fs::File::open(path("in")).unwrap();
+        let own = format!("/proc/self/fd/{}/deep/f", std::os::fd::AsRawFd::as_raw_fd(&own));
+        assert_eq!(Entry::trusted(Path::new(&own)).unwrap().inode(), file);
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        lchown(path("ours"), Some(65534), Some(65534)).unwrap();
+        for way in ["ours/deep/f", "through/f", "through/", "ours/"] {
+            let error = Entry::trusted(&path(way)).unwrap_err();
+            let expected = format!("{}: open: {OF_ANOTHER}", path(way).display());
+            assert_eq!(error.to_string(), expected, "{way}");
+        }
+        assert!(inode("in/deep/f").is_ok() && inode("ours").is_ok());
+    }
+}

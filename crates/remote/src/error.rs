@@ -1,0 +1,110 @@
+//! Errors of a session with a host.
+
+use std::fmt;
+
+use verisum_files::text;
+
+/// Why a host gives no, or no more, answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionError {
+    /// It cannot be reached.
+    Unreachable(String),
+    /// It does not let this user in, or is not the host that it is known to be.
+    Refused(String),
+    /// The connection ended in the middle.
+    Lost(String),
+    /// It is connected, and says nothing.
+    Silent(String),
+    /// It is no system with a POSIX shell.
+    NoShell(String),
+    /// It has nothing that computes the digest and is allowed.
+    NoWay(String),
+    /// What it gives cannot be understood.
+    Odd(String),
+    /// Something failed on this machine.
+    Here(String),
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+impl SessionError {
+    /// What was being done, and why it failed, in one line.
+    pub fn message(&self) -> String {
+        let (operation, why) = match self {
+            SessionError::Unreachable(why) => ("connect", why),
+            SessionError::Refused(why) => ("log in", why),
+            SessionError::Lost(why) => ("connection lost", why),
+            SessionError::Silent(why) => ("wait for its answers", why),
+            SessionError::NoShell(why) => ("start /bin/sh", why),
+            SessionError::NoWay(why) => ("find a way to hash", why),
+            SessionError::Odd(why) => ("read its answers", why),
+            SessionError::Here(why) => ("run ssh", why),
+        };
+        format!("{operation}: {}", text::printable(why))
+    }
+
+    /// Whether connecting again may help.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, SessionError::Lost(_))
+    }
+
+    /// What ssh meant when it ended with this code, before anything came of the host.
+    pub fn of_start(code: Option<i32>, said: &[String]) -> SessionError {
+        let last = said.iter().rev().find(|line| !line.trim().is_empty());
+        let why = last.map_or_else(|| ended(code), |line| line.trim().to_string());
+        let any = |words: &[&str]| said.iter().any(|line| words.iter().any(|word| line.contains(word)));
+        match code {
+            Some(255) if any(&REFUSED) => {
+                let line = said.iter().rev().find(|line| REFUSED.iter().any(|word| line.contains(word)));
+                SessionError::Refused(line.map_or(why, |line| line.trim().to_string()))
+            }
+            Some(255) | None => SessionError::Unreachable(why),
+            _ => SessionError::NoShell(why),
+        }
+    }
+
+    /// The same after it had begun to answer.
+    pub fn of_end(code: Option<i32>, said: &[String]) -> SessionError {
+        let last = said.iter().rev().find(|line| !line.trim().is_empty());
+        SessionError::Lost(last.map_or_else(|| ended(code), |line| line.trim().to_string()))
+    }
+}
+
+/// What ssh says when it is not let in.
+const REFUSED: [&str; 6] = [
+    "Permission denied",
+    "Host key verification failed",
+    "Too many authentication failures",
+    "REMOTE HOST IDENTIFICATION HAS CHANGED",
+    "No supported authentication methods",
+    "Authentication failed",
+];
+
+fn ended(code: Option<i32>) -> String {
+    match code {
+        Some(code) => format!("it ended with the code {code}"),
+        None => "it was killed".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_is_told_apart() {
+        let error = |code, line: &str| SessionError::of_start(code, &[line.to_string()]);
+        let denied = "a@h: Permission denied (publickey).";
+        assert_eq!(error(Some(255), denied).message(), format!("log in: {denied}"));
+        let refused = "ssh: connect to host h port 1: Connection refused";
+        assert_eq!(error(Some(255), refused).message(), format!("connect: {refused}"));
+        assert!(matches!(error(Some(127), "sh: not found"), SessionError::NoShell(_)));
+        assert_eq!(SessionError::of_end(None, &[]), SessionError::Lost("it was killed".to_string()));
+    }
+}

@@ -1,0 +1,521 @@
+//! Addresses of files: a host, and a path on it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A file or directory on some host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The machine.
+    pub host: Host,
+    /// As the host takes it: it begins with `/` or `.`, and has no empty parts and no slash at its end.
+    pub path: Vec<u8>,
+    /// Whether the `./` at its start was not typed, and is not shown.
+    bare: bool,
+}
+
+/// Which machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Host {
+    /// This one, without ssh.
+    Local,
+    /// One that ssh knows by this name, with a user before an `@` if one was named.
+    Ssh {
+        /// `[USER@]NAME`, as ssh takes it.
+        destination: String,
+        /// The port; none for ssh's own choice.
+        port: Option<u16>,
+    },
+}
+
+impl Place {
+    /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `local:PATH`; where `plain` is allowed also a path of
+    /// this machine.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &OsStr, plain: bool) -> Result<Place, &'static str> {
+        let bytes = text.as_bytes();
+        if let Some(rest) = bytes.strip_prefix(b"ssh://") {
+            return url(rest);
+        }
+        if let Some(path) = bytes.strip_prefix(b"local:") {
+            return Ok(Place::new(Host::Local, path));
+        }
+        let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/' | b'['));
+        let end = match end.filter(|end| bytes[*end] == b'[') {
+            // The colons inside brackets belong to an IPv6 address.
+            Some(open) if open == 0 || bytes[open - 1] == b'@' => {
+                bytes.iter().position(|byte| *byte == b']').map(|place| place + 1)
+            }
+            Some(_) => bytes.iter().position(|byte| matches!(byte, b':' | b'/')),
+            None => end,
+        };
+        match end.filter(|end| bytes.get(*end) == Some(&b':')) {
+            Some(end) => Ok(Place::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
+            None if plain => Ok(Place::new(Host::Local, bytes)),
+            None => Err("must be HOST:PATH, ssh://HOST/PATH or local:PATH"),
+        }
+    }
+
+    /// What a user typed for a tree, if it is an address: `ssh://…` always is; `HOST:PATH` and `local:PATH` are
+    /// only where no file of this machine has that name. None for a path of this machine.
+    ///
+    /// # Errors
+    /// What is wrong with a URL.
+    pub fn typed(text: &OsStr) -> Result<Option<Place>, &'static str> {
+        if text.as_bytes().starts_with(b"ssh://") {
+            return Place::parse(text, false).map(Some);
+        }
+        let is_here = || Path::new(text).symlink_metadata().is_ok();
+        Ok(Place::parse(text, false).ok().filter(|_| !is_here()))
+    }
+
+    /// A path on a host, as a user typed it.
+    pub fn new(host: Host, path: &[u8]) -> Place {
+        let is_local = host == Host::Local;
+        // ssh starts at home; so does scp where this stands.
+        let path = match path {
+            b"~" if !is_local => b"",
+            _ if !is_local => path.strip_prefix(b"~/").unwrap_or(path),
+            _ => path,
+        };
+        let mut clean = Vec::with_capacity(path.len() + 2);
+        let is_plain =
+            !path.is_empty() && path != b"." && !path.starts_with(b"/") && !path.starts_with(b"./");
+        if is_plain {
+            clean.extend_from_slice(b"./");
+        }
+        for byte in path {
+            if *byte != b'/' || clean.last() != Some(&b'/') {
+                clean.push(*byte);
+            }
+        }
+        while let Some(place) = clean.windows(3).position(|part| part == b"/./") {
+            clean.drain(place..place + 2);
+        }
+        if clean.ends_with(b"/.") {
+            clean.pop();
+        }
+        if clean.len() > 1 {
+            clean.pop_if(|last| *last == b'/');
+        }
+        if clean.is_empty() {
+            clean.push(b'.');
+        }
+        Place { host, path: clean, bare: is_plain }
+    }
+
+    /// The path that a name of a list has here: below this one, unless it begins at the root.
+    pub fn join(&self, name: &[u8]) -> Vec<u8> {
+        if name.starts_with(b"/") {
+            return name.to_vec();
+        }
+        let mut joined = self.path.clone();
+        if joined != b"/" {
+            joined.push(b'/');
+        }
+        joined.extend_from_slice(name.strip_prefix(b"./").unwrap_or(name));
+        joined
+    }
+
+    /// A path of the host as its user would type it.
+    pub fn shown<'a>(&self, path: &'a [u8]) -> &'a [u8] {
+        match self.bare {
+            true => path.strip_prefix(b"./").unwrap_or(path),
+            false => path,
+        }
+    }
+
+    /// What of a path is below this one, without a slash at its start; its last part if this is the file.
+    pub fn below<'a>(&self, path: &'a [u8]) -> &'a [u8] {
+        match below(&self.path, path) {
+            Some(rest) if !rest.is_empty() => rest,
+            _ => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
+        }
+    }
+
+    /// The place of an address by which a catalogue knows it, with whatever is in its path.
+    pub fn of_address(address: &[u8]) -> Option<Place> {
+        let (name, port, path) = taken_apart(address.strip_prefix(b"ssh://")?).ok()?;
+        Some(Place::new(Host::named(name, port).ok()?, from_home(path)))
+    }
+
+    /// The same as an address, by which a catalogue knows it.
+    pub fn address(&self) -> Vec<u8> {
+        let mut address = match &self.host {
+            Host::Local => return self.path.clone(),
+            Host::Ssh { destination, port } => {
+                let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+                format!("ssh://{}{port}", bracketed(destination)).into_bytes()
+            }
+        };
+        match &self.path[..] {
+            b"." => address.extend_from_slice(b"/~"),
+            path => match path.strip_prefix(b"./") {
+                Some(path) => address.extend([b"/~/", path].concat()),
+                None => address.extend_from_slice(path),
+            },
+        }
+        address
+    }
+}
+
+impl Host {
+    /// A host by the name that ssh shall take, with or without `USER@`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn named(name: &[u8], port: Option<u16>) -> Result<Host, &'static str> {
+        let name = std::str::from_utf8(name).map_err(|_| "the host's name is not UTF-8")?;
+        let (user, host) = name.rsplit_once('@').map_or((None, name), |(user, host)| (Some(user), host));
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if host.contains(['[', ']']) {
+            return Err("brackets stand in pairs, around an address");
+        }
+        if host.is_empty() || user == Some("") {
+            return Err("the host's name is empty");
+        }
+        // ssh would take them for options, or give them to a shell in `ProxyCommand`.
+        let is_odd = |part: &str| {
+            part.starts_with('-')
+                || part
+                    .contains(|c: char| c.is_control() || c.is_whitespace() || "'\"`$\\;&<>|(){}".contains(c))
+        };
+        if is_odd(host) || user.is_some_and(is_odd) {
+            return Err("the host's name has characters that no host's name has");
+        }
+        let destination = user.map_or(host.to_string(), |user| format!("{user}@{host}"));
+        Ok(Host::Ssh { destination, port })
+    }
+
+    /// A host as a line of a list of hosts has it: a name, `USER@NAME`, `ssh://[USER@]NAME[:PORT]`, or
+    /// `local`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_line(line: &[u8]) -> Result<Host, &'static str> {
+        const ONLY_HOST: &str = "a host is named here without a path";
+        if line == b"local" {
+            return Ok(Host::Local);
+        }
+        match line.strip_prefix(b"ssh://") {
+            Some(rest) if rest.strip_suffix(b"/").unwrap_or(rest).contains(&b'/') => Err(ONLY_HOST),
+            Some(rest) => url(rest).map(|place| place.host),
+            None if line.starts_with(b"[") || !line.contains(&b':') => match line.contains(&b'/') {
+                true => Err(ONLY_HOST),
+                false => Host::named(line, None),
+            },
+            None => Err(ONLY_HOST),
+        }
+    }
+
+    /// What follows the host in a name that has it in front, as [`prefix`](Host::prefix) puts it there.
+    pub fn strip<'a>(&self, name: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = name.strip_prefix(self.name().as_bytes())?;
+        match self {
+            Host::Ssh { port: Some(_), .. } if rest.starts_with(b"/") => {
+                Some(rest.strip_prefix(b"/~/").unwrap_or(rest))
+            }
+            Host::Ssh { port: Some(_), .. } => None,
+            _ => rest.strip_prefix(b":"),
+        }
+    }
+
+    /// Its name in messages and results.
+    pub fn name(&self) -> String {
+        match self {
+            Host::Local => "local".to_string(),
+            Host::Ssh { destination, port: None } => bracketed(destination),
+            Host::Ssh { destination, port: Some(port) } => format!("ssh://{}:{port}", bracketed(destination)),
+        }
+    }
+
+    /// What stands before the path of a file, to name it among those of all hosts.
+    pub fn prefix(&self, path: &[u8]) -> Vec<u8> {
+        let colon = match self {
+            Host::Ssh { port: Some(_), .. } if path.starts_with(b"/") => "",
+            Host::Ssh { port: Some(_), .. } => "/~/",
+            _ => ":",
+        };
+        format!("{}{colon}", self.name()).into_bytes()
+    }
+}
+
+/// What a host may list of a tree: files below the root as it was asked for, or only the root.
+#[derive(Debug)]
+pub(crate) struct Tree<'a> {
+    root: &'a [u8],
+    /// How many files it listed.
+    listed: u64,
+    is_file: bool,
+}
+
+impl<'a> Tree<'a> {
+    pub(crate) fn new(root: &'a [u8]) -> Tree<'a> {
+        Tree { root, listed: 0, is_file: false }
+    }
+
+    /// Whether this may be the next file.
+    pub(crate) fn takes(&mut self, path: &[u8]) -> bool {
+        let fits = self.holds(path) && !self.is_file && (path != self.root || self.listed == 0);
+        self.is_file = path == self.root;
+        self.listed += 1;
+        fits
+    }
+
+    /// Whether a path is the root or below it.
+    pub(crate) fn holds(&self, path: &[u8]) -> bool {
+        let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+        below(self.root, path)
+            .is_some_and(|rest| rest.is_empty() || rest.split(|byte| *byte == b'/').all(is_name))
+    }
+}
+
+/// What of a path stands below a root: nothing if it is the root itself, none if it is elsewhere.
+fn below<'a>(root: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = path.strip_prefix(root)?;
+    match rest.strip_prefix(b"/") {
+        _ if root == b"/" => Some(rest),
+        Some(rest) => (!rest.is_empty()).then_some(rest),
+        None => rest.is_empty().then_some(rest),
+    }
+}
+
+/// A destination with brackets around an IPv6 address.
+fn bracketed(destination: &str) -> String {
+    let (user, host) = destination.rsplit_once('@').map_or(("", destination), |(user, host)| (user, host));
+    match (host.contains(':'), user) {
+        (false, _) => destination.to_string(),
+        (true, "") => format!("[{host}]"),
+        (true, user) => format!("{user}@[{host}]"),
+    }
+}
+
+/// What follows `ssh://`.
+fn url(rest: &[u8]) -> Result<Place, &'static str> {
+    let (name, port, path) = taken_apart(rest)?;
+    let host = Host::named(name, port)?;
+    let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
+    Ok(Place::new(host, from_home(&path)))
+}
+
+/// The name of a host, a port and a path.
+type Parts<'a> = (&'a [u8], Option<u16>, &'a [u8]);
+
+/// The parts of what follows `ssh://`.
+fn taken_apart(rest: &[u8]) -> Result<Parts<'_>, &'static str> {
+    let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(slash);
+    let colon = authority.iter().rposition(|byte| *byte == b':');
+    // Those inside brackets belong to an IPv6 address.
+    let colon = colon.filter(|colon| !authority[*colon..].contains(&b']'));
+    let Some(colon) = colon else { return Ok((authority, None, path)) };
+    let port = std::str::from_utf8(&authority[colon + 1..]).ok().and_then(|port| port.parse().ok());
+    let port = port.filter(|port| *port > 0).ok_or("the port must be a number below 65536")?;
+    Ok((&authority[..colon], Some(port), path))
+}
+
+/// The path of an address as a user would type it: what begins with `/~/` begins at home.
+fn from_home(path: &[u8]) -> &[u8] {
+    match path.strip_prefix(b"/~") {
+        Some(home) if home.is_empty() || home.starts_with(b"/") => home.strip_prefix(b"/").unwrap_or(home),
+        _ => path,
+    }
+}
+
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        let value = match byte {
+            b'%' => {
+                let digit = |byte: Option<&u8>| (*byte? as char).to_digit(16);
+                (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8
+            }
+            other => *other,
+        };
+        if value == 0 {
+            return None;
+        }
+        out.push(value);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Place {
+        Place::parse(OsStr::new(text), true).unwrap()
+    }
+
+    #[test]
+    fn places_are_those_of_scp_and_urls() {
+        for (text, host, path) in [
+            ("web:/srv", "web", "/srv"),
+            ("alice@web:/srv//www/", "alice@web", "/srv/www"),
+            ("web:", "web", "."),
+            ("web:data", "web", "./data"),
+            ("web:~/data", "web", "./data"),
+            ("web:~", "web", "."),
+            ("web:-x", "web", "./-x"),
+            ("web:a:b", "web", "./a:b"),
+            ("[::1]:/srv", "[::1]", "/srv"),
+            ("alice@[::1]:/srv", "alice@[::1]", "/srv"),
+            ("ssh://[::1]/srv", "[::1]", "/srv"),
+            ("ssh://web/srv", "web", "/srv"),
+            ("ssh://alice@web:2222/srv/", "ssh://alice@web:2222", "/srv"),
+            ("ssh://alice@[::1]:22/a%20b", "ssh://alice@[::1]:22", "/a b"),
+            ("ssh://web", "web", "."),
+            ("ssh://web/~/a", "web", "./a"),
+            ("ssh://web/~a", "web", "/~a"),
+            ("local:a", "local", "./a"),
+            ("./a:b", "local", "./a:b"),
+            ("./[b]:c", "local", "./[b]:c"),
+            ("web:[a]:b", "web", "./[a]:b"),
+            ("/", "local", "/"),
+            ("a/b:c", "local", "./a/b:c"),
+        ] {
+            let found = place(text);
+            assert_eq!(
+                (found.host.name(), found.path),
+                (host.to_string(), path.as_bytes().to_vec()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for text in [
+            "-oProxyCommand=x:/a",
+            ":/a",
+            "@h:/a",
+            "u@-h:/a",
+            "a b:/c",
+            "$(x):/c",
+            "ssh://h:0/",
+            "ssh://h:x/",
+            "ssh://[::1/etc",
+            "ssh://::1]/etc",
+            "we[b]:/etc",
+            "ssh://h/%0",
+            "ssh://h/%00",
+        ] {
+            assert!(Place::parse(OsStr::new(text), true).is_err(), "{text}");
+        }
+        assert!(Place::parse(OsStr::new("/srv"), false).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_here_is_no_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("10:30:00.txt");
+        std::fs::write(&path, "").unwrap();
+        let is_address = |text: &OsStr| Place::typed(text).unwrap().is_some();
+        assert!(!is_address(path.as_os_str()));
+        for text in ["/srv", "./web:/srv", "a/b:c", "photos", ":/a", "a b:/c"] {
+            assert!(!is_address(OsStr::new(text)), "{text}");
+        }
+        for text in ["web:/srv", "no-file-here:30:00.txt", "local:.", "ssh://web/srv"] {
+            assert!(is_address(OsStr::new(text)), "{text}");
+        }
+        assert!(Place::typed(OsStr::new("ssh://h:0/")).is_err());
+    }
+
+    #[test]
+    fn lines_name_hosts_and_nothing_else() {
+        for (line, name) in [
+            ("web", "web"),
+            ("local", "local"),
+            ("alice@web", "alice@web"),
+            ("[::1]", "[::1]"),
+            ("ssh://web:2222", "ssh://web:2222"),
+            ("ssh://web/", "web"),
+        ] {
+            assert_eq!(Host::of_line(line.as_bytes()).unwrap().name(), name);
+        }
+        for line in ["web:/srv", "web:", "ssh://web/srv", "web/srv", "-oX", "a b"] {
+            assert!(Host::of_line(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn hosts_before_names_can_be_told_from_names() {
+        for text in ["web:/srv", "alice@web:data", "ssh://web:2222/srv", "ssh://web:2222/~/data", "local:x"] {
+            let place = place(text);
+            let name = place.shown(&place.path);
+            let full = [place.host.prefix(name), name.to_vec()].concat();
+            assert_eq!(place.host.strip(&full), Some(name), "{text}");
+            assert_eq!(place.host.strip(name), None, "{text}");
+        }
+        assert_eq!(place("web:/").host.strip(b"web1:/a"), None);
+    }
+
+    #[test]
+    fn names_are_joined_shown_and_taken_apart() {
+        let srv = place("web:/srv");
+        assert_eq!(srv.join(b"./a/b"), b"/srv/a/b");
+        assert_eq!(srv.join(b"/etc/x"), b"/etc/x");
+        assert_eq!(srv.below(b"/srv/a"), b"a");
+        assert_eq!(srv.below(b"/srv"), b"srv");
+        let home = place("web:data");
+        assert_eq!(home.shown(&home.join(b"a")), b"data/a");
+        assert_eq!(place("web:.").shown(b"./a"), b"./a");
+        assert_eq!(place("web:/").join(b"a"), b"/a");
+        assert_eq!(place("web:/").below(b"/a"), b"a");
+    }
+
+    #[test]
+    fn what_a_host_lists_is_in_the_tree_that_was_asked_for() {
+        for (root, path) in
+            [("/srv", "/srv"), ("/srv", "/srv/a/b"), ("/", "/a"), (".", "./a"), ("./..", "./../a")]
+        {
+            assert!(Tree::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
+        }
+        for path in
+            ["", "a", "/", "/etc/passwd", "/srvx", "/srv/", "/srv//y", "/srv/./x", "/srv/../x", "/srv/a/.."]
+        {
+            assert!(!Tree::new(b"/srv").takes(path.as_bytes()), "{path}");
+        }
+        for (root, path) in [("/", "//a"), (".", "a"), (".", "./../a")] {
+            assert!(!Tree::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
+        }
+        for paths in [["/srv", "/srv/a"], ["/srv/a", "/srv"], ["/srv", "/srv"]] {
+            let mut tree = Tree::new(b"/srv");
+            assert!(tree.takes(paths[0].as_bytes()) && !tree.takes(paths[1].as_bytes()), "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_lead_to_the_same_place() {
+        for text in ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv", "alice@[::1]:data"] {
+            let found = place(text);
+            let again = place(std::str::from_utf8(&found.address()).unwrap());
+            assert_eq!((&again.host, &again.path), (&found.host, &found.path), "{text}");
+            let again = Place::of_address(&found.address()).unwrap();
+            assert_eq!((again.host, again.path), (found.host, found.path), "{text}");
+        }
+        let odd = place("web:/100%20 a:b");
+        assert_eq!(Place::of_address(&odd.address()).unwrap().path, odd.path);
+        assert!(Place::of_address(b"/srv").is_none());
+    }
+
+    #[test]
+    fn one_place_has_one_address() {
+        for (text, address) in [
+            ("web:/srv/.", "ssh://web/srv"),
+            ("web:/srv//a/./b/", "ssh://web/srv/a/b"),
+            ("web:/./././", "ssh://web/"),
+            ("web:/.", "ssh://web/"),
+            ("web:data/.", "ssh://web/~/data"),
+            ("web:./.", "ssh://web/~"),
+            ("web:a/.b/..c", "ssh://web/~/a/.b/..c"),
+        ] {
+            assert_eq!(place(text).address().escape_ascii().to_string(), address, "{text}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Hashes by a program on the host that speaks our protocol.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Write};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use verisum_digest::Digest;
+
+use crate::error::SessionError;
+use crate::link::{Running, record};
+use crate::place::Tree;
+use crate::protocol::{GREETING, Record};
+use crate::timeout::{Load, Timeout};
+use crate::{Answer, Event, FileRead, Request, Sink, base64};
+
+/// A server that waits for requests.
+pub(crate) struct Served {
+    running: Running,
+    /// What it calls the digest.
+    algorithm: String,
+    length: usize,
+    codec: Codec,
+    /// Whether it is in the middle of an answer.
+    is_busy: bool,
+}
+
+/// In which form fields and records travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// As they are, each ended by NUL.
+    Nul,
+    /// Each as a line of base64, for shells that take everything for text.
+    Lines,
+}
+
+impl Codec {
+    /// Fields that are ended by NUL, in this form.
+    fn encoded(self, fields: Vec<u8>) -> Vec<u8> {
+        if self == Codec::Nul {
+            return fields;
+        }
+        let fields = fields.strip_suffix(b"\0").unwrap_or(&fields);
+        let lines = fields.split(|byte| *byte == 0).map(|field| base64::encode(field) + "\n");
+        lines.collect::<String>().into_bytes()
+    }
+
+    /// Whether a path comes after another one in the order of those that speak so.
+    fn is_after(self, path: &[u8], other: &[u8]) -> bool {
+        let units = |path| String::from_utf8_lossy(path).encode_utf16().collect::<Vec<u16>>();
+        match self {
+            Codec::Nul => path > other,
+            Codec::Lines => units(path) > units(other),
+        }
+    }
+
+    /// Reads a record; none at the end.
+    fn record(self, from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+        if self == Codec::Nul {
+            return record(from, 0);
+        }
+        loop {
+            let Some(line) = record(from, b'\n')? else { return Ok(None) };
+            let line = line.trim_ascii();
+            if !line.is_empty() {
+                let odd = || io::Error::new(io::ErrorKind::InvalidData, "a line is no base64");
+                return base64::decode(line).map(Some).ok_or_else(odd);
+            }
+        }
+    }
+}
+
+/// What came of a request.
+pub(crate) enum Ended {
+    /// All of it was done.
+    Done,
+    /// Whoever asked wants no more.
+    Stopped,
+    /// The connection or the host failed; these were asked and are not answered.
+    Broken(SessionError, VecDeque<Request>),
+}
+
+impl Served {
+    /// Takes a server that was just started.
+    pub(crate) fn new(running: Running, algorithm: String, digest: &Digest) -> Result<Served, SessionError> {
+        Served::speaking(Codec::Nul, running, algorithm, digest)
+    }
+
+    /// The same in this form.
+    pub(crate) fn speaking(
+        codec: Codec,
+        mut running: Running,
+        algorithm: String,
+        digest: &Digest,
+    ) -> Result<Served, SessionError> {
+        let timeout = running.timeout();
+        timeout.allow(Some(timeout.answer()));
+        match codec.record(&mut running.stdout) {
+            Ok(Some(greeting)) if greeting == GREETING => {
+                timeout.allow(None);
+                Ok(Served { running, algorithm, length: digest.len(), codec, is_busy: false })
+            }
+            Ok(Some(_)) => Err(SessionError::Odd("the server speaks another protocol".to_string())),
+            Ok(None) | Err(_) => Err(running.broken()),
+        }
+    }
+
+    /// Asks for the digests of what is known, and returns the records of the answer.
+    pub(crate) fn test(&mut self) -> Result<Vec<Vec<u8>>, SessionError> {
+        let request = format!("test\0{}\0", self.algorithm).into_bytes();
+        let mut records = Vec::new();
+        let timeout = self.running.timeout();
+        timeout.allow(Some(timeout.answer()));
+        if !self.send(request) {
+            return Err(self.lost());
+        }
+        loop {
+            match self.codec.record(&mut self.running.stdout) {
+                Ok(Some(record)) if record == b"end" => {
+                    timeout.allow(None);
+                    return Ok(records);
+                }
+                // A server that says more is none.
+                Ok(Some(record)) if records.len() < 10 => records.push(record),
+                Ok(Some(record)) => return Err(odd(&record)),
+                Ok(None) => return Err(self.lost()),
+                Err(error) => return Err(SessionError::Odd(error.to_string())),
+            }
+        }
+    }
+
+    /// Lists the files of a tree after this path, and hashes them if wanted.
+    pub(crate) fn tree(&mut self, path: &[u8], after: &mut Vec<u8>, hashed: bool, sink: Sink) -> Ended {
+        let algorithm = if hashed { self.algorithm.as_str() } else { "-" };
+        let length = hashed.then_some(self.length);
+        self.is_busy = true;
+        let request = [b"tree\0", algorithm.as_bytes(), b"\0", path, b"\0", after, b"\0"].concat();
+        if !self.send(request) {
+            return Ended::Broken(self.lost(), VecDeque::new());
+        }
+        let mut tree = Tree::new(path);
+        loop {
+            let record = match self.codec.record(&mut self.running.stdout) {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ended::Broken(self.lost(), VecDeque::new()),
+                Err(error) => return Ended::Broken(SessionError::Odd(error.to_string()), VecDeque::new()),
+            };
+            let answer = match Record::parse(&record, length) {
+                Some(Record::End) => {
+                    self.is_busy = false;
+                    return Ended::Done;
+                }
+                // They come in order, so that none comes twice.
+                Some(Record::File { path, seen, digest, changed })
+                    if tree.takes(&path) && self.codec.is_after(&path, after) =>
+                {
+                    after.clone_from(&path);
+                    Answer {
+                        request: Request { path, seen, ..Request::default() },
+                        result: Ok(FileRead { digest, changed }),
+                    }
+                }
+                Some(Record::Failed { path, reason }) if tree.holds(&path) => {
+                    Answer { request: Request { path, ..Request::default() }, result: Err(reason) }
+                }
+                _ => return Ended::Broken(odd(&record), VecDeque::new()),
+            };
+            if !sink(Event::Answer(answer)) {
+                return Ended::Stopped;
+            }
+        }
+    }
+
+    /// Hashes the files of these names.
+    pub(crate) fn names(&mut self, names: &mut (dyn Iterator<Item = Request> + Send), sink: Sink) -> Ended {
+        self.is_busy = true;
+        let (algorithm, length, codec) = (&self.algorithm, self.length, self.codec);
+        let timeout = self.running.timeout();
+        timeout.allow(Some(timeout.answer()));
+        let (stdin, stdout, killer) = self.running.split();
+        let Some(mut stdin) = stdin else {
+            return Ended::Broken(self.lost(), VecDeque::new());
+        };
+        let pending = Pending::default();
+        let (stdin, ended) = thread::scope(|scope| {
+            let (pending, timeout) = (&pending, &timeout);
+            let writer = scope.spawn(move || {
+                let mut message = format!("names\0{algorithm}\0").into_bytes();
+                let mut sent = true;
+                while let Some(request) = timeout.paused(|| names.next()) {
+                    message.push(b'+');
+                    message.extend_from_slice(&request.path);
+                    message.push(0);
+                    if !pending.push(request) {
+                        break;
+                    }
+                    timeout.set(pending.limit(timeout));
+                    if message.len() > 16 << 10 {
+                        sent = stdin.write_all(&codec.encoded(std::mem::take(&mut message))).is_ok();
+                        if !sent {
+                            break;
+                        }
+                    }
+                }
+                message.extend_from_slice(b".\0");
+                let sent = sent && stdin.write_all(&codec.encoded(message)).is_ok() && stdin.flush().is_ok();
+                sent.then_some(stdin)
+            });
+            let ended = loop {
+                let answer = match codec.record(stdout) {
+                    Ok(Some(record)) => match Record::parse(&record, Some(length)) {
+                        Some(Record::End) => break Ok(true),
+                        Some(Record::Hashed { number, seen, digest, changed }) => pending
+                            .take(number)
+                            .map(|request| (Request { seen, ..request }, Ok(FileRead { digest, changed }))),
+                        Some(Record::Unread { number, reason }) => {
+                            pending.take(number).map(|request| (request, Err(reason)))
+                        }
+                        _ => break Err(Some(odd(&record))),
+                    },
+                    Ok(None) => break Err(None),
+                    Err(error) => break Err(Some(SessionError::Odd(error.to_string()))),
+                };
+                let Some((request, result)) = answer else {
+                    break Err(Some(SessionError::Odd("an answer to nothing that was asked".to_string())));
+                };
+                timeout.set(pending.limit(timeout));
+                if !timeout.paused(|| sink(Event::Answer(Answer { request, result }))) {
+                    break Ok(false);
+                }
+            };
+            pending.end();
+            if !matches!(ended, Ok(true)) {
+                // Whoever writes waits for it to read, and it for us.
+                killer.kill();
+            }
+            (writer.join().ok().flatten(), ended)
+        });
+        self.running.stdin = stdin;
+        timeout.allow(None);
+        let left = pending.rest();
+        match ended {
+            Ok(false) => Ended::Stopped,
+            Ok(true) if left.is_empty() => {
+                self.is_busy = false;
+                Ended::Done
+            }
+            Ok(true) => Ended::Broken(SessionError::Odd("it left files unanswered".to_string()), left),
+            Err(None) => Ended::Broken(self.lost(), left),
+            Err(Some(error)) => Ended::Broken(error, left),
+        }
+    }
+
+    fn send(&mut self, request: Vec<u8>) -> bool {
+        let Some(stdin) = &mut self.running.stdin else { return false };
+        stdin.write_all(&self.codec.encoded(request)).and_then(|()| stdin.flush()).is_ok()
+    }
+
+    fn lost(&mut self) -> SessionError {
+        self.running.broken()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // A server that waits ends with its input, and clears up; it is the connection, which ends then too.
+        if !self.is_busy {
+            self.running.wait();
+        }
+    }
+}
+
+fn odd(record: &[u8]) -> SessionError {
+    let start = &record[..record.len().min(60)];
+    SessionError::Odd(format!("unexpected record: {}", String::from_utf8_lossy(start)))
+}
+
+/// What was asked and is not answered.
+#[derive(Default)]
+struct Pending(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The number of the first of them.
+    first: u64,
+    requests: VecDeque<Option<Request>>,
+    load: Load,
+    is_over: bool,
+}
+
+impl Pending {
+    /// False where no more is to be asked.
+    fn push(&self, request: Request) -> bool {
+        let mut state = self.lock();
+        state.load.add(&request.seen);
+        state.requests.push_back(Some(request));
+        !state.is_over
+    }
+
+    fn take(&self, number: u64) -> Option<Request> {
+        let mut state = self.lock();
+        let index = number.checked_sub(state.first)?;
+        let taken = state.requests.get_mut(usize::try_from(index).ok()?)?.take()?;
+        state.load.remove(&taken.seen);
+        while let Some(None) = state.requests.front() {
+            state.requests.pop_front();
+            state.first += 1;
+        }
+        Some(taken)
+    }
+
+    /// How long nothing may come while these are read.
+    fn limit(&self, timeout: &Timeout) -> Option<Duration> {
+        self.lock().load.limit(timeout.answer())
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+    }
+
+    fn rest(&self) -> VecDeque<Request> {
+        self.lock().requests.drain(..).flatten().collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,517 @@
+//! Hashes by the programs of the host: `find` lists, `xargs` starts a program for thousands of names.
+//!
+//! The program's lines are told apart by the names in them, which come in the order in which they were
+//! asked; a name without a line was not read, and is asked about afterwards. Each start of the program
+//! begins with an empty file whose digest is known. Names that would be escaped in a line, or would end it,
+//! go to the standard input of the program one by one.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use verisum_digest::{Digest, Output};
+
+use crate::error::SessionError;
+use crate::link::{Link, Script, record};
+use crate::probe::Lister;
+use crate::protocol::number;
+use crate::served::Ended;
+use crate::timeout::Load;
+use crate::ways::Tool;
+use crate::{Answer, Event, FileRead, Reason, Request, Sink, hexadecimal};
+
+const SUM: &str = include_str!("script/sum.sh");
+const GUARD: &str = include_str!("script/guard.sh");
+const SINGLE: &str = include_str!("script/single.sh");
+const WHY: &str = include_str!("script/why.sh");
+
+/// The file that each start of the program begins with.
+const EMPTY: &[u8] = b"/dev/null";
+
+/// How many names are asked about at once that were not read, or cannot be in a line.
+const ASIDE: usize = 4096;
+
+/// How many names may wait for their lines: more than a start of any program takes. If more do, they are
+/// asked about before the others go on.
+const MOST_WAITING: usize = 1 << 16;
+
+/// The same, in bytes.
+const MOST_BYTES: usize = 8 << 20;
+
+/// How often files that can be read and have no line are given to the program again.
+const ROUNDS: usize = 3;
+
+/// A program that hashes, and how its host lists trees.
+pub(crate) struct Tools {
+    pub(crate) tool: Tool,
+    pub(crate) lister: Lister,
+    pub(crate) length: usize,
+    /// The digest of nothing.
+    pub(crate) empty: Output,
+}
+
+impl Tools {
+    pub(crate) fn new(tool: Tool, lister: Lister, digest: &Digest) -> Result<Tools, SessionError> {
+        let empty = digest.hash(b"").map_err(|error| SessionError::Here(error.to_string()))?;
+        Ok(Tools { tool, lister, length: digest.len(), empty })
+    }
+
+    /// Hashes the files of these names. With `regular` they are known to be regular files.
+    pub(crate) fn names(
+        &self,
+        link: &Link,
+        names: &mut (dyn Iterator<Item = Request> + Send),
+        regular: bool,
+        sink: Sink,
+    ) -> Ended {
+        let mut again = VecDeque::new();
+        let mut rounds = 0;
+        let mut is_over = false;
+        while !is_over {
+            let mut round = Round::default();
+            let mut all = std::iter::from_fn(|| {
+                let next = again.pop_front().or_else(|| names.next());
+                is_over = next.is_none();
+                next
+            });
+            let ended = self.round(link, &mut all, regular, &mut round, sink);
+            match ended {
+                Ended::Done => {}
+                Ended::Stopped => return Ended::Stopped,
+                Ended::Broken(error, mut left) => {
+                    left.extend(round.silent);
+                    left.extend(again);
+                    return Ended::Broken(error, left);
+                }
+            }
+            if round.silent.is_empty() {
+                continue;
+            }
+            if rounds < ROUNDS {
+                let (count, what) = (round.silent.len(), ended_as(round.code));
+                sink(Event::Note(format!(
+                    "{} {what}: asked again for what is left, {count}",
+                    self.tool.batch
+                )));
+                again.append(&mut round.silent);
+                rounds += 1;
+                is_over = false;
+                continue;
+            }
+            let why = format!("{} {}", self.tool.batch, ended_as(round.code));
+            for request in round.silent {
+                if !sink(Event::Answer(Answer { request, result: Err(Reason::Failed(why.clone())) })) {
+                    return Ended::Stopped;
+                }
+            }
+        }
+        Ended::Done
+    }
+
+    /// The same, up to so many names as may wait.
+    fn round(
+        &self,
+        link: &Link,
+        names: &mut (dyn Iterator<Item = Request> + Send),
+        regular: bool,
+        round: &mut Round,
+        sink: Sink,
+    ) -> Ended {
+        let mut aside = VecDeque::new();
+        // A program without names would read its standard input: there must be one.
+        let first = loop {
+            match names.next() {
+                Some(request) if self.is_for_lines(&request.path) => break Some(request),
+                Some(request) => aside.push_back(request),
+                None => break None,
+            }
+            if aside.len() >= ASIDE
+                && let Some(ended) = stopped(self.singly(link, &mut aside, round, sink), &mut aside)
+            {
+                return ended;
+            }
+        };
+        if let Some(first) = first {
+            let mut names = std::iter::once(first).chain(names);
+            let ended = self.in_lines(link, &mut names, regular, &mut aside, round, sink);
+            if !matches!(ended, Ended::Done) {
+                return match ended {
+                    Ended::Broken(error, mut left) => {
+                        left.extend(aside);
+                        Ended::Broken(error, left)
+                    }
+                    other => other,
+                };
+            }
+        }
+        stopped(self.singly(link, &mut aside, round, sink), &mut aside).unwrap_or(Ended::Done)
+    }
+
+    /// Whether a name can be part of a line.
+    fn is_for_lines(&self, path: &[u8]) -> bool {
+        self.tool.zero || !path.iter().any(|byte| matches!(byte, b'\n' | b'\r' | b'\\'))
+    }
+
+    fn in_lines(
+        &self,
+        link: &Link,
+        names: &mut (dyn Iterator<Item = Request> + Send),
+        regular: bool,
+        aside: &mut VecDeque<Request>,
+        round: &mut Round,
+        sink: Sink,
+    ) -> Ended {
+        let end = if self.tool.zero { 0 } else { b'\n' };
+        let text = SUM
+            .replace("@GUARD@", if regular { "" } else { GUARD.trim_end_matches('\n') })
+            .replace("@BATCH@", &self.tool.batch)
+            .replace("@END@", if self.tool.zero { "\\0" } else { "\\n" });
+        let mut running = match link.start(false, &Script::new(&text)) {
+            Ok(running) => running,
+            Err(error) => return Ended::Broken(error, names.take(1).collect()),
+        };
+        let pending: Mutex<Pending> = Mutex::default();
+        let lock = || pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unread = VecDeque::new();
+        let mut was_unread = false;
+        let timeout = running.timeout();
+        let answer = timeout.answer();
+        let (stdin, stdout, killer) = running.split();
+        let ended = thread::scope(|scope| {
+            let (lock, aside, timeout) = (&lock, &mut *aside, &timeout);
+            scope.spawn(move || {
+                let Some(mut stdin) = stdin else { return };
+                let mut buffer = Vec::new();
+                while let Some(request) = timeout.paused(|| names.next()) {
+                    if !self.is_for_lines(&request.path) {
+                        // They are done after the others.
+                        aside.push_back(request);
+                        match aside.len() < ASIDE {
+                            true => continue,
+                            false => break,
+                        }
+                    }
+                    buffer.extend_from_slice(&request.path);
+                    buffer.push(0);
+                    let mut state = lock();
+                    state.push(request);
+                    timeout.set(state.load.limit(answer));
+                    if state.is_over {
+                        return;
+                    }
+                    let is_full = state.requests.len() >= MOST_WAITING || state.bytes >= MOST_BYTES;
+                    drop(state);
+                    if is_full {
+                        break;
+                    }
+                    if buffer.len() > 16 << 10 {
+                        if stdin.write_all(&buffer).is_err() {
+                            return;
+                        }
+                        buffer.clear();
+                    }
+                }
+                let _ = stdin.write_all(&buffer);
+            });
+            let mut told = Ok(true);
+            let ended = loop {
+                match told {
+                    Ok(true) => {}
+                    Ok(false) => break Ok(None),
+                    Err(error) => break Err(Some(error)),
+                }
+                told = Ok(true);
+                let line = match record(stdout, end) {
+                    Ok(Some(line)) => line,
+                    Ok(None) => break Err(None),
+                    Err(error) => break Err(Some(SessionError::Odd(error.to_string()))),
+                };
+                if line.is_empty() {
+                    continue;
+                }
+                if let Some(code) = line.strip_prefix(b"end ") {
+                    break Ok(number(code));
+                }
+                let Some((path, digest)) = self.line(&line) else {
+                    let start = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
+                    break Err(Some(SessionError::Odd(format!(
+                        "{}: unexpected line: {start}",
+                        self.tool.batch
+                    ))));
+                };
+                if path == EMPTY && digest == self.empty {
+                    timeout.paused(|| {});
+                    continue;
+                }
+                // Those before it were passed over.
+                let request = {
+                    let mut state = lock();
+                    let found = state.take(path, &mut unread);
+                    timeout.set(state.load.limit(answer));
+                    found
+                };
+                let Some(request) = request else {
+                    let path = String::from_utf8_lossy(path).into_owned();
+                    break Err(Some(SessionError::Odd(format!(
+                        "{}: a digest of what was not asked, or a wrong one: {path}",
+                        self.tool.batch
+                    ))));
+                };
+                let found = FileRead { digest: Some(digest), changed: false };
+                was_unread |= !unread.is_empty();
+                told = timeout.paused(|| {
+                    // The program waits meanwhile.
+                    match sink(Event::Answer(Answer { request, result: Ok(found) })) {
+                        true if unread.len() >= ASIDE => self.explain(link, &mut unread, round, sink),
+                        goes_on => Ok(goes_on),
+                    }
+                });
+            };
+            lock().is_over = true;
+            if !matches!(ended, Ok(Some(_))) {
+                killer.kill();
+            }
+            ended
+        });
+        unread.extend(pending.into_inner().unwrap_or_else(PoisonError::into_inner).requests);
+        match ended {
+            Ok(None) => return Ended::Stopped,
+            Ok(Some(code)) => round.code = code,
+            Err(error) => {
+                let why = running.broken();
+                return Ended::Broken(error.unwrap_or(why), unread);
+            }
+        }
+        if round.code != 0 && !was_unread && unread.is_empty() {
+            let what = format!("{} gave all digests, and {}", self.tool.batch, ended_as(round.code));
+            if !sink(Event::Unlisted(what)) {
+                return Ended::Stopped;
+            }
+        }
+        stopped(self.explain(link, &mut unread, round, sink), &mut unread).unwrap_or(Ended::Done)
+    }
+
+    /// The name and the digest in a line of any of the programs.
+    fn line<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], Output)> {
+        let digits = self.length * 2;
+        if let (Some(hex), Some(b' ')) = (line.get(..digits), line.get(digits))
+            && let Some(digest) = hexadecimal(hex, self.length)
+        {
+            let name = &line[digits + 1..];
+            let name = match name.first() {
+                Some(b' ' | b'*') => &name[1..],
+                _ => name,
+            };
+            return Some((name, digest));
+        }
+        let (before, hex) = line.split_at_checked(line.len().checked_sub(digits)?)?;
+        let digest = hexadecimal(hex, self.length)?;
+        let before = before.trim_ascii_end().strip_suffix(b"=")?.trim_ascii_end().strip_suffix(b")")?;
+        let open = before.iter().position(|byte| *byte == b'(')?;
+        Some((&before[open + 1..], digest))
+    }
+
+    /// Hashes files whose names are not fit for lines, and takes them off the queue.
+    fn singly(
+        &self,
+        link: &Link,
+        requests: &mut VecDeque<Request>,
+        round: &mut Round,
+        sink: Sink,
+    ) -> Result<bool, SessionError> {
+        let mut unread = VecDeque::new();
+        let text = SINGLE.replace("@STREAM@", &self.tool.stream);
+        let go_on = one_by_one(link, &text, b"answer ", requests, &mut |request, answer| {
+            let words = answer.split(|byte| byte.is_ascii_whitespace());
+            match words.filter_map(|word| hexadecimal(word, self.length)).next() {
+                Some(digest) => {
+                    let found = FileRead { digest: Some(digest), changed: false };
+                    sink(Event::Answer(Answer { request, result: Ok(found) }))
+                }
+                None => {
+                    unread.push_back(request);
+                    true
+                }
+            }
+        });
+        match go_on {
+            Ok(true) => self.explain(link, &mut unread, round, sink).inspect_err(|_| requests.extend(unread)),
+            other => {
+                requests.extend(unread);
+                other
+            }
+        }
+    }
+
+    /// Finds out why files were not read, and takes them off the queue. Those that can be read are kept.
+    fn explain(
+        &self,
+        link: &Link,
+        requests: &mut VecDeque<Request>,
+        round: &mut Round,
+        sink: Sink,
+    ) -> Result<bool, SessionError> {
+        one_by_one(link, WHY, b"why ", requests, &mut |request, answer| {
+            let (word, text) = match answer.iter().position(|byte| *byte == b' ') {
+                Some(place) => (&answer[..place], &answer[place + 1..]),
+                None => (answer, &b""[..]),
+            };
+            // The shell says it as `sh: 1: cannot open NAME: …`, and cat as `cat: -: …`.
+            let text = text.rsplit(|byte| *byte == b':').next().unwrap_or(text);
+            if word == b"failed" && text.trim_ascii().is_empty() {
+                round.silent.push_back(request);
+                return true;
+            }
+            sink(Event::Answer(Answer { request, result: Err(Reason::of(word, text)) }))
+        })
+    }
+}
+
+/// What came of giving names to a program.
+#[derive(Default)]
+struct Round {
+    /// Files that can be read, and of which it said nothing.
+    silent: VecDeque<Request>,
+    /// The code of `xargs`.
+    code: u64,
+}
+
+/// What a program ended like, by the code of `xargs`.
+fn ended_as(code: u64) -> String {
+    match code {
+        0 => "gave no digest".to_string(),
+        124 => "ended with the code 255".to_string(),
+        125 => "was killed".to_string(),
+        126 | 127 => "cannot be started any more".to_string(),
+        _ => format!("ended with an error (xargs: {code})"),
+    }
+}
+
+/// Names that were given to a program, and have no line yet.
+#[derive(Default)]
+struct Pending {
+    requests: VecDeque<Request>,
+    load: Load,
+    /// The length of the names.
+    bytes: usize,
+    /// Nobody reads lines any more.
+    is_over: bool,
+}
+
+impl Pending {
+    fn push(&mut self, request: Request) {
+        self.load.add(&request.seen);
+        self.bytes += request.path.len();
+        self.requests.push_back(request);
+    }
+
+    /// Takes one off, and those before it, which were passed over.
+    fn take(&mut self, path: &[u8], passed: &mut VecDeque<Request>) -> Option<Request> {
+        let place = self.requests.iter().position(|request| request.path == path)?;
+        for request in self.requests.range(..=place) {
+            self.load.remove(&request.seen);
+            self.bytes -= request.path.len();
+        }
+        passed.extend(self.requests.drain(..place));
+        self.requests.pop_front()
+    }
+}
+
+/// Runs a script that writes one line for each name, in their order. Names that have their line are taken
+/// off the queue.
+fn one_by_one(
+    link: &Link,
+    script: &str,
+    prefix: &[u8],
+    requests: &mut VecDeque<Request>,
+    each: &mut dyn FnMut(Request, &[u8]) -> bool,
+) -> Result<bool, SessionError> {
+    while !requests.is_empty() {
+        let count = requests.len().min(ASIDE);
+        let mut running = link.start(false, &Script::new(script))?;
+        let mut names = Vec::new();
+        let mut load = Load::default();
+        for request in requests.iter().take(count) {
+            names.extend_from_slice(&request.path);
+            names.push(0);
+            load.add(&request.seen);
+        }
+        let timeout = running.timeout();
+        timeout.allow(load.limit(timeout.answer()));
+        let (stdin, stdout, killer) = running.split();
+        let mut left = count;
+        let ended = thread::scope(|scope| {
+            scope.spawn(move || {
+                if let Some(mut stdin) = stdin {
+                    let _ = stdin.write_all(&names);
+                }
+            });
+            let ended = loop {
+                match record(stdout, b'\n') {
+                    Ok(Some(line)) if line.starts_with(b"end ") => break Some(left == 0),
+                    Ok(Some(line)) => {
+                        if let Some(answer) = line.strip_prefix(prefix)
+                            && let Some(request) = requests.pop_front().filter(|_| left > 0)
+                        {
+                            left -= 1;
+                            if !timeout.paused(|| each(request, answer)) {
+                                break None;
+                            }
+                        }
+                    }
+                    _ => break Some(false),
+                }
+            };
+            if ended != Some(true) {
+                killer.kill();
+            }
+            ended
+        });
+        match ended {
+            None => return Ok(false),
+            Some(true) => {}
+            Some(false) => return Err(running.broken()),
+        }
+    }
+    Ok(true)
+}
+
+/// How it ended, unless it goes on.
+fn stopped(result: Result<bool, SessionError>, left: &mut VecDeque<Request>) -> Option<Ended> {
+    match result {
+        Ok(true) => None,
+        Ok(false) => Some(Ended::Stopped),
+        Err(error) => Some(Ended::Broken(error, std::mem::take(left))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools() -> Tools {
+        let tool = Tool { batch: String::new(), stream: String::new(), zero: false, mark: "" };
+        Tools { tool, lister: Lister::Gnu, length: 2, empty: Output::zeroed(2) }
+    }
+
+    #[test]
+    fn lines_of_all_programs_are_understood() {
+        let tools = tools();
+        for (line, name) in [
+            ("00ff  ./a b", "./a b"),
+            ("00ff *./a b", "./a b"),
+            ("00ff ./a b", "./a b"),
+            ("SHA256 (./a (b) = c) = 00ff", "./a (b) = c"),
+            ("SHA2-256(./a)= 00ff", "./a"),
+            ("SHA256(./a)= 00FF", "./a"),
+            ("(./a) = 00ff", "./a"),
+        ] {
+            let (found, digest) = tools.line(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!((found, digest.as_bytes()), (name.as_bytes(), &[0, 255][..]), "{line}");
+        }
+        for line in ["", "00ff", "sha256sum: no", "00fg  ./a", "SHA256 ./a = 00ff"] {
+            assert_eq!(tools.line(line.as_bytes()), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Checksums for people who keep data for years: the library for programs.
+//!
+//! Hash the files of a tree, on all cores, one result after the other:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! for result in verisum::hash_files(vec!["src".into()], &verisum::HashOptions::default())? {
+//!     let file = result?;
+//!     println!("{}  {}", file.digests[0], file.path.display());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | what it has | feature |
+//! |---|---|---|
+//! | [`digest`] | the table of digests, and who computes each | |
+//! | [`files`] | trees: walk, hash, tags, lists and their check | |
+#![cfg_attr(feature = "image", doc = "| [`image`] | disk images as bytes and extents | `image` |")]
+#![cfg_attr(
+    feature = "image",
+    doc = "| [`blockhash`] | the block hash of an image, and block maps | `image` |"
+)]
+#![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
+#![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
+//!
+//! All features are on by default. Without them nobody compiles SQLite or what speaks ssh.
+//!
+//! The library never prints, ends the process, handles signals or changes the process's priority, unless a
+//! function says so by its name ([`files::go_to_background`]).
+
+#![forbid(unsafe_code)]
+
+pub use verisum_digest as digest;
+pub use verisum_files as files;
+
+#[cfg(feature = "image")]
+pub use verisum_blockhash as blockhash;
+#[cfg(feature = "catalog")]
+pub use verisum_catalog as catalog;
+#[cfg(feature = "image")]
+pub use verisum_image as image;
+#[cfg(feature = "remote")]
+pub use verisum_remote as remote;
+
+pub use verisum_digest::{Digest, Output};
+pub use verisum_files::{FileDigests, HashFiles, HashOptions, ResultOrder, hash_files};

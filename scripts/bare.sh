@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Runs the tests in a bare Debian, where nothing is installed but what README's commands install: what
+# happens to be on a developer's machine hides a step that is missing. Needs root, takes an hour or more.
+#
+#     scripts/bare.sh FOLDER [COMMAND]
+#
+# FOLDER becomes the root directory of that Debian, of the release that runs here; one that is there
+# already is used again. It holds a clone of what is committed, where README's commands run, and then
+# COMMAND (`make test`). apt's sources, the resolver, this machine's certificates and cargo's
+# configuration are copied; no program is. Mounts and processes end with the script.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ $# -ge 1 ] || die "usage: scripts/bare.sh FOLDER [COMMAND]"
+[ "$(id -u)" -eq 0 ] || die "this needs root"
+mkdir -p "$1"
+root=$(cd "$1" && pwd)
+shift
+command=${*:-make test}
+log=$root/var/log/verisum-bare.log
+# Of the user who does the work in there.
+home=$root/root
+
+# The lines of README's first block that install and build; the clone is made from here. What a package
+# only recommends is not there on every machine.
+readme_commands() {
+    sed -n '/^## Install$/,/^```$/s/^\$ //p' "$ROOT/README.md" |
+        sed -e 's/^sudo //' -e 's/^apt-get install /&-y --no-install-recommends /' -e '/^git clone /d' \
+            -e 's/ *#.*//'
+}
+
+# apt's own sources here, as far as they are Debian's: a line each.
+sources() {
+    # shellcheck disable=SC2016 # apt expands it
+    apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Origin: Debian' \
+        'Created-By: Packages' | sort -u
+}
+
+make_root() {
+    local release mirror
+    # shellcheck source=/dev/null
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    mirror=$(sources | awk -v release="$release" '$3 == release { print $2; exit }')
+    [ -n "$mirror" ] || die "apt has no source of Debian $release here"
+    ensure_packages bare
+    say "making a bare Debian $release in $root"
+    debootstrap --variant=minbase "$release" "$root" "$mirror" >/dev/null
+    sources >"$root/etc/apt/sources.list"
+}
+
+# What is this machine's, and no program.
+copy_settings() {
+    local cargo=${CARGO_HOME:-$HOME/.cargo}
+    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+    mkdir -p "$home/.cargo" "$root/usr/local/share/ca-certificates"
+    cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
+    cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+    [ ! -f "$cargo/config.toml" ] || cp "$cargo/config.toml" "$home/.cargo/"
+}
+
+# In namespaces of its own, so that mounts and whatever runs end with it.
+in_root() {
+    # shellcheck disable=SC2016 # the inner shell expands it
+    unshare --mount --pid --fork --kill-child -- sh -c '
+        mount --bind "$0" "$0" && cd "$0" &&
+        mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev &&
+        exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root USER=root \
+            CI=true CARGO_TERM_COLOR=never ${http_proxy:+http_proxy="$http_proxy"} \
+            ${https_proxy:+https_proxy="$https_proxy"} chroot . /bin/bash -euo pipefail -c "$1"' "$root" "$1"
+}
+
+[ -e "$root/etc/debian_version" ] || make_root
+copy_settings
+rm -rf "$home/new"
+git clone --quiet --no-local "$ROOT" "$home/new"
+status=0
+{
+    # The build of an earlier run may stay.
+    in_root "apt-get update -q
+        cd /root && if [ -d verisum/target ]; then mv verisum/target new/; fi
+        rm -rf verisum && mv new verisum && cd verisum
+        set -x; $(readme_commands); $command"
+} 2>&1 | tee "$log" || status=$?
+
+say "what was missing:"
+grep -ohE 'cannot be skipped in CI: .*|[^ ]+: (command )?not found|No such file or directory.*' "$log" | sort | uniq -c || true
+say "$command ended with $status; all that was printed is in $log"
+exit "$status"
