@@ -25,7 +25,7 @@ fn systemd_takes_the_units() {
     let arguments: Vec<PathBuf> = vec![
         "schedule".into(),
         "--on".into(),
-        "0 4 1 */2 *".into(),
+        "*-01,03 04:00".into(),
         "--install".into(),
         "--root".into(),
         folder.path().into(),
@@ -50,7 +50,7 @@ fn systemd_takes_the_units() {
     let program = fs::canonicalize(VERISUM).unwrap();
     assert!(service.contains(&format!("ExecStart={} scrub ", program.display())), "{service}");
     let timer = fs::read_to_string(units.join("verisum-scrub.timer")).unwrap();
-    assert!(timer.contains("OnCalendar=*-01,03,05,07,09,11-01 04:00:00\n"), "{timer}");
+    assert!(timer.contains("OnCalendar=*-01,03 04:00\n"), "{timer}");
     if let Some(systemd_analyze) = systemd_analyze() {
         for unit in ["verisum-scrub.service", "verisum-scrub.timer"] {
             let output =
@@ -73,7 +73,6 @@ fn a_shell_takes_the_cron_line() {
     let line = verisum([
         PathBuf::from("schedule"),
         "--cron".into(),
-        "--on".into(),
         "0 4 1 */2 *".into(),
         "--catalog".into(),
         catalog.clone(),
@@ -92,30 +91,26 @@ fn a_shell_takes_the_cron_line() {
 
 #[test]
 fn bad_rhythms_are_bad_usage() {
-    let ended = verisum(["schedule", "--on", "99 4 1 * *", "--catalog", "c.db", "."]);
-    ended.failed(2, "verisum: --on: 99 4 1 * *: its five fields are not those of cron");
-    let ended = verisum(["schedule", "--cron", "--on", "Sun 03:00", "--catalog", "c.db", "."]);
-    assert_eq!(ended.code, Some(2));
-    for never in ["0 4 31 2 *", "0 0 31 4,6,9,11 *"] {
-        let ended = verisum(["schedule", "--on", never, "--catalog", "c.db", "."]);
-        let must = "this never comes: none of its months has such a day";
-        ended.failed(2, &format!("verisum: --on: {never}: {must}"));
-    }
-    let cron = verisum(["schedule", "--cron", "--on", "@daily", "--catalog", "/c.db", "/"]).clean();
-    assert!(cron.starts_with("0 0 * * * /"), "{cron}");
+    let cron = |fields: &str| verisum(["schedule", "--cron", fields, "--catalog", "/c.db", "/"]);
+    cron("99 4 1 * *").failed(2, "verisum: --cron: 99 4 1 * *: 99 is no minute of cron");
+    assert_eq!(cron("Sun 03:00").code, Some(2));
+    assert!(cron("@daily").clean().starts_with("@daily /"));
+    assert!(cron("0 4 31 2 *").clean().starts_with("0 4 31 2 * /"), "what never comes is cron's matter");
+    let both = verisum(["schedule", "--cron", "@daily", "--on", "daily", "--catalog", "/c.db", "/"]);
+    assert_eq!(both.code, Some(2));
     if systemd_analyze().is_some() {
-        for event in ["often", "Sun 25:00", "2001-01-01"] {
+        for event in ["often", "Sun 25:00", "2001-01-01", "0 4 1 * *"] {
             let ended = verisum(["schedule", "--on", event, "--catalog", "c.db", "."]);
             assert_eq!(ended.code, Some(2), "{event} {}", ended.stderr);
         }
     }
-    // Without systemd what is beyond the simple is taken on trust, and that is said.
+    // Without systemd an event is taken on trust, and that is said.
     let without = |event: &str| {
         let mut command = command(VERISUM);
         command.args(["schedule", "--on", event, "--catalog", "c.db", "/"]).env("PATH", "");
         common::Ended::of(command.output().unwrap())
     };
-    without("Mon..Fri 03:00").clean();
+    without("weekly").clean();
     let ended = without("*:0/15");
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.stderr, "verisum: --on: *:0/15: not checked: systemd-analyze is not installed here\n");
@@ -129,7 +124,7 @@ fn what_a_scrub_would_not_take_is_refused() {
     fs::write(&file, "").unwrap();
     let schedule = |directory: &std::path::Path, options: &[&str]| {
         let mut arguments: Vec<PathBuf> =
-            vec!["schedule".into(), "--on".into(), "@daily".into(), "--catalog".into(), "c.db".into()];
+            vec!["schedule".into(), "--cron".into(), "@daily".into(), "--catalog".into(), "c.db".into()];
         arguments.push(directory.into());
         arguments.push("--".into());
         arguments.extend(options.iter().map(PathBuf::from));

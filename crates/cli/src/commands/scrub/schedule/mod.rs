@@ -1,6 +1,5 @@
 //! `verisum schedule`: prints or installs a timer or a cron line that runs scrubs.
 
-mod calendar;
 mod quote;
 mod rhythm;
 
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Args, FromArgMatches, ValueHint};
 use rustix::io::Errno;
+use verisum::files::Replacement;
 
 use super::run::ScrubArgs;
 use crate::ui::PROGRAM;
@@ -20,7 +20,6 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, Output, names};
-use rhythm::Rhythm;
 
 /// What `verisum schedule` takes.
 #[derive(Args, Debug)]
@@ -28,13 +27,13 @@ pub(crate) struct ScheduleArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// The rhythm: a systemd calendar event, or five fields of cron
-    #[arg(long, value_name = "RHYTHM", default_value = "weekly")]
+    /// When systemd runs it: a calendar event, such as 'Sun 03:00'
+    #[arg(long, value_name = "EVENT", default_value = rhythm::DEFAULT)]
     on: String,
 
-    /// Print a line for crontab instead of systemd units
-    #[arg(long)]
-    cron: bool,
+    /// Print a line for crontab instead of systemd units: five fields, such as '0 4 1 */2 *', or @weekly
+    #[arg(long, value_name = "FIELDS", conflicts_with = "on")]
+    cron: Option<String>,
 
     /// Write the units to where systemd looks for them
     #[arg(long, conflicts_with = "cron")]
@@ -79,20 +78,15 @@ pub(crate) struct ScheduleArgs {
 
 /// Prints or installs.
 pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let rhythm = Rhythm::parse(&arguments.on)?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if arguments.name.is_empty() || arguments.name.starts_with('.') || !arguments.name.chars().all(is_part) {
         let must = "must be letters, digits, -, _ and .".to_string();
         return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
     }
     let command = command(arguments)?;
-    if let (Rhythm::Calendar(event), false) = (&rhythm, arguments.cron)
-        && let Some(remark) = calendar::check(event)?
-    {
-        ui::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(event.as_ref())));
-    }
-    if arguments.cron {
-        let mut line = rhythm.cron()?.into_bytes();
+    if let Some(fields) = &arguments.cron {
+        rhythm::check_cron(fields)?;
+        let mut line = fields.trim().as_bytes().to_vec();
         for argument in &command {
             line.push(b' ');
             line.extend(quote::cron(argument).ok_or_else(|| {
@@ -103,8 +97,12 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
         output.bytes(&line)?;
         return Ok(Exit::Clean);
     }
+    if let Some(remark) = rhythm::check_calendar(&arguments.on)? {
+        ui::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(arguments.on.as_ref())));
+    }
     let name = &arguments.name;
-    let units = [(format!("{name}.service"), service(&command)), (format!("{name}.timer"), timer(&rhythm))];
+    let units =
+        [(format!("{name}.service"), service(&command)), (format!("{name}.timer"), timer(&arguments.on))];
     if !arguments.install {
         for (file, text) in &units {
             output.text(&format!("# {file}\n{text}\n"))?;
@@ -114,7 +112,9 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
     let folder = folder(arguments)?;
     fs::create_dir_all(&folder).map_err(failed(&folder, "create"))?;
     for (file, text) in &units {
-        install(&folder.join(file), text)?;
+        let unit = Replacement::new(&folder.join(file))?;
+        unit.file().write_all(text.as_bytes()).map_err(failed(&folder.join(file), "write"))?;
+        unit.place()?;
         output.line(&format!("wrote {}", names::quoted(folder.join(file).as_os_str())))?;
     }
     let user = if arguments.user { " --user" } else { "" };
@@ -203,14 +203,13 @@ fn service(command: &[OsString]) -> String {
     )
 }
 
-fn timer(rhythm: &Rhythm) -> String {
-    let events: String = rhythm.calendar().iter().map(|event| format!("OnCalendar={event}\n")).collect();
+fn timer(event: &str) -> String {
     format!(
         "[Unit]\n\
          Description=Verify recorded checksums in a rhythm\n\
          \n\
          [Timer]\n\
-         {events}\
+         OnCalendar={event}\n\
          Persistent=true\n\
          \n\
          [Install]\n\
@@ -238,17 +237,6 @@ fn folder(arguments: &ScheduleArgs) -> Result<PathBuf, Failure> {
         Some(root) => root.join(system.strip_prefix("/").unwrap_or(&system)),
         None => system,
     })
-}
-
-/// Writes a unit beside its name and renames it.
-fn install(path: &Path, text: &str) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut partial = tempfile::NamedTempFile::new_in(folder).map_err(failed(path, "write"))?;
-    partial.write_all(text.as_bytes()).map_err(failed(path, "write"))?;
-    let permissions = fs::Permissions::from_mode(0o644);
-    partial.as_file().set_permissions(permissions).map_err(failed(path, "write"))?;
-    partial.persist(path).map(drop).map_err(|error| failed(path, "write")(error.error))
 }
 
 fn failed(path: &Path, operation: &'static str) -> impl Fn(io::Error) -> Failure {
