@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
@@ -16,6 +17,9 @@ use verisum_files::reread::Bypass;
 
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long results gather before they are looked at: to be woken for each takes longer than to write it.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// How often what was committed is brought to the disk, against a loss of power.
 const CHECKPOINT: Duration = Duration::from_secs(60);
@@ -107,27 +111,17 @@ impl<'a> Writer<'a> {
     /// Writes until all senders are gone.
     pub(super) fn run(&mut self, receiver: Receiver<Message>) -> Result<(), Error> {
         let mut batch = Vec::new();
-        let mut is_open = true;
-        while is_open {
-            let mut deadline = None;
+        while let Ok(first) = receiver.recv() {
+            batch.push(first);
+            let deadline = Instant::now() + INTERVAL;
             while batch.len() < BATCH {
-                let left =
-                    deadline.map_or(INTERVAL, |at: Instant| at.saturating_duration_since(Instant::now()));
-                match receiver.recv_timeout(left) {
-                    Ok(message) => {
-                        batch.push(message);
-                        deadline.get_or_insert_with(|| Instant::now() + INTERVAL);
-                    }
-                    Err(RecvTimeoutError::Timeout) => break,
-                    Err(RecvTimeoutError::Disconnected) => {
-                        is_open = false;
-                        break;
-                    }
+                match receiver.try_recv() {
+                    Ok(message) => batch.push(message),
+                    Err(TryRecvError::Empty) if Instant::now() < deadline => sleep(GATHER),
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
                 }
             }
-            if !batch.is_empty() {
-                self.keep(&mut batch)?;
-            }
+            self.keep(&mut batch)?;
         }
         Ok(())
     }
