@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Options;
 use super::forecast::interval;
-use crate::store::Run;
+use crate::store::{Known, Run, State};
 
 /// Records from so far in the future, in milliseconds, were made with a wrong clock: nobody knows how
 /// old they are.
@@ -18,6 +18,9 @@ pub(super) struct Plan {
     pub future: i64,
     /// When the cycle began that this run goes on with.
     pub cycle: i64,
+    /// Whether the walk reads what is due when it comes to it. Where all that is due is read, its order gains
+    /// nothing, and to look at each file once more takes as long as the walk.
+    pub is_in_one_pass: bool,
     now: i64,
     start: Instant,
     end: Option<Instant>,
@@ -39,10 +42,17 @@ impl Plan {
             before: before.min(options.now),
             future: options.now + FUTURE + options.budget.unwrap_or_default().as_millis() as i64,
             cycle,
+            is_in_one_pass: options.budget.is_none() && options.sample >= 1.0 && !options.shuffle,
             now: options.now,
             start,
             end: options.budget.and_then(|budget| start.checked_add(budget)),
         }
+    }
+
+    /// Whether the walk reads a file that has not changed.
+    pub(super) fn is_read_by_walk(&self, known: &Known) -> bool {
+        let is_due = known.verified < self.before || known.verified > self.future;
+        self.is_in_one_pass && is_due && known.state == State::Sound
     }
 
     /// Whether there is no time for another file.

@@ -54,6 +54,8 @@ pub(super) struct Jobs<'a> {
     folder: Folder,
     inside: HashMap<i64, bool>,
     dice: RandomState,
+    /// Whether the walk reads most files, and so needs their whole records.
+    reads_most: bool,
     /// Whether the work is told of before it is done.
     is_estimated: bool,
     /// The time was over before the last file due.
@@ -134,12 +136,14 @@ impl<'a> Jobs<'a> {
         let own = own.map(|stat| (stat.device, stat.inode)).collect();
         // Of a part of what is recorded nobody has the sums.
         let is_estimated = scope.directory == scope.root.directory && options.excludes.is_none();
+        let mut reads_most = false;
         if is_estimated {
             let due = match plan.before >= options.now {
                 true => scope.root.bytes,
                 false => reader.bytes_due(scope.root.id, plan.before)?,
             };
             options.progress.expect((due as f64 * options.sample) as u64);
+            reads_most = plan.is_in_one_pass && due > scope.root.bytes / 2;
         }
         let next_directory = reader.last_directory()? + 1;
         let algorithm = reader.algorithms()?.into_iter().find(|(_, name)| name == options.digest.name());
@@ -165,6 +169,7 @@ impl<'a> Jobs<'a> {
             folder: Folder { id: 0, path: PathBuf::new(), found: None },
             inside: HashMap::new(),
             dice: RandomState::new(),
+            reads_most,
             is_estimated,
             is_stopped: false,
             outcome: Outcome::default(),

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::store::{Catalog, Error, Known, Place, State};
+use crate::store::{Catalog, Error, Known, Place, Record, State};
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -39,8 +39,16 @@ struct Child {
 }
 
 enum Files {
-    Held { names: Vec<u8>, rows: Vec<Row> },
-    Asked { state: RandomState, seen: Vec<u64> },
+    /// `records` has those of all rows, or none.
+    Held {
+        names: Vec<u8>,
+        rows: Vec<Row>,
+        records: Vec<Record>,
+    },
+    Asked {
+        state: RandomState,
+        seen: Vec<u64>,
+    },
 }
 
 struct Row {
@@ -50,42 +58,56 @@ struct Row {
 }
 
 impl Level {
-    /// Reads what is recorded of a directory. The devices are that which it is on and that which is recorded.
+    /// Reads what is recorded of a directory, whole records if `with_records`. The devices are that which it is
+    /// on and that which is recorded.
     pub(super) fn new(
         catalog: &Catalog,
         id: i64,
         path: PathBuf,
         (device, recorded_device): (u64, u64),
+        with_records: bool,
     ) -> Result<Level> {
         let children = catalog.directories_in(id)?.into_iter();
         let children =
             children.map(|(name, id, device)| (name, Child { id, device, is_seen: false })).collect();
-        let (mut names, mut rows) = (Vec::new(), Vec::new());
-        catalog.known_in(id, |name, known| {
+        let (mut names, mut rows, mut records) = (Vec::new(), Vec::new(), Vec::new());
+        let mut add = |name: &[u8], known: Known| {
             names.extend_from_slice(name);
             rows.push(Row { end: names.len(), known, is_seen: false });
             rows.len() <= MOST
-        })?;
+        };
+        match with_records {
+            true => catalog.records_in(id, |name, record| {
+                let known = Known::from(&record);
+                records.push(record);
+                add(name, known)
+            })?,
+            false => catalog.known_in(id, add)?,
+        }
         let files = match rows.len() > MOST {
             true => Files::Asked { state: RandomState::new(), seen: Vec::new() },
-            false => Files::Held { names, rows },
+            false => Files::Held { names, rows, records },
         };
         Ok(Level { id, path, device, recorded_device, is_complete: true, children, files })
     }
 
-    /// Takes note of a file; what is recorded of it.
-    pub(super) fn file(&mut self, catalog: &Catalog, name: &OsStr) -> Result<Option<Known>> {
+    /// Takes note of a file; what is recorded of it, and its whole record if that was read.
+    pub(super) fn file(
+        &mut self,
+        catalog: &Catalog,
+        name: &OsStr,
+    ) -> Result<Option<(Known, Option<Record>)>> {
         match &mut self.files {
-            Files::Held { names, rows } => {
+            Files::Held { names, rows, records } => {
                 let found = find(names, rows, name.as_bytes());
                 Ok(found.map(|at| {
                     rows[at].is_seen = true;
-                    rows[at].known
+                    (rows[at].known, records.get(at).copied())
                 }))
             }
             Files::Asked { state, seen } => {
                 seen.push(state.hash_one(name.as_bytes()));
-                catalog.known(self.id, name)
+                Ok(catalog.known(self.id, name)?.map(|known| (known, None)))
             }
         }
     }
@@ -104,7 +126,7 @@ impl Level {
         each: &mut dyn FnMut(Place, State),
     ) -> Result<()> {
         match &mut self.files {
-            Files::Held { names, rows } => {
+            Files::Held { names, rows, .. } => {
                 let mut start = 0;
                 for row in rows {
                     if !row.is_seen {

@@ -31,7 +31,8 @@ impl Catalog {
     /// Calls `each` with the name and a part of the record of every file in a directory, by name, until
     /// it returns `false`.
     pub fn known_in(&self, directory: i64, mut each: impl FnMut(&[u8], Known) -> bool) -> Result<()> {
-        let sql = "SELECT name, size, mtime, ctime, state FROM file WHERE directory = ?1 ORDER BY name";
+        let sql =
+            "SELECT name, size, mtime, ctime, verified, state FROM file WHERE directory = ?1 ORDER BY name";
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| {
             let mut rows = statement.query([directory])?;
             while let Some(row) = rows.next()? {
@@ -45,9 +46,26 @@ impl Catalog {
         done.map_err(self.failed("read"))
     }
 
+    /// The same with whole records, of which a part may be damaged.
+    pub fn records_in(&self, directory: i64, mut each: impl FnMut(&[u8], Record) -> bool) -> Result<()> {
+        let sql = format!("SELECT name, {} FROM file WHERE directory = ?1 ORDER BY name", columns());
+        let done = self.connection.prepare_cached(&sql).and_then(|mut statement| {
+            let mut rows = statement.query([directory])?;
+            while let Some(row) = rows.next()? {
+                let record = record(row, 1)?;
+                if !each(row.get_ref(0)?.as_blob()?, record) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        done.map_err(self.failed("read"))
+    }
+
     /// A part of the record of one file.
     pub fn known(&self, directory: i64, name: &OsStr) -> Result<Option<Known>> {
-        let sql = "SELECT name, size, mtime, ctime, state FROM file WHERE directory = ?1 AND name = ?2";
+        let sql =
+            "SELECT name, size, mtime, ctime, verified, state FROM file WHERE directory = ?1 AND name = ?2";
         let row = self.connection.prepare_cached(sql).and_then(|mut statement| {
             statement.query_row(params![directory, name.as_bytes()], known).optional()
         });

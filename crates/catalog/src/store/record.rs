@@ -141,12 +141,15 @@ pub struct Known {
     /// As in [`Record`].
     pub ctime: i64,
     /// As in [`Record`].
+    pub verified: i64,
+    /// As in [`Record`].
     pub state: State,
 }
 
 impl From<&Record> for Known {
     fn from(record: &Record) -> Known {
-        Known { size: record.size, mtime: record.mtime, ctime: record.ctime, state: record.state }
+        let Record { size, mtime, ctime, verified, state, .. } = *record;
+        Known { size, mtime, ctime, verified, state }
     }
 }
 
@@ -250,7 +253,8 @@ pub(super) fn recorded<'a>(
 }
 
 pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
-    Ok(Known { size: unsigned(row, 1)?, mtime: row.get(2)?, ctime: row.get(3)?, state: state(row, 4)? })
+    let (mtime, ctime, verified) = (row.get(2)?, row.get(3)?, row.get(4)?);
+    Ok(Known { size: unsigned(row, 1)?, mtime, ctime, verified, state: state(row, 5)? })
 }
 
 /// The directory, the name and the record of a row that selects these, in this order.

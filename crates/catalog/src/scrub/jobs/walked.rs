@@ -40,7 +40,7 @@ impl Jobs<'_> {
             let stat = entry.stat()?;
             let directory = self.scope.directory;
             let devices = (stat.device, self.reader.device(directory)?.unwrap_or(stat.device));
-            self.levels.push(Level::new(&self.reader, directory, entry.path(), devices)?);
+            self.levels.push(Level::new(&self.reader, directory, entry.path(), devices, self.reads_most)?);
             return Ok(None);
         }
         self.leave_up_to(&entry)?;
@@ -92,7 +92,7 @@ impl Jobs<'_> {
                     self.not_mounted(entry.path());
                     // Its own entries are those of the mount point.
                     let devices = (stat.device, recorded_device);
-                    let mut level = Level::new(&self.reader, id, entry.path(), devices)?;
+                    let mut level = Level::new(&self.reader, id, entry.path(), devices, false)?;
                     level.is_complete = false;
                     self.levels.push(level);
                     return Ok(());
@@ -112,7 +112,8 @@ impl Jobs<'_> {
                 (id, device)
             }
         };
-        self.levels.push(Level::new(&self.reader, id, entry.path(), (stat.device, device))?);
+        let devices = (stat.device, device);
+        self.levels.push(Level::new(&self.reader, id, entry.path(), devices, self.reads_most)?);
         Ok(())
     }
 
@@ -126,7 +127,7 @@ impl Jobs<'_> {
 
     fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
         let Some(level) = self.levels.last_mut() else { return Ok(None) };
-        let known = level.file(&self.reader, entry.name())?;
+        let (known, record) = level.file(&self.reader, entry.name())?.unzip();
         let (directory, device) = (level.id, level.device);
         self.outcome.known += u64::from(known.is_some());
         let stat = match entry.stat() {
@@ -145,7 +146,7 @@ impl Jobs<'_> {
                 return Ok(None);
             }
             if self.own.contains(&(stat.device, stat.inode))
-                || known.is_some_and(|known| !is_to_read(&known, stat))
+                || known.is_some_and(|known| !is_to_read(&known, stat) && !self.plan.is_read_by_walk(&known))
             {
                 return Ok(None);
             }
@@ -170,9 +171,9 @@ impl Jobs<'_> {
             self.note_waiting(directory, &entry, known.zip(stat));
             return Ok(None);
         }
-        let record = match known {
-            Some(_) => self.reader.record(directory, entry.name())?,
-            None => None,
+        let record = match record.flatten() {
+            None if known.is_some() => self.reader.record(directory, entry.name())?,
+            record => record,
         };
         let set = match &record {
             Some(record) => self.sets.get(&record.algorithm).copied().unwrap_or(self.set),
@@ -253,7 +254,7 @@ impl Jobs<'_> {
         level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
         let mut folders = inside(&level, &below);
         while let Some((id, below, device)) = folders.pop() {
-            let mut level = Level::new(reader, id, PathBuf::new(), (device, device))?;
+            let mut level = Level::new(reader, id, PathBuf::new(), (device, device), false)?;
             level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
             folders.extend(inside(&level, &below));
         }
