@@ -6,7 +6,7 @@ DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint bench install uninstall clean
+.PHONY: help setup build run test lint bench docs install uninstall clean
 
 help: ## list these targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ lint: setup ## formatting, clippy, rustdoc, licences, shell and Python
 
 bench: setup ## run the criterion benches
 	@scripts/cargo.sh bench --locked --workspace --benches
+
+docs: setup ## build the book of docs/ into build/book; installs mdbook where it is missing
+	@scripts/docs.sh
 
 install: ## install into PREFIX (/usr/local), below DESTDIR if given; LIBDIR for the library
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' scripts/install.sh

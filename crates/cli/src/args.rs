@@ -39,6 +39,9 @@ pub(crate) enum AnyCommand {
         #[arg(value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
     /// Serve another verisum over standard input and output
     #[command(hide = true)]
     RemoteServe(crate::serve::ServeArgs),

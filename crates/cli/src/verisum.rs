@@ -45,6 +45,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     };
     let command = match command {
         AnyCommand::Man { folder } => return commands::man::run(&mut definition(), &folder),
+        AnyCommand::Reference => return commands::reference::run(definition(), output),
         AnyCommand::RemoteServe(arguments) => return crate::serve::run(&arguments, output),
         AnyCommand::Listed(command) => command,
     };

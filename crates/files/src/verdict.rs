@@ -390,14 +390,14 @@ mod tests {
     /// The rules as the page on scrubs has them.
     fn table() -> String {
         let word = |value: Option<bool>, yes, no| value.map_or("", |value| if value { yes } else { no });
-        let recorded = |value| word(value, "the recorded one", "another");
+        let recorded = |value| word(value, "the recorded one", "different");
         let row = |rule: &Rule| {
             format!(
                 "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
                 recorded(rule.same_digest),
                 word(rule.same_twice, "agree", "differ"),
                 recorded(rule.same_mtime),
-                word(rule.same_file, "the same", "another"),
+                word(rule.same_file, "the same", "different"),
                 word(rule.time_tells, "its own", "that of many"),
                 recorded(rule.same_ctime),
                 rule.verdict,
@@ -411,9 +411,9 @@ mod tests {
 
     #[test]
     fn the_page_on_scrubs_has_the_table_that_decides() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scrub.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdicts.md");
         let page = std::fs::read_to_string(page).unwrap();
-        assert!(page.contains(&table()), "docs/scrub.md must have this:\n{}", table());
+        assert!(page.contains(&table()), "docs/verdicts.md must have this:\n{}", table());
     }
 
     #[test]

@@ -304,7 +304,7 @@ mod tests {
         let likeness = |likeness| match likeness {
             Likeness::Itself => "the recorded content, inode, length and time",
             Likeness::Content => "the recorded content",
-            Likeness::File => "the inode, length and time, and another content",
+            Likeness::File => "the inode, length and time, and different content",
             Likeness::Unread => "the inode, length and time, and cannot be read",
             Likeness::BadContent => "the content that was found to be bad",
             Likeness::InodeAlone => "the inode",
@@ -320,8 +320,8 @@ mod tests {
 
     #[test]
     fn the_page_on_scrubs_has_the_table_of_heirs() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scrub.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdicts.md");
         let page = std::fs::read_to_string(page).unwrap();
-        assert!(page.contains(&table()), "docs/scrub.md must have this:\n{}", table());
+        assert!(page.contains(&table()), "docs/verdicts.md must have this:\n{}", table());
     }
 }

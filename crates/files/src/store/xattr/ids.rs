@@ -34,7 +34,7 @@ mod tests {
     use verisum_digest::{ALGORITHMS, Class};
 
     /// The page of the format; its table is the promise.
-    const PAGE: &str = include_str!("../../../../../docs/tags.md");
+    const PAGE: &str = include_str!("../../../../../docs/tag-format.md");
 
     #[test]
     fn numbers_are_those_of_the_page_for_ever() {

@@ -1,0 +1,143 @@
+//! `verisum reference`: docs/commands.md, made from the definition of the command line.
+
+use std::fmt::Write;
+
+use clap::{Arg, Command};
+
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::help::ENVIRONMENT;
+
+const HEAD: &str = "# Commands\n\n\
+    The program makes this page: `cargo run -p verisum-cli -- reference > docs/commands.md`. The same texts are in \
+    `verisum COMMAND --help` and in the manual pages. Every command takes `-h` and `--help`, and ends with one of \
+    the [exit codes](exit-codes.md).\n";
+
+/// Prints the page.
+pub(crate) fn run(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    output.text(&page(command))?;
+    Ok(Exit::Clean)
+}
+
+fn page(command: Command) -> String {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let verbs: Vec<&Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).collect();
+    let mut page = format!("{HEAD}\n| command | what it does |\n|---|---|\n");
+    for verb in &verbs {
+        let name = verb.get_bin_name().unwrap_or_default();
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(page, "| [`{name}`](#{}) | {} |", name.replace(' ', "-"), cell(&about));
+    }
+    for verb in verbs {
+        section(verb, 2, &mut page);
+    }
+    page.push_str("\n## Environment\n\n| variable | meaning |\n|---|---|\n");
+    for (name, meaning) in ENVIRONMENT {
+        let _ = writeln!(page, "| `{name}` | {} |", cell(meaning));
+    }
+    page
+}
+
+fn section(command: &Command, level: usize, page: &mut String) {
+    let _ = writeln!(page, "\n{} {}", "#".repeat(level), command.get_bin_name().unwrap_or_default());
+    if let Some(about) = command.get_long_about().or(command.get_about()) {
+        let text = plain(&about.to_string());
+        let end = if text.ends_with('.') { "" } else { "." };
+        let _ = writeln!(page, "\n{text}{end}");
+    }
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
+    let lines: Vec<&str> = usage.lines().map(str::trim).collect();
+    let _ = writeln!(page, "\n```text\n{}\n```", lines.join("\n"));
+
+    let mut tables: Vec<(&str, Vec<&Arg>)> = Vec::new();
+    for argument in command.get_arguments().filter(|one| !one.is_hide_set()) {
+        if matches!(argument.get_id().as_str(), "help" | "version") {
+            continue;
+        }
+        let usual = if argument.is_positional() { "argument" } else { "option" };
+        let heading = argument.get_help_heading().filter(|_| !argument.is_positional()).unwrap_or(usual);
+        match tables.iter_mut().find(|(name, _)| *name == heading) {
+            Some((_, rows)) => rows.push(argument),
+            None => tables.push((heading, vec![argument])),
+        }
+    }
+    tables.sort_by_key(|(heading, _)| (*heading != "argument", *heading != "option"));
+    for (heading, rows) in tables {
+        let _ = writeln!(page, "\n| {} | meaning |\n|---|---|", heading.to_lowercase());
+        for argument in rows {
+            let _ = writeln!(page, "| `{}` | {} |", spelling(argument), meaning(argument));
+        }
+    }
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        section(verb, level + 1, page);
+    }
+}
+
+/// `-a, --algorithm <DIGEST>`
+fn spelling(argument: &Arg) -> String {
+    // clap has the long name alone.
+    let text = argument.to_string().replace('|', "\\|");
+    match argument.get_short().filter(|_| argument.get_long().is_some()) {
+        Some(short) => format!("-{short}, {text}"),
+        None => text,
+    }
+}
+
+/// The help of an argument, its values and the one that it has without it.
+fn meaning(argument: &Arg) -> String {
+    let help = argument.get_long_help().or(argument.get_help());
+    let mut text = cell(&help.map(ToString::to_string).unwrap_or_default());
+    if !argument.is_hide_possible_values_set() && argument.get_action().takes_values() {
+        let values = argument.get_possible_values();
+        let values = values.iter().filter(|value| !value.is_hide_set()).map(|value| match value.get_help() {
+            Some(help) => format!("`{}` ({})", value.get_name(), cell(&help.to_string())),
+            None => format!("`{}`", value.get_name()),
+        });
+        let values: Vec<String> = values.collect();
+        if !values.is_empty() {
+            let _ = write!(text, ". One of {}", values.join(", "));
+        }
+    }
+    let defaults: Vec<_> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    if !defaults.is_empty() && argument.get_action().takes_values() {
+        let _ = write!(text, " (default: `{}`)", defaults.join(" "));
+    }
+    text
+}
+
+/// A text for a cell of a table.
+fn cell(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// A text of which Markdown takes nothing but what stands between backticks.
+fn plain(text: &str) -> String {
+    let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
+        0 => part.replace('*', "\\*").replace('<', "\\<").replace('_', "\\_"),
+        _ => part.to_string(),
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Verisum;
+
+    #[test]
+    fn the_page_of_commands_is_what_the_parser_has() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == page(Verisum::<crate::args::Command>::command()),
+            "docs/commands.md is not what the parser has; renew it: \
+             cargo run -p verisum-cli -- reference > docs/commands.md"
+        );
+    }
+}
