@@ -232,11 +232,14 @@ impl Agreement {
     }
 }
 
-/// What a measurement says of a pair; of what is not resolved also how far it may be apart.
+/// What a measurement says of a pair; of what is not significant also how far it may be apart.
 fn words(pair: &Pair) -> String {
     match pair.verdict {
         Verdict::NotResolved => {
-            format!("not resolved: {:.2} to {:.2} times the time", pair.ratio.low, pair.ratio.high)
+            format!(
+                "no significant difference: {:.2} to {:.2} times the time",
+                pair.ratio.low, pair.ratio.high
+            )
         }
         _ => pair.words(),
     }
@@ -296,7 +299,10 @@ mod tests {
             ]
         );
         let text = report.to_text();
-        assert!(text.contains("not resolved: 1.00 to 1.00 times the time  1.10 times as fast"), "{text}");
+        assert!(
+            text.contains("no significant difference: 1.00 to 1.00 times the time  1.10 times as fast"),
+            "{text}"
+        );
         assert_eq!(report.tables[1].rows.len(), 2);
         let mut report = Report::new("T");
         agreement.tell(&mut report, true);

@@ -78,7 +78,7 @@ pub fn report(first: &Results, second: &Results) -> Report {
         ("to", ""),
         ("verdict", ""),
     ];
-    let mut table = Table::new("The second beside the first", &columns);
+    let mut table = Table::new("The second relative to the first", &columns);
     let mut controls = Table::new("Controls: no digests, but what the machine gave in both", &columns);
     let mut changed: Vec<(f64, &Series)> = Vec::new();
     for (one, other) in &pairs {
@@ -137,10 +137,10 @@ fn verdict(first: &Series, second: &Series, change: Option<&Change>, quiet: bool
     let (a, b) = (percent(change.ratio.low), percent(change.ratio.high));
     // Within a session what disturbs one disturbs all; between two it does not.
     if change.resolved && !quiet {
-        return "not resolved: a machine that was not quiet".to_string();
+        return "no significant difference: a machine that was not quiet".to_string();
     }
     match (change.resolved, change.ratio.median < 1.0) {
-        (false, _) => "not resolved".to_string(),
+        (false, _) => "no significant difference".to_string(),
         (true, true) => format!("{b:.1}% to {a:.1}% less time"),
         (true, false) => format!("{a:.1}% to {b:.1}% more time"),
     }
@@ -193,7 +193,7 @@ mod tests {
         after.host.processor = "another".to_string();
         let report = report(&before, &after);
         let verdicts: Vec<String> = report.tables[0].rows.iter().map(|row| format!("{:?}", row[7])).collect();
-        assert!(verdicts[0].contains("not resolved"), "{verdicts:?}");
+        assert!(verdicts[0].contains("no significant difference"), "{verdicts:?}");
         assert!(verdicts[1].contains("less time") && verdicts[2].contains("more time"), "{verdicts:?}");
         let lines = report.lines.join("\n");
         assert!(lines.contains("the machines differ: processor: ; another"), "{lines}");

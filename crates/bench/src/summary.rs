@@ -133,7 +133,7 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     if cache {
         columns.push(("cache", ""));
     }
-    columns.extend([("runs", ""), ("outliers", ""), ("beside the fastest", "")]);
+    columns.extend([("runs", ""), ("outliers", ""), ("relative to the fastest", "")]);
     let mut table = Table::new(group, &columns);
     for &one in series {
         let three = |interval: Option<Interval>, scale: f64| match interval {
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(line("slow"), "2.00 times as slow");
         let mut equals = [line("fast"), line("same")];
         equals.sort();
-        assert_eq!(equals, ["fastest", "not resolved"]);
+        assert_eq!(equals, ["fastest", "no significant difference"]);
         results.complete = true;
         results.doubts.push("x".to_string());
         assert!(report("T", &results, Quantity::Time).to_text().starts_with("noisy: x"));

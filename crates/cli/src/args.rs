@@ -63,21 +63,22 @@ pub(crate) enum Command {
     /// Compare two trees, each on any machine
     #[command(
         long_about = "Compare two trees, each on any machine.\n\n\
-            Files that differ, those that only A has (missing) and those that only B has (extra) are \
-            listed by name. Files of different sizes are not read. With --quick, files are not read either \
-            if the catalogue has their digests, or if they have the same size and time.",
+            Lists by name the files that differ, those that only A has (missing), and those that only B \
+            has (extra). Files of different sizes are not read. With --quick, files of the same size and \
+            time are not read either, nor files whose digests the catalogue has.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Compare(Box<CompareArgs>),
-    /// List the digests, and who computes each on this machine
+    /// List the digests, and which implementation computes each on this machine
     #[command(
-        long_about = "List the digests, and who computes each on this machine.\n\n\
-            STREAM is who hashes one message after the other: shani and portable are verisum's own code, \
-            with the processor's SHA instructions and without; openssl is the libcrypto of the system; the \
-            others are Rust libraries. BATCH is verisum's own code that hashes many blocks of an image \
-            side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Without it the blocks are \
-            hashed as streams. OTHER SPELLINGS are understood wherever a digest is named.",
+        long_about = "List the digests, and which implementation computes each on this machine.\n\n\
+            STREAM is the implementation for one message after the other: shani and portable are \
+            verisum's own code, with the processor's SHA instructions and without; openssl is the \
+            libcrypto of the system; the others are Rust libraries. BATCH is verisum's own code for many \
+            blocks of an image side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Where \
+            it is empty, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \
+            is named.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
@@ -91,23 +92,24 @@ pub(crate) enum Command {
     /// Measure digests, programs and disks on this machine
     #[command(
         long_about = "Measure digests, programs and disks on this machine.\n\n\
-            Without a command, it tells within a minute how fast each digest is computed here, and how fast a \
-            file is read and hashed. All that is compared is run in turns and in random order; the values are \
-            medians with 95% intervals; `not resolved` says that chance may explain a difference, and rows \
-            that are controls show what the machine itself can do. Every program's digest is compared with \
-            verisum's own before its time counts. The first SIGINT, SIGTERM or SIGHUP ends early, keeps what \
-            was measured, and gives exit code 130.",
+            Without a command, it takes less than a minute to tell how fast each digest is computed \
+            here, and how fast a file is read and hashed. Everything that is compared runs in turns and \
+            in random order. Values are medians with 95% intervals. `no significant difference` says \
+            that chance may explain a difference. Controls show what the machine itself can do. Every \
+            digest is compared with verisum's own before its time counts. The first SIGINT, SIGTERM or \
+            SIGHUP ends early, keeps what was measured, and gives exit code 130.",
         after_help = measuring_codes(),
         after_long_help = measuring_environment()
     )]
     Bench(Box<BenchArgs>),
-    /// Measure what matters here, and name the digest to use
+    /// Measure files, disk and digests, and name the digest to use
     #[command(
-        long_about = "Measure what matters here, and name the digest to use.\n\n\
-            The files below DIR are counted, some are read cold to see what their disk gives, and the digests \
-            that come into question are computed on files of such sizes in memory. Of those that take hardly \
-            longer than the fastest, the one that is otherwise best is recommended. Nothing is written, except \
-            files that are asked for. The first SIGINT, SIGTERM or SIGHUP ends early, with exit code 130.",
+        long_about = "Measure files, disk and digests, and name the digest to use.\n\n\
+            It counts the files below DIR and reads some of them cold, to see what their disk gives. It \
+            then hashes files of such sizes in memory with each candidate. Of the candidates that take \
+            hardly longer than the fastest, it recommends the one that is best otherwise. Nothing is \
+            written but files that you ask for. The first SIGINT, SIGTERM or SIGHUP ends early, with \
+            exit code 130.",
         after_help = measuring_codes(),
         after_long_help = measuring_environment()
     )]
@@ -136,15 +138,15 @@ pub(crate) enum ImageVerbs {
 pub(crate) enum SumVerbs {
     /// Print the digests of files
     #[command(
-        long_about = "Print the digests of files, as md5sum, sha256sum and their likes do.\n\n\
-            Files are read and hashed many at once, and listed in the order in which they were named; with \
-            --recursive in the order of their paths' bytes. Several digests are computed in one read. Holes \
-            are not read. `verisum check` reads what this writes.",
+        long_about = "Print the digests of files, as md5sum and sha256sum do.\n\n\
+            Many files are read and hashed at once. They are listed in the order in which you named \
+            them; with --recursive, in the order of their paths' bytes. Several digests are computed in \
+            one read. Holes are not read. `verisum check` reads what this writes.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Sum(Box<SumArgs>),
-    /// Make links by whose names verisum is md5sum, sha256sum and their likes
+    /// Create links so that verisum replaces md5sum, sha256sum and the like
     Links(LinksArgs),
 }
 
@@ -154,10 +156,10 @@ pub(crate) enum CheckVerbs {
     /// Check files against lists of checksums
     #[command(
         long_about = "Check files against lists of checksums.\n\n\
-            The lists are those of sha256sum and its likes, with and without tags, of OpenSSL, b3sum, xxhsum, \
-            RHash (SFV), hashdeep, mtree, BagIt and `verisum sum --json`, and those of `verisum image sum`; each \
-            tells by itself what it is. \
-            Without LIST, or where it is -, standard input is read; a directory is a BagIt bag.",
+            The lists are those of sha256sum and the like, OpenSSL, b3sum, xxhsum, RHash (SFV), \
+            hashdeep, mtree, BagIt, `verisum sum --json` and `verisum image sum`. The format is found \
+            automatically. Without LIST, or where it is -, standard input is read; a directory is a \
+            BagIt bag.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

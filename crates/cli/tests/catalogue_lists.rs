@@ -137,7 +137,7 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
         (
             "d41d8cd98f00b204e9800998ecf8427e  a\nd41d8cd98f00b204e9800998ecf8427f  a\n",
             2,
-            "an earlier line has another digest of it",
+            "an earlier line has a different digest of it",
         ),
         ("{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n{}\n", 2, "missing field"),
     ] {
@@ -236,10 +236,10 @@ fn a_list_of_another_digest_is_refused() {
     };
     let ended = far(&format!("{}  a\n", "0".repeat(64)));
     assert_eq!((ended.code, ended.out()), (Some(0), "1 recorded, 0 known already\n"));
-    assert!(ended.stderr.ends_with(": 64 digits were taken for sha256 (-a names another digest)\n"));
+    assert!(ended.stderr.ends_with(": 64 digits were taken for sha256 (-a names a different digest)\n"));
     let ended = far(&format!("SHA256 (a) = {}\n", "1".repeat(64)));
     assert_eq!((ended.code, ended.out()), (Some(0), "0 recorded, 1 known already\n"));
-    let what = "verisum: 1 known file listed with another digest than the recorded one, which stays (`verisum \
+    let what = "verisum: 1 known file listed with a different digest than the recorded one, which stays (`verisum \
                 catalog forget` removes a tree's records)\n";
     assert_eq!(ended.stderr, what);
 }

@@ -337,7 +337,7 @@ fn an_assumption_that_may_be_wrong_is_told() {
     let blake3 = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
     std::fs::write(tree.path().join("list"), format!("{blake3}  a\n")).unwrap();
     let ended = check(tree.path(), &["list"]);
-    assert!(text(&ended.err).contains("64 digits were taken for sha256 (-a names another digest)"));
+    assert!(text(&ended.err).contains("64 digits were taken for sha256 (-a names a different digest)"));
     assert_eq!(check(tree.path(), &["-a", "blake3", "list"]).code, Some(0));
     std::fs::rename(tree.path().join("list"), tree.path().join("B3SUMS")).unwrap();
     assert_eq!(check(tree.path(), &["B3SUMS"]).code, Some(0));

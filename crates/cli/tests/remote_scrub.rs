@@ -155,7 +155,7 @@ fn catalogues_take_addresses() {
     let imported = host.verisum(&["catalog", "import"], &["--tree", &web1, file]);
     assert_eq!((imported.code, imported.out()), (Some(0), "11 recorded, 0 known already\n"));
     // Nothing is read of a host to see whether it is so.
-    assert!(imported.stderr.ends_with(": 64 digits were taken for sha256 (-a names another digest)\n"));
+    assert!(imported.stderr.ends_with(": 64 digits were taken for sha256 (-a names a different digest)\n"));
     host.put("f3", "CONTENT 3", 9);
     expect(&host.scrub(&[]), 1, &[("rot", "f3")]);
     let mixed = host.verisum(&["catalog", "relocate"], &[&web1, "/tmp"]);

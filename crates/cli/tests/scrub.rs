@@ -328,7 +328,7 @@ fn a_signal_ends_a_run_in_good_order() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
-    assert!(ended.out().contains("interrupted: the next run goes on with it"), "{}", ended.out());
+    assert!(ended.out().contains("interrupted: the next run resumes it"), "{}", ended.out());
     let status = verisum([s("catalog"), s("status"), s("--catalog"), tree.catalog()]).clean();
     assert!(status.contains(": was interrupted, read "), "{status}");
     check(&tree.catalog());

@@ -133,7 +133,7 @@ fn a_list_of_another_digest_is_not_adopted() {
     fs::write(&list, wrong).unwrap();
     let ended = adopt(&[]);
     assert!(
-        ended.stderr.contains("-a names another digest, or sha256 if the files have"),
+        ended.stderr.contains("-a names a different digest, or sha256 if the files have"),
         "{}",
         ended.stderr
     );

@@ -170,6 +170,6 @@ fn has(content: &[u8], id: &str, digest: Output) -> bool {
 fn advice(instead: Option<&str>, id: &str) -> String {
     match instead {
         Some(other) => format!("they are of {other} (-a {other})"),
-        None => format!("-a names another digest, or {id} if the files have changed since"),
+        None => format!("-a names a different digest, or {id} if the files have changed since"),
     }
 }

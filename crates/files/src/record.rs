@@ -76,7 +76,7 @@ impl Record {
     /// The evidence of one whole read, for a verdict.
     ///
     /// The writing of a tag is the last change of an inode that nobody touches, so the time of
-    /// verification stands for the inode's. Where no time of modification is recorded, another content
+    /// verification stands for the inode's. Where no time of modification is recorded, different content
     /// is nobody's proof: it counts as a time that was set back.
     pub fn compare(&self, stat: &Stat, digest: &Output, second: SecondRead) -> Comparison {
         Comparison {

@@ -403,8 +403,8 @@ fn tree(
 fn listed_as(listed: Result<bool, SessionError>, progress: &Progress) -> Ended {
     match listed {
         _ if progress.differs => {
-            let why =
-                "the tree changed while the connection was down, and cannot be gone on with".to_string();
+            let why = "the tree changed while the connection was down, so the listing cannot be resumed"
+                .to_string();
             Ended::Broken(SessionError::Odd(why), VecDeque::new())
         }
         Ok(true) => Ended::Done,

@@ -1,4 +1,4 @@
-//! Experiment 1: who computes which digest how fast. Programs on a file, and implementations in this
+//! Experiment 1: how fast each implementation computes each digest. Programs on a file, and implementations in this
 //! process.
 
 mod expected;

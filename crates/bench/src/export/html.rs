@@ -93,7 +93,7 @@ pub(super) fn page(report: &Report) -> String {
 }
 
 /// Columns that say what the others mean: at the right end nobody with a telephone would find them.
-const VERDICTS: [&str; 2] = ["beside the fastest", "verdict"];
+const VERDICTS: [&str; 2] = ["relative to the fastest", "verdict"];
 
 /// With the verdict right after the names.
 fn verdict_first(mut table: Table) -> Table {

@@ -322,7 +322,7 @@ pub(super) mod tests {
         assert_eq!((decision.choice.name, decision.disk_decides), ("sha256", true));
         let lines = sentences(&input, &decision);
         assert!(lines[1].starts_with("at least 1,000,000 files, 2.0 GB: 100 s, disk-bound"), "{}", lines[1]);
-        assert!(lines[2].ends_with("from a disk that is said to rotate"), "{}", lines[2]);
+        assert!(lines[2].ends_with("from a rotational disk"), "{}", lines[2]);
     }
 
     /// Opening small files is no part of a digest's speed.

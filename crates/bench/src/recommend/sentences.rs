@@ -67,7 +67,7 @@ fn reading(input: &Input, seconds: f64, bytes: u64) -> String {
     let from = match (input.from_memory, input.rotating) {
         (Some(true), _) => "from memory: these files could not be put out of the cache",
         (None, _) => "from the disk or from memory: the kernel does not say it of files of others",
-        (Some(false), true) => "cold, from a disk that is said to rotate",
+        (Some(false), true) => "cold, from a rotational disk",
         (Some(false), false) => "cold, from a disk that does not rotate",
     };
     let what = if input.from_memory == Some(true) { "reading" } else { "device" };

@@ -34,7 +34,7 @@ impl Verdict {
         match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
-            Verdict::NotResolved => "not resolved",
+            Verdict::NotResolved => "no significant difference",
         }
     }
 }
@@ -72,7 +72,7 @@ impl Pair {
         Pair { first: self.second, second: self.first, ratio, verdict, ..*self }
     }
 
-    /// How much faster the first is, in words: `1.20 to 1.24 times as fast`, or `not resolved`.
+    /// How much faster the first is, in words: `1.20 to 1.24 times as fast`, or `no significant difference`.
     pub fn words(&self) -> String {
         let Interval { low, high, .. } = self.ratio;
         match self.verdict {
@@ -122,7 +122,7 @@ pub struct Sample<'a> {
     pub crowded: &'a [bool],
 }
 
-/// Compares samples that were taken in turns. Differences below `smallest` are not resolved.
+/// Compares samples that were taken in turns. Differences below `smallest` are not significant.
 pub fn rank(samples: &[Sample<'_>], smallest: f64) -> Ranking {
     let mut pairs = Vec::new();
     for (first, a) in samples.iter().enumerate() {
@@ -445,6 +445,6 @@ mod tests {
         assert_eq!(pair.words(), "1.82 to 2.00 times as fast");
         assert_eq!(pair.reversed().words(), "1.82 to 2.00 times as slow");
         pair.verdict = Verdict::NotResolved;
-        assert_eq!(pair.words(), "not resolved");
+        assert_eq!(pair.words(), "no significant difference");
     }
 }

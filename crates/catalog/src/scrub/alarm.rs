@@ -32,8 +32,8 @@ impl Changes {
         self.unread += u64::from(changed.is_unread);
     }
 
-    /// How many have another content or are gone. Of those that may only have been touched these are taken to
-    /// be as many as among the `rewritten` ones that were read: those with another content, and all.
+    /// How many have different content or are gone. Of those that may only have been touched these are taken to
+    /// be as many as among the `rewritten` ones that were read: those with different content, and all.
     fn likely(&self, rewritten: (u64, u64)) -> u64 {
         let other = match rewritten {
             (_, 0) => self.doubtful,

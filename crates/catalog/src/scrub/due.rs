@@ -28,7 +28,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(options: &Options, history: &[Run], start: Instant) -> Plan {
-        // A run that was stopped or killed is gone on with.
+        // An interrupted run is resumed.
         let cycle = match history.first() {
             Some(last) if !last.complete && last.cycle <= options.now => last.cycle,
             _ => options.now,

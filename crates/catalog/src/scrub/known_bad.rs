@@ -65,7 +65,7 @@ impl Writer<'_> {
         all.iter().map(succession).collect()
     }
 
-    /// Calls files suspicious that took the place of others, with another content and the very time of
+    /// Calls files suspicious that took the place of others, with different content and the very time of
     /// modification, where that is nobody else's time.
     fn judge_copies(&mut self, copies: Vec<(Place, Record, Record)>, names: &Names) -> Result<(), Error> {
         let root = self.scope.root.id;

@@ -18,7 +18,7 @@ pub struct KnownBad {
     pub seen: Seen,
     /// The name that the other record is of, or was.
     pub known: Place,
-    /// What is recorded of that: another content.
+    /// What is recorded of that: different content.
     pub record: Record,
     /// When that was first found to be bad, and when last, if it was, in milliseconds since 1970.
     pub found: Option<(i64, i64)>,

@@ -1,7 +1,7 @@
 //! Exports records as manifests, and imports manifests as records, in any format.
 //!
 //! A list says less than a record. What it does not say of a file is taken from the file as it is, so that
-//! the first scrub compares the content with the list's digest, and does not take another content for an
+//! the first scrub compares the content with the list's digest, and does not take different content for an
 //! ordinary change.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -335,7 +335,7 @@ impl Catalog {
             // What this import has recorded is of this moment, and was never verified.
             let is_of_this_list = (known.first_seen, known.changed, known.verified) == (now, now, 0);
             if is_of_this_list && known.algorithm == algorithm && known.digest != found.digest {
-                return Ok(Err(format!("{}: an earlier line has another digest of it", path.display())));
+                return Ok(Err(format!("{}: an earlier line has a different digest of it", path.display())));
             }
             importing.imported.known += 1;
             let is_same = (known.algorithm, known.digest) == (algorithm, found.digest);

@@ -15,7 +15,7 @@ pub struct Run {
     pub id: i64,
     /// When it started, in milliseconds since 1970.
     pub started: i64,
-    /// When the cycle of runs began that it goes on with: itself, unless the last one left files due.
+    /// When the cycle of runs began that it continues: itself, unless the last one left files due.
     pub cycle: i64,
     /// When it ended; none if it goes on, or was killed.
     pub finished: Option<i64>,
@@ -24,7 +24,7 @@ pub struct Run {
     pub complete: bool,
     /// Whether somebody ended it before its time. What it had to tell at its end, the next one tells.
     pub interrupted: bool,
-    /// Why it could not be gone on with, if it failed.
+    /// Why it failed, if it did.
     pub error: Option<String>,
     /// How many seconds it took.
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! `verisum digests`: every digest by name, and who computes it here.
+//! `verisum digests`: every digest by name, and which implementation computes it here.
 
 mod measure;
 
@@ -22,9 +22,9 @@ pub(crate) struct DigestsArgs {
     /// Measure each level with 1 to 40 messages at once, for about a second
     #[arg(
         long,
-        long_help = "Measure each level with 1 to 40 messages at once, for about a second, and say where another \
-            is at least 1.25 times as fast as the one that is built in. Repeat it on an idle machine before you trust a difference. \
-            Digests that verisum's own code hashes side by side only"
+        long_help = "Measure each level with 1 to 40 messages at once, for about a second. Says where another \
+            level is at least 1.25 times as fast as the one that verisum takes. Before you trust a difference, repeat \
+            it on an idle machine. Only for digests that verisum's own code hashes side by side"
     )]
     pub(crate) measure: bool,
 }

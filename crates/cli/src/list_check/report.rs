@@ -375,7 +375,7 @@ impl<'a> Report<'a> {
         if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
             let (digits, id) = list.taken.unwrap_or_default();
             self.say(&format!(
-                "{}: nothing matched: {digits} digits were taken for {id} (-a names another digest)",
+                "{}: nothing matched: {digits} digits were taken for {id} (-a names a different digest)",
                 self.shown(manifest)
             ))?;
         }

@@ -24,11 +24,11 @@ pub(crate) struct ReadingArgs {
 /// What to leave out.
 #[derive(Args, Debug)]
 pub(crate) struct ExcludeArgs {
-    /// Leave out what matches, by the rules of .gitignore
+    /// Leave out files that match, by the rules of .gitignore
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
-    /// Leave out what matches a line of this file
+    /// Leave out files that match a line of this file
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     exclude_from: Vec<PathBuf>,
 }
@@ -36,11 +36,11 @@ pub(crate) struct ExcludeArgs {
 /// How fast to read, and whether to show it.
 #[derive(Args, Debug)]
 pub(crate) struct RateArgs {
-    /// The most to read in a second: 200MB/s, 64MiB/s
+    /// Limit read bandwidth: 200MB/s, 64MiB/s
     #[arg(long, value_name = "RATE")]
     limit: Option<String>,
 
-    /// The most reads to make in a second
+    /// Limit reads per second
     #[arg(long, value_name = "N")]
     limit_iops: Option<u64>,
 
@@ -54,7 +54,7 @@ pub(crate) struct RateArgs {
 pub(crate) enum Order {
     /// By name, as sort does in the C locale
     Name,
-    /// By extent on a disk with moving heads
+    /// By extent on a rotational disk
     Auto,
     /// By inode number
     Inode,

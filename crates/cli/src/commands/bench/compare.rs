@@ -24,7 +24,7 @@ pub(crate) struct CompareArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     second: PathBuf,
 
-    /// List also the pairs on which both agree
+    /// Also list the pairs on which both agree
     #[arg(long)]
     pairs: bool,
 

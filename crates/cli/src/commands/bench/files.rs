@@ -31,9 +31,8 @@ pub(crate) struct FilesArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 
-    /// A way: one that is known by name, `published` for the five of 2014, or NAME=COMMAND, in which {}
-    /// stands for the file's name; with --host a way to hash there. May be given several times; without
-    /// known ones all are taken
+    /// A way: a known name, `published` for the five of 2014, or NAME=COMMAND, where {} stands for the file's
+    /// name; with --host, a program of the host. May be given several times; without it, all known ones
     #[arg(long = "way", value_name = "WAY")]
     pub(super) ways: Vec<String>,
 
@@ -50,11 +49,11 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "SIZE")]
     pub(super) large: Option<String>,
 
-    /// How often the small file is hashed, unless --runs or --time says otherwise
+    /// Runs with the small file, unless --runs or --time is given
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     small_runs: u32,
 
-    /// How often the large file is hashed, unless --runs or --time says otherwise
+    /// Runs with the large file, unless --runs or --time is given
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     large_runs: u32,
 
@@ -62,7 +61,7 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=1000))]
     shared: u32,
 
-    /// Where files are made; they are removed in the end
+    /// Directory for the files that are made; they are removed at the end
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     on: Option<PathBuf>,
 

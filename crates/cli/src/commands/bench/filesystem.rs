@@ -25,12 +25,12 @@ pub(crate) struct FilesystemArgs {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
-    /// The script of 2024 as it was published, one figure for each checksum: 4 GiB from /dev/urandom in
-    /// one file, and again in a thousand. One round, and one before it, unless --runs says more
+    /// Run the script of 2024 as it was published, with one figure for each checksum: 4 GiB from /dev/urandom
+    /// in one file, and again in a thousand. One round after one warm-up, unless --runs says more
     #[arg(long, value_enum)]
     style: Option<Style>,
 
-    /// Where it happens: root's file systems lie in memory, on a folder there, and files of others in it
+    /// Directory to work in. For root, file systems in memory are mounted there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     on: Option<PathBuf>,
 

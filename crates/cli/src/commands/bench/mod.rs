@@ -42,28 +42,29 @@ enum BenchCommand {
     /// Compare programs that compute digests, and implementations in this process
     #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Digests(digests::DigestsArgs),
-    /// Measure what the checksums of btrfs cost, and which the kernel computes how
+    /// Measure what the checksums of btrfs cost
     #[command(
-        long_about = "Measure what the checksums of btrfs cost: writing, fsync, cold reading and scrubbing with each \
-            of them, and without.\n\n\
-            Only root can mount; the file systems then lie in memory, in mounts that nobody else sees and that \
-            the kernel takes back however this ends. Everybody can measure the tools (mkfs.btrfs --rootdir, btrfs \
-            check --check-data-csum) and a model of the work, so labelled: sectors of 4 KiB hashed in memory.",
+        long_about = "Measure what the checksums of btrfs cost: writing, fsync, cold reading and scrubbing with \
+            each of them, and without.\n\n\
+            Only root can mount. The file systems then lie in memory, in mounts that nobody else sees \
+            and that the kernel takes back however this ends. Without root it measures the tools \
+            (mkfs.btrfs --rootdir, btrfs check --check-data-csum) and a model: sectors of 4 KiB hashed \
+            in memory.",
         after_help = measuring_codes(),
         after_long_help = measuring_environment()
     )]
     Filesystem(Box<filesystem::FilesystemArgs>),
-    /// Compare ways to the digest of a small and of a large file
+    /// Compare ways to compute the digest of a small and of a large file
     #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Files(Box<files::FilesArgs>),
     /// Compare programs on disk images, and measure the block hash library alone
     #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Image(image::ImageArgs),
-    /// Compare two files of results: what changed, and whether both rank alike
+    /// Compare two files of results: what changed, and whether both rank subjects alike
     #[command(
-        long_about = "Compare two files of results: what changed, and whether both rank alike. If one run resolves \
-            a pair and the other the opposite, though machine, programs and experiment are the same, the exit code \
-            is 1.",
+        long_about = "Compare two files of results: what changed, and whether both rank subjects alike. If both \
+            rank a pair with significance and in opposite order, although machine, programs and \
+            experiment are the same, the exit code is 1.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
@@ -88,28 +89,28 @@ pub(crate) const LIMIT: &str = "10m";
 /// Options that every measurement has.
 #[derive(Args, Debug)]
 pub(crate) struct BenchOptions {
-    /// Run everything so many times
+    /// Number of rounds
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: Option<u32>,
 
-    /// Run everything as often as this time has room for, as 60s or 5m
+    /// As many rounds as this time has room for: 60s, 5m
     #[arg(long, value_name = "TIME", conflicts_with = "runs")]
     pub(crate) time: Option<String>,
 
-    /// Runs of everything before those that count
+    /// Rounds before those that count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) warmup: u32,
 
-    /// Empty the cache of the files before each run, and make sure that it is empty
+    /// Drop the files from the page cache before each run, and check that they are gone
     #[arg(long)]
     pub(crate) cold: bool,
 
-    /// Where the random order of the runs comes from: a number, which gives the same order again
+    /// Seed of the random order of the runs; the same number gives the same order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Kill a program that takes longer than this for one run; work in this process, and of the kernel for
-    /// it, ends its run and is not run again. Both have failed then
+    /// Time limit of one run. A program is killed; work in this process ends its run, and is not run again.
+    /// Both are FAILED
     #[arg(long, value_name = "TIME", default_value = LIMIT)]
     pub(crate) limit: String,
 

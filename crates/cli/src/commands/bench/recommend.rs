@@ -29,15 +29,15 @@ pub(crate) struct RecommendArgs {
     #[arg(long = "for", value_name = "PURPOSE", value_enum, default_value = "bitrot")]
     purpose: Wanted,
 
-    /// The files that it is wanted for; they are read, never written
+    /// The directory with your files; they are read, never written
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::AnyPath)]
     on: PathBuf,
 
-    /// How long measuring may take
+    /// Time budget
     #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: String,
 
-    /// Hash on so many threads [default: one for each processor]
+    /// Number of threads [default: one for each processor]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<String>,
 
@@ -50,13 +50,13 @@ pub(crate) struct RecommendArgs {
 enum Wanted {
     /// To find data that decayed
     Bitrot,
-    /// To find what somebody changed and hides: resists attackers
+    /// To find what somebody changed and hid: resists attackers
     Tamper,
     /// For the block hash of disk images
     Image,
-    /// To name what a backup holds: resists collisions
+    /// To name the contents of a backup: resists collisions
     Backup,
-    /// To find what is twice: resists collisions
+    /// To find duplicates: resists collisions
     Dedup,
     /// For btrfs, which has four
     Filesystem,

@@ -32,26 +32,26 @@ use verisum::remote::{
 /// Another machine.
 #[derive(Args, Debug)]
 pub(super) struct RemoteArgs {
-    /// Measure what can hash files on this host: HOST:PATH or ssh://HOST/PATH on files that are
-    /// there; with --make PATH may be left out
+    /// Measure the programs of this host that hash files, on the files at HOST:PATH or ssh://HOST/PATH; with
+    /// --make, PATH may be left out
     #[arg(long, value_name = "HOST[:PATH]", value_hint = ValueHint::Other,
         conflicts_with_all = ["files", "on", "style", "cold", "small_runs", "large_runs", "shared"])]
     pub(super) host: Option<OsString>,
 
-    /// Make files on the host, in a private directory that is removed in the end
+    /// Make files on the host, in a private directory that is removed at the end
     #[arg(long, requires = "host")]
     make: bool,
 
-    /// How many small files
+    /// Number of small files
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "host",
         value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     many: u32,
 
-    /// The configuration of ssh, in place of the user's own
+    /// Configuration file of ssh, instead of your own
     #[arg(long, value_name = "FILE", requires = "host", value_hint = ValueHint::FilePath)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for so long
+    /// Give up a host that does not answer for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "host",
         value_parser = clap::value_parser!(u32).range(1..=86400))]
     timeout: u32,

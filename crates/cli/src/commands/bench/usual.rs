@@ -58,7 +58,7 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
         sizes::human(message.length as u64),
         sizes::human(LENGTH)
     ));
-    session.note("`verisum bench digests` compares programs, and says who computes each digest how fast");
+    session.note("`verisum bench digests` compares programs, and shows how fast each implementation is");
     session.measure_together(subjects);
     let mut report = session.report("How fast digests are on this machine", Quantity::Rate);
     // One row for each digest says what most people want to know; files of results have all.

@@ -18,39 +18,39 @@ use crate::ui::{Output, PROGRAM, digests, kernel, progress, sizes};
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// The digest of bare numbers, where the list does not tell; `verisum digests` lists them
+    /// The digest, if the list does not tell; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST")]
     pub(crate) algorithm: Option<String>,
 
     #[command(flatten)]
     results: ResultArgs,
 
-    /// Lines end with NUL, and nothing in names is escaped
+    /// Lines end with NUL, and names are not escaped
     #[arg(short, long)]
     pub(crate) zero: bool,
 
-    /// Where the names in the lists begin; without it, at the working directory
+    /// The directory where the names in the lists begin; without it, the working directory
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) base: Option<PathBuf>,
 
-    /// Also report the files below this directory that no list has. -C does not move it: it is a path
-    /// from the working directory, as on any command line
+    /// Also report files below this directory that no list has. A path from the working directory, whatever
+    /// -C says
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) strict_tree: Option<PathBuf>,
 
-    /// Print a line of JSON for each file, and one of totals
+    /// Print a line of JSON for each file, and one with the totals
     #[arg(long)]
     pub(crate) json: bool,
 
     #[command(flatten)]
     reading: ReadingArgs,
 
-    /// Threads; without it, as many as this process may use cores
+    /// Number of threads; without it, one for each core that this process may use
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
-    /// Lists of checksums, or directories of BagIt bags; and HOST:DIR or ssh://HOST/DIR, where the files of
-    /// the list are on other machines
+    /// Lists of checksums, or directories of BagIt bags. HOST:DIR or ssh://HOST/DIR says that the files are
+    /// on another machine
     #[arg(value_name = "LIST", value_hint = ValueHint::AnyPath)]
     pub(crate) lists: Vec<OsString>,
 

@@ -28,27 +28,26 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// Take the digests of unchanged files from the catalogue, and files of the same size and time for the
-    /// same, without reading them
+    /// Do not read files of the same size and time, or files whose digests the catalogue has
     #[arg(long)]
     quick: bool,
 
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Say nothing but what is wrong
+    /// Print only problems
     #[arg(short, long)]
     quiet: bool,
 
-    /// Print a line of JSON for each difference, and one of totals
+    /// Print a line of JSON for each difference, and one with the totals
     #[arg(long)]
     json: bool,
 
-    /// A tree: HOST:DIR, ssh://HOST/DIR, or a directory of this machine
+    /// A tree: a directory, HOST:DIR or ssh://HOST/DIR
     #[arg(value_name = "A", value_hint = ValueHint::DirPath)]
     a: OsString,
 
-    /// Another one
+    /// The other tree
     #[arg(value_name = "B", value_hint = ValueHint::DirPath)]
     b: OsString,
 

@@ -51,7 +51,7 @@ pub(crate) struct AttackArgs {
     #[arg(long, conflicts_with = "list")]
     real: bool,
 
-    /// How often, in turns with ordinary names; few rounds resolve nothing, which is then said
+    /// Rounds, in turns with ordinary names; with few rounds no difference is significant, and it says so
     #[arg(long, value_name = "N", default_value_t = 10, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 

@@ -40,11 +40,11 @@ pub(crate) struct BakeoffArgs {
     #[arg(long, conflicts_with_all = ["policy", "split"])]
     real: bool,
 
-    /// How often, with all file systems in turns; few rounds resolve nothing, which is then said
+    /// Rounds, with all file systems in turns; with few rounds no difference is significant, and it says so
     #[arg(long, value_name = "N", default_value_t = 10, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How many directories get so many names each, one after the other
+    /// Number of directories that get that many names each, one after the other
     #[arg(long, value_name = "N", default_value_t = 1, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     directories: u32,
 

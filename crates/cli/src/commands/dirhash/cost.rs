@@ -21,7 +21,7 @@ pub(crate) struct CostArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     length: Vec<u8>,
 
-    /// Measurements of each; the more hashes and lengths are compared, the more it takes to resolve anything
+    /// Measurements of each; the more hashes and lengths are compared, the more it takes
     #[arg(long, value_name = "N", default_value_t = 31, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     samples: u16,
 
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
             ("ratio", ""),
             ("ratio from", ""),
             ("ratio to", ""),
-            ("beside the first", ""),
+            ("relative to the first", ""),
         ],
     );
     for (place, hashing) in hashings.iter().enumerate() {

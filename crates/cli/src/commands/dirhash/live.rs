@@ -21,7 +21,7 @@ pub(crate) struct LiveArgs {
     #[arg(long)]
     list: bool,
 
-    /// Show the fill of every leaf; needs root, who can read the index from the device
+    /// Show the fill of every leaf; needs root, to read the index from the device
     #[arg(long)]
     leaves: bool,
 

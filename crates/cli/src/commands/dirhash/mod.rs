@@ -28,9 +28,9 @@ pub(crate) enum DirhashCommand {
     Hash(hash::HashArgs),
     /// Fill directories with each hash and compare how full their blocks become
     Bakeoff(bakeoff::BakeoffArgs),
-    /// Let names come and go, and watch directories grow
+    /// Create and delete names at random, and watch directories grow
     Steady(steady::SteadyArgs),
-    /// Compare hashes on names as people have them
+    /// Compare hashes on real-world names
     Names(names::NamesArgs),
     /// Measure what each hash costs against the length of the name
     Cost(cost::CostArgs),

@@ -17,7 +17,7 @@ pub(crate) struct HashOptions {
     #[arg(short, long, value_name = "HASH")]
     pub(crate) alg: Vec<String>,
 
-    /// The seed, as tools print a file system's hash seed; without it, zeros, which ext4 takes for none
+    /// The hash seed of a file system, as tools print it; without it zeros, which ext4 takes for none
     #[arg(long, value_name = "UUID")]
     pub(crate) seed: Option<String>,
 }
@@ -91,11 +91,11 @@ pub(crate) struct TreeOptions {
     #[arg(long)]
     large_dir: bool,
 
-    /// What is done about leaves that become empty; the kernel does nothing
+    /// What to do about leaves that become empty; the kernel does nothing
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
 
-    /// Whether a full leaf is split at half of its bytes, as in the kernel, or of its names
+    /// Whether to split a full leaf at half of its bytes, as the kernel does, or of its names
     #[arg(long, value_enum, default_value_t)]
     split: SplitName,
 }

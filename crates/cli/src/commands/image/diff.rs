@@ -20,15 +20,14 @@ use crate::ui::{kernel, sizes};
 /// What `verisum image diff` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The unit of what is printed, in bytes, or with k, M or G in their multiples of 1024; 64k for two
-    /// images. A map has its own
+    /// The unit of what is printed: bytes, or with k, M or G; 64k for two images. A map has its own
     #[arg(long, value_name = "N")]
     block_size: Option<String>,
 
     #[command(flatten)]
     read: ReadOptions,
 
-    /// The format of A, instead of what it looks like or --format says of both
+    /// The format of A; --format is for both
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format_a: Option<FormatArg>,
 
@@ -36,11 +35,11 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format_b: Option<FormatArg>,
 
-    /// Take A as it was at this snapshot inside it, by its name or identifier
+    /// Compare this snapshot inside A, by its name or identifier
     #[arg(long, value_name = "NAME")]
     snapshot_a: Option<String>,
 
-    /// Take B as it was at this snapshot inside it
+    /// Compare this snapshot inside B
     #[arg(long, value_name = "NAME")]
     snapshot_b: Option<String>,
 

@@ -22,61 +22,61 @@ use crate::ui::help::{exit_codes, with_environment};
 pub(crate) enum ImageCommand {
     /// Print the block hash of disk images
     #[command(
-        long_about = "Print the block hash of disk images: raw files, qcow2 and the other formats that \
-            QEMU knows, block devices, pipes, and NBD exports by their address (nbd://HOST/EXPORT).\n\n\
-            The value is that of what a guest sees: the same whether the image is sparse or full, a file, \
-            a device or a pipe. It depends on the digest and the block size and on nothing else. Holes \
-            are not read. It is not the digest of the file, which sha256sum prints.\n\n\
-            A line says that it is a block hash, by which digest and of which block size: BLKHASH-SHA256-64K \
-            (NAME) = HEX; with --exact, --format or --snapshot also /EXACT, the format or /SNAPSHOT. `verisum \
-            check` verifies such lines, and --check also bare ones of HEX  NAME, as blksum writes them.",
+        long_about = "Print the block hash of disk images: raw files, qcow2 and the other formats that QEMU knows, \
+            block devices, pipes, and NBD exports by their address (nbd://HOST/EXPORT).\n\n\
+            The value is that of what a guest sees: the same whether the image is sparse or full, a \
+            file, a device or a pipe. It depends on the digest and the block size, and on nothing else. \
+            Holes are not read. It is not the digest of the file, which sha256sum prints.\n\n\
+            A line names the digest and the block size: BLKHASH-SHA256-64K (NAME) = HEX. With --exact, \
+            --format or --snapshot it has /EXACT, the format or /SNAPSHOT too. `verisum check` verifies \
+            such lines; --check also verifies bare lines of HEX  NAME, as blksum writes them.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Sum(sum::SumArgs),
     /// Show what an image is: its format, its sizes, what backs it
     #[command(
-        long_about = "Show what an image is: its format, its size as a guest sees it, how much of it is \
-            data, compressed and zeros, and the files that it consists of. Of a block map, what it says. \
-            Nothing of the content is read.",
+        long_about = "Show what an image is: its format, its size as a guest sees it, how much of it is data, \
+            compressed and zeros, and the files that it consists of. For a block map, show what the map \
+            says. The content is not read.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Info(info::InfoArgs),
     /// Write a block map: the digest of every block of an image
     #[command(
-        long_about = "Write a block map, the digest of every block of an image, and print its block hash \
-            as `sum` does.\n\n\
+        long_about = "Write a block map, the digest of every block of an image, and print the block hash as `sum` \
+            does.\n\n\
             With a map, `verify` and `diff` tell which parts of an image have changed, and `update` \
-            brings the block hash up to date without reading the rest. Blocks of zeros take no room.",
+            computes the new block hash without reading the rest. Blocks of zeros take no room.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Map(map::MapArgs),
     /// Check an image against a block map, and print which parts differ
     #[command(
-        long_about = "Check an image against a block map. Each range of bytes that differs is printed as a \
-            line of `OFFSET LENGTH`, in whole blocks of the map, and the exit code is then 1.",
+        long_about = "Check an image against a block map. Each range of bytes that differs is printed as a line of \
+            `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Verify(verify::VerifyArgs),
     /// Print which parts of two images, or of block maps, differ
     #[command(
-        long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is \
-            then 1. Each may be an image of any format or a block map.\n\n\
-            Of two maps no image is read. Of a map and an image all but the zeros of the image is. Of two \
-            images, what is zeros in both or comes from the same place in both is not read, and nothing \
-            is hashed.",
+        long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is then \
+            1. Each may be an image of any format or a block map.\n\n\
+            If both are maps, no image is read. If one is a map, the other image is read but for its \
+            zeros. If both are images, they are compared, not hashed; what is zeros in both, or comes \
+            from the same place in both, is not read.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Diff(diff::DiffArgs),
-    /// Bring a block map up to date, given where the image has changed
+    /// Update a block map, given where the image has changed
     #[command(
-        long_about = "Write the block map of an image that has changed in known ranges, and print its block \
-            hash. Only blocks in these ranges are read, and what was added to the image; all else is \
-            taken from the old map.",
+        long_about = "Write the block map of an image that has changed in known ranges, and print its block hash. \
+            Only blocks in these ranges are read, and what was added to the image. The rest is taken \
+            from the old map.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

@@ -18,7 +18,7 @@ pub(crate) struct HashOptions {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// The block size in bytes, or with k, M or G in their multiples of 1024; it changes the value
+    /// The block size: bytes, or with k, M or G; it changes the value
     #[arg(long, value_name = "N", default_value = "64k")]
     block_size: String,
 }
@@ -34,7 +34,7 @@ impl HashOptions {
 /// How an image is opened and read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadOptions {
-    /// Workers, 1 to 128; without it, as many as this process may use cores
+    /// Number of threads, 1 to 128; without it, one for each core that this process may use
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
@@ -54,15 +54,15 @@ pub(crate) struct OpenOptions {
     #[arg(long)]
     cache: bool,
 
-    /// Hash exactly the bytes that are there, also if they are not whole sectors of 512
+    /// Hash exactly the bytes that are there; without it, a last sector of 512 bytes is filled with zeros
     #[arg(long)]
     exact: bool,
 
-    /// What the files are, instead of what they look like: raw hashes the bytes of the files themselves
+    /// The format, whatever the file looks like: raw hashes the bytes of the file itself
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = format_parser())]
     format: FormatArg,
 
-    /// Which files that an image names are opened: none, those in its own folder, or any
+    /// Which of the files that an image names may be opened
     #[arg(long, value_enum, default_value_t)]
     follow: FollowArg,
 
@@ -146,12 +146,12 @@ pub(super) fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
 /// [`verisum::image::Follow`], as it is typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FollowArg {
-    /// None: an image that needs another is an error
+    /// An image that needs another file is an error
     None,
-    /// Those that lie, links resolved, in the image's own folder or below it
+    /// Files in the image's own folder or below it, after links are resolved
     #[default]
     SameDir,
-    /// All files; of formats that QEMU decodes, what it opens on servers too
+    /// All files; for formats that QEMU decodes, also what it opens on servers
     Any,
 }
 

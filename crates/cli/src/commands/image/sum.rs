@@ -26,7 +26,7 @@ pub(crate) struct SumArgs {
     #[command(flatten)]
     read: ReadOptions,
 
-    /// Check images against the lists that FILEs are; bare numbers are block hashes by -a and --block-size
+    /// Check images against lists, the FILEs; bare digits are block hashes by -a and --block-size
     #[arg(short, long)]
     check: bool,
 
@@ -37,7 +37,7 @@ pub(crate) struct SumArgs {
     #[arg(long, conflicts_with = "check")]
     untagged: bool,
 
-    /// Lines end with NUL, and nothing in names is escaped
+    /// Lines end with NUL, and names are not escaped
     #[arg(short, long)]
     zero: bool,
 

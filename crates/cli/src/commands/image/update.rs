@@ -18,16 +18,16 @@ use crate::ui::{Output, progress};
 /// What `verisum image update` takes.
 #[derive(Args, Debug)]
 pub(crate) struct UpdateArgs {
-    /// The block map of what the image was
+    /// The block map of the image as it was
     #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
     map: PathBuf,
 
-    /// Where the image may have changed since: lines of `OFFSET LENGTH`, as `diff` prints them, or the
-    /// JSON of `diff`, of `nbdinfo --map --json` or of `qemu-img map --output=json`; `-` is standard input
+    /// Where the image may have changed since: lines of `OFFSET LENGTH` as `diff` prints them, or the JSON of
+    /// `diff`, `nbdinfo --map --json` or `qemu-img map --output=json`; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     ranges: OsString,
 
-    /// The map to write, which may be the old one
+    /// The map to write; it may be the old one
     #[arg(short, long, value_name = "NEW", value_hint = ValueHint::FilePath)]
     output: PathBuf,
 

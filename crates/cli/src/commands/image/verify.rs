@@ -18,7 +18,7 @@ use crate::ui::input::{self, How, Input, Sum};
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// The block map of what the image should be
+    /// The block map of the image as it should be
     #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
     map: PathBuf,
 

@@ -24,11 +24,11 @@ pub(crate) struct AcceptArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Only show what would be accepted
+    /// Show what would be accepted, and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Also what is on other file systems below a tree
+    /// Also accept files on file systems that are mounted below a tree
     #[arg(long)]
     cross_file_systems: bool,
 
@@ -39,7 +39,7 @@ pub(crate) struct AcceptArgs {
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
-    /// Files, and directories for all files in trouble below them; those of other machines by their addresses
+    /// Files; directories stand for all problem files below them. Files on other machines by their addresses
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }

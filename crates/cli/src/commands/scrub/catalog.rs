@@ -33,11 +33,12 @@ const NAMED: u64 = 10;
 pub(crate) enum CatalogCommand {
     /// Write all records as lines of JSON, or as a list of checksums
     Export(ExportArgs),
-    /// Record what an export or a list of checksums holds; files that have a record keep it
+    /// Record the files of an export or a list of checksums; existing records stay
     #[command(
-        long_about = "Record what an export or a list of checksums holds. Files that have a record keep it.\n\n\
-            The lists are those that `verisum check` takes, and the indexes of chkbit and bitrot; each tells \
-            by itself what it is. What is recorded from them was never verified: the next scrub does that."
+        long_about = "Record the files of an export or a list of checksums. Existing records stay.\n\n\
+            It takes the lists that `verisum check` takes, and the indexes of chkbit and bitrot; the \
+            format is found automatically. What is recorded from them was never verified: the next scrub \
+            does that."
     )]
     Import(ImportArgs),
     /// Look for damage in the catalogue
@@ -49,19 +50,19 @@ pub(crate) enum CatalogCommand {
     Backup {
         #[command(flatten)]
         catalog: CatalogArgs,
-        /// The copy, which replaces what has its name
+        /// The copy; an existing file is replaced
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         to: PathBuf,
     },
-    /// Put a backup in the place of the catalogue, which may be damaged or lost
+    /// Replace the catalogue, which may be damaged or lost, by a backup
     Restore {
         #[command(flatten)]
         catalog: CatalogArgs,
-        /// The backup, which is checked first and stays as it is
+        /// The backup; it is checked first and stays as it is
         #[arg(value_hint = ValueHint::FilePath)]
         backup: PathBuf,
     },
-    /// Say that a directory's records are those of another path from now on
+    /// Move a directory's records to a new path
     Relocate(RelocateArgs),
     /// Remove the records of a tree; its files stay as they are
     Forget(ForgetArgs),
@@ -81,11 +82,11 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Write a list in this format, which `verisum check` and others take
+    /// Write a list in this format, for `verisum check` and other programs
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// List the files below this directory, by their names from there
+    /// List the files below this directory, with names from there
     #[arg(long, value_name = "DIR", requires = "format", value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
 
@@ -104,16 +105,15 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Where the names of a list begin; without it, the working directory, or that of an index
+    /// The directory where the names of a list begin; without it, the working directory, or that of an index
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
 
-    /// The digest of a list that does not say which it has
+    /// The digest, if the list does not tell
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
-    /// The exports, lists and indexes, each of which is recorded as a whole or not at all; `-` is standard
-    /// input
+    /// Exports, lists and indexes; each is recorded as a whole or not at all. `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }
@@ -123,12 +123,12 @@ pub(crate) struct ImportArgs {
 pub(crate) struct RelocateArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
-    /// Do so though no directory is at TO, because its file system is not mounted now
+    /// Do it although TO does not exist, because its file system is not mounted
     #[arg(long)]
     unmounted: bool,
-    /// The path that was scrubbed until now
+    /// The old path
     from: PathBuf,
-    /// The path that the same tree has now
+    /// The new path of the same tree
     #[arg(value_hint = ValueHint::DirPath)]
     to: PathBuf,
 }
@@ -138,10 +138,10 @@ pub(crate) struct RelocateArgs {
 pub(crate) struct ForgetArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
-    /// Do so though some of its files are bad, missing or waiting to be accepted
+    /// Do it although some of its files are bad, missing or held
     #[arg(long)]
     yes: bool,
-    /// The tree, as `verisum catalog status` lists it; nothing need be there
+    /// The tree, as `verisum catalog status` lists it; it need not exist
     #[arg(value_hint = ValueHint::DirPath)]
     tree: PathBuf,
 }
@@ -289,7 +289,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
     output.line(&format!("{} recorded, {} known already", sum.added, sum.known))?;
     if sum.differing > 0 {
         let known = counted(sum.differing, "known file");
-        let what = "listed with another digest than the recorded one, which stays";
+        let what = "listed with a different digest than the recorded one, which stays";
         ui::say(PROGRAM, &format!("{known} {what} (`verisum catalog forget` removes a tree's records)"));
     }
     Ok(worst)
@@ -360,7 +360,7 @@ impl List<'_> {
         if let Some((digits, id)) = &imported.unproven {
             ui::say(
                 PROGRAM,
-                &format!("{name}: {digits} digits were taken for {id} (-a names another digest)"),
+                &format!("{name}: {digits} digits were taken for {id} (-a names a different digest)"),
             );
         }
         if imported.added + imported.known == 0 {

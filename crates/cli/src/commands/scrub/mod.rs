@@ -22,24 +22,23 @@ use crate::ui::help::{exit_codes, with_environment};
 /// Verbs that keep trees true for years.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScrubCommand {
-    /// Compare directories with what the catalogue remembers, and verify what is due
+    /// Compare directories with their records in the catalogue, and verify what is due
     #[command(
-        long_about = "Compare directories with what the catalogue remembers, and verify what is due.\n\n\
-            New files are recorded, changed ones too, and the others are read again, stalest first, \
-            without regard to the page cache where anything is wrong. A record of good data is never \
-            replaced by bad data: `verisum accept` does that. Without DIR, all directories that the \
-            catalogue knows.\n\n\
-            Durations are numbers with s, m, h, d, w or y. The next run continues where a \
-            stopped or killed one ended.",
+        long_about = "Compare directories with their records in the catalogue, and verify what is due.\n\n\
+            New and changed files are recorded; the others are read again, stalest first. What looks bad \
+            is read a second time, past the page cache. A record of good data is never replaced by bad \
+            data, unless you say `verisum accept`. Without DIR, all directories of the catalogue are \
+            scrubbed.\n\n\
+            Durations are numbers with s, m, h, d, w or y. The next run resumes an interrupted one.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Scrub(Box<run::ScrubArgs>),
-    /// Take bad or missing files as they are now
+    /// Accept bad or missing files as they are now
     #[command(
-        long_about = "Take bad or missing files as they are now: what is there becomes the record, and \
-            what is gone is forgotten. Shows what was recorded and what is there. A directory stands for \
-            all files in trouble below it.",
+        long_about = "Accept bad or missing files as they are now: what is there becomes the record, and what is \
+            gone is forgotten. Shows what was recorded and what is there. A directory stands for all \
+            problem files below it.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
@@ -49,14 +48,14 @@ pub(crate) enum ScrubCommand {
         #[command(subcommand)]
         command: catalog::CatalogCommand,
     },
-    /// Print or install a systemd timer or a cron line for scrubs
+    /// Print or install a systemd timer, or print a cron line, for scrubs
     #[command(
-        long_about = "Print or install a systemd service and timer, or print a cron line, that scrubs \
-            directories in a rhythm.\n\n\
-            The rhythm is a systemd calendar event, such as weekly or 'Sun 03:00', or the five fields of \
-            cron, such as '0 4 1 */2 *': the first of every second month at 04:00, or @daily and its likes. \
-            systemd-analyze says whether an event is one, where it is installed. After -- there may be any \
-            other options of `verisum scrub`. Two scrubs with one catalogue never run at the same time.",
+        long_about = "Print or install a systemd service and timer, or print a cron line, that scrubs directories \
+            on a schedule.\n\n\
+            --on takes a systemd calendar event, such as weekly or 'Sun 03:00'; systemd-analyze checks it, \
+            where it is installed. --cron takes the five fields of cron, such as '0 4 1 */2 *' for the first \
+            of every second month at 04:00, or @daily and the like. After -- there may be any other options of \
+            `verisum scrub`. Two scrubs with one catalogue never run at the same time.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

@@ -423,7 +423,7 @@ fn summary_text(summary: &Summary) -> String {
         ));
     }
     if summary.interrupted {
-        rest.push("interrupted: the next run goes on with it".to_string());
+        rest.push("interrupted: the next run resumes it".to_string());
     } else if !summary.complete {
         rest.push("not everything due was verified".to_string());
     }
@@ -431,10 +431,10 @@ fn summary_text(summary: &Summary) -> String {
         let _ = writeln!(text, "  {}", rest.join(", "));
     }
     if let Some(forecast) = summary.forecast {
-        let rhythm = if forecast.assumed_daily { " and a run a day" } else { "" };
+        let schedule = if forecast.assumed_daily { " and a run a day" } else { "" };
         let _ = write!(
             text,
-            "  at this budget{rhythm} everything is verified in {}",
+            "  at this budget{schedule} everything is verified in {}",
             values::rough(forecast.time)
         );
         let _ = match forecast.needed {

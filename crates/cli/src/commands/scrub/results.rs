@@ -35,21 +35,20 @@ pub(crate) struct Failing {
 /// What to tell, and of what to warn.
 #[derive(Args, Debug)]
 pub(crate) struct ResultArgs {
-    /// Alarm, and take nothing over, if more than this share of the files changed or went; without it,
-    /// half of them and at least 100
+    /// Raise an alarm and keep all records if more than this share of the files changed or is gone; without
+    /// it, half of them and at least 100
     #[arg(long, value_name = "SHARE")]
     alarm_changed: Option<String>,
 
-    /// Nothing in these directories is meant to change: modified and missing files are failures too, until
-    /// they are accepted
+    /// Nothing here is meant to change: modified and missing files are failures until they are accepted
     #[arg(long)]
     pub(crate) archive: bool,
 
-    /// Whether missing files are named once and no more, or are failures until they are accepted
+    /// Whether missing files are named once, or are failures until they are accepted
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 
-    /// The directory is the recorded tree, though its file system and files are others
+    /// The directory is the recorded tree, although its file system and inodes differ
     #[arg(long)]
     pub(crate) replaced_root: bool,
 
@@ -69,7 +68,7 @@ pub(crate) struct ResultArgs {
     #[arg(long)]
     nagios: bool,
 
-    /// Write the figures to a file for Prometheus's textfile collector
+    /// Write figures to this file for Prometheus's textfile collector
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) prometheus: Option<PathBuf>,
 }

@@ -33,61 +33,61 @@ pub(crate) struct ScrubArgs {
     #[command(flatten)]
     pub(super) catalog: CatalogArgs,
 
-    /// The digest of new files; `verisum digests` lists them
+    /// The digest for new files; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// Workers, 1 to 128; without it, as many as this process may use cores
+    /// Number of threads, 1 to 128; without it, one for each core that this process may use
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
-    /// Let no file's last verification be longer ago than this
+    /// Verify each file at least this often: 90d
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Begin no more files after this time
+    /// Time budget: begin no file after this time
     #[arg(long = "for", value_name = "DURATION")]
     budget: Option<String>,
 
-    /// Verify a random share of what is due
+    /// Verify a random share of the files that are due: 5%
     #[arg(long, value_name = "SHARE")]
     sample: Option<String>,
 
-    /// Verify in random order among about equally stale files
+    /// Random order among files that are about equally stale
     #[arg(long)]
     shuffle: bool,
 
-    /// Verify what was not verified since then: a date, @SECONDS, or a time ago
+    /// Verify only files that were not verified since: a date, @SECONDS, or a time ago
     #[arg(long, value_name = "WHEN", conflicts_with = "max_age")]
     since: Option<String>,
 
-    /// Do not enter other file systems that are mounted below (the default)
+    /// Do not enter file systems that are mounted below (the default)
     #[arg(short = 'x', long, conflicts_with = "cross_file_systems")]
     one_file_system: bool,
 
-    /// Enter other file systems that are mounted below
+    /// Enter file systems that are mounted below
     #[arg(long)]
     cross_file_systems: bool,
 
-    /// Read no more from a device after N errors of its storage; 0 goes on for ever
+    /// Stop reading a device after N I/O errors (0 = never)
     #[arg(long, value_name = "N", default_value_t = 100)]
     stop_after: u64,
 
     #[command(flatten)]
     reading: ReadingArgs,
 
-    /// In which order files are read that are about equally urgent
+    /// Order among files that are about equally urgent
     #[arg(long, value_enum, default_value = "auto")]
     order: Order,
 
-    /// Do not give way to other programs that read or compute
+    /// Run at normal priority, not behind all other programs
     #[arg(long)]
     foreground: bool,
 
     #[command(flatten)]
     pub(super) results: ResultArgs,
 
-    /// The directories; HOST:DIR and ssh://HOST/DIR are on other machines, and read whole
+    /// The directories. HOST:DIR and ssh://HOST/DIR are on other machines; all their files are read
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) directories: Vec<OsString>,
 

@@ -1,4 +1,4 @@
-//! `verisum links`: links by whose names `verisum` is `md5sum` and its likes.
+//! `verisum links`: links so that `verisum` replaces `md5sum` and the like.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::ui::{self, Output};
 /// What `verisum links` takes.
 #[derive(Args, Debug)]
 pub(crate) struct LinksArgs {
-    /// The directory to make them in, which is made too if it is not there
+    /// The directory for the links; created if it does not exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 }

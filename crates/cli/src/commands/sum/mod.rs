@@ -31,15 +31,16 @@ pub(crate) use personality::{NAMES, called};
 /// What `verisum sum` takes.
 #[derive(Args, Debug)]
 pub(crate) struct SumArgs {
-    /// A digest, again or after a comma for more in the same read; `verisum digests` lists them
+    /// The digest; several, given again or after a comma, are computed in one read. `verisum digests` lists
+    /// them
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256", value_delimiter = ',')]
     pub(crate) algorithm: Vec<String>,
 
-    /// Take directories too, and all files below them
+    /// Hash all files below directories
     #[arg(short, long)]
     pub(crate) recursive: bool,
 
-    /// How to write the list
+    /// Format of the list
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     pub(crate) format: Format,
 
@@ -51,19 +52,19 @@ pub(crate) struct SumArgs {
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 
-    /// End each line with NUL, and escape nothing in names
+    /// End lines with NUL, and escape nothing in names
     #[arg(short, long)]
     pub(crate) zero: bool,
 
-    /// Put the * of binary mode before names
+    /// Print the * of binary mode before names
     #[arg(short, long, overrides_with = "text")]
     pub(crate) binary: bool,
 
-    /// Put a space before names, as without this
+    /// Print a space before names (the default)
     #[arg(short, long, overrides_with = "binary")]
     pub(crate) text: bool,
 
-    /// Take the names of the files from this file, each ended by NUL; - is standard input
+    /// Read the names of the files from this file, each ended by NUL; - is standard input
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub(crate) files0_from: Option<OsString>,
 
@@ -74,19 +75,19 @@ pub(crate) struct SumArgs {
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
 
-    /// Follow the links that are found in directories
+    /// Follow links that are found in directories
     #[arg(short = 'L', long)]
     pub(crate) follow_links: bool,
 
-    /// In which order the files of a directory are read and listed
+    /// Order in which the files of a directory are read and listed
     #[arg(long, value_enum, default_value = "name")]
     pub(crate) order: Order,
 
-    /// Threads; without it, as many as this process may use cores
+    /// Number of threads; without it, one for each core that this process may use
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
-    /// Files; - , or none at all, is standard input. HOST:PATH and ssh://HOST/PATH are files on other machines
+    /// Files; -, or none, is standard input. HOST:PATH and ssh://HOST/PATH are files on other machines
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<OsString>,
 
@@ -96,11 +97,11 @@ pub(crate) struct SumArgs {
     #[command(flatten)]
     pub(crate) many: ManyArgs,
 
-    /// Let names begin below the directory
+    /// Print names from the directory on, not whole paths
     #[arg(long)]
     pub(crate) relative: bool,
 
-    /// Do not say how each host computes the digests
+    /// Do not say which program computes the digests on each host
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -24,15 +24,15 @@ const NAMED: u64 = 10;
 /// What `verisum adopt` takes.
 #[derive(Args, Debug)]
 pub(crate) struct AdoptArgs {
-    /// Read each file and adopt only what is right
+    /// Read each file, and adopt only digests that match
     #[arg(long)]
     verify: bool,
 
-    /// Adopt what this list records of files below DIR: a manifest of any format, .chkbit, .bitrot.db …
+    /// Adopt what this list records of files below DIR: a list of checksums, .chkbit, .bitrot.db …
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// The digest of a list that does not say which it has
+    /// The digest, if the list does not tell
     #[arg(short, long, value_name = "DIGEST", requires = "from")]
     algorithm: Option<String>,
 

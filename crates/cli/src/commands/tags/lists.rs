@@ -134,7 +134,7 @@ fn doubt<'a>(
             Guess::Unproven { .. } if !is_any_there => {}
             Guess::Unproven { digits, id } => {
                 let list = names::quoted(list.as_os_str());
-                let what = format!("{digits} digits were taken for {id} (-a names another digest)");
+                let what = format!("{digits} digits were taken for {id} (-a names a different digest)");
                 ui::say(PROGRAM, &format!("{list}: {what}"));
             }
             Guess::Wrong(misjudged) => return Err(unreadable(list, io::Error::other(misjudged))),

@@ -20,14 +20,14 @@ use crate::ui::help::{exit_codes, with_environment};
 /// The verbs that deal with tags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TagsCommand {
-    /// Record the checksum of each file in an extended attribute of it
+    /// Record the checksum of each file in its extended attributes
     #[command(
-        long_about = "Record the checksum of each file in an extended attribute of it: attach a tag.\n\n\
-            New files are tagged, and those that were written to since they were tagged, which the time of \
+        long_about = "Record the checksum of each file in its extended attributes: a tag.\n\n\
+            Tags new files, and files that were written to since they were tagged, which the time of \
             modification tells. A file whose tag is up to date by length and time is not read. A tag is \
-            never replaced because the data went bad: where the time of modification does not say that \
-            the file was written to, another content is reported and the tag stays. Files that change \
-            while they are read get no tag.",
+            never replaced because the data went bad: if the content differs and the time of \
+            modification does not, that is reported and the tag stays. Files that change while they are \
+            read get no tag.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
@@ -35,10 +35,10 @@ pub(crate) enum TagsCommand {
     /// Read tagged files and compare them with their tags
     #[command(
         long_about = "Read tagged files and compare them with their tags.\n\n\
-            What is found is called: touched (same content, another time), modified (written to), rot \
-            (other content, nobody wrote), suspicious (other content, the inode was changed, and the time \
-            of modification is the old one), flaky (two reads differ), busy (changes while it is read). \
-            What looks bad is read a second time past the page cache first.",
+            A finding is called touched (same content, different time), modified (written to), rot \
+            (different content, nobody wrote), suspicious (different content, the old time of \
+            modification, and the inode was changed), flaky (two reads differ) or busy (changes while it \
+            is read). What looks bad is first read a second time, past the page cache.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
@@ -46,25 +46,25 @@ pub(crate) enum TagsCommand {
     /// Remove tags
     #[command(after_help = exit_codes(), after_long_help = with_environment())]
     Untag(untag::UntagArgs),
-    /// Replace tags of one digest by tags of another, verifying each file in the same read
+    /// Replace tags of one digest by tags of another, and verify each file in the same read
     #[command(
-        long_about = "Replace tags of one digest by tags of another, verifying each file in the same read.\n\n\
-            The old tag goes only after the new one is durable. The command may be interrupted at any time \
-            and run again: it goes on where it was. A file that is not as recorded keeps its old tag and is \
-            reported.",
+        long_about = "Replace tags of one digest by tags of another, and verify each file in the same read.\n\n\
+            The old tag is removed only after the new one is durable. You may interrupt the command at \
+            any time and run it again: it resumes. A file that is not as recorded keeps its old tag and \
+            is reported.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]
     Retag(retag::RetagArgs),
-    /// Count tagged, outdated and untagged files without reading their data
+    /// Count tagged, outdated and untagged files; reads no data
     #[command(after_help = exit_codes(), after_long_help = with_environment())]
     Status(status::StatusArgs),
-    /// Make tags of the checksums that other tools left in attributes or lists
+    /// Make tags from checksums that other tools left in attributes or lists
     #[command(
-        long_about = "Make tags of the checksums that other tools left, in attributes first of all: plain user.checksum.*, \
-            shatag, cshatag and their forks, hashrat, checkit, XRootD. With --from they come from a manifest or an \
-            index, with --indexes from those of chkbit and bitrot in the tree. Theirs stay. Adopted is not verified: \
-            the next `verisum verify` compares the files with what was adopted.",
+        long_about = "Make tags from checksums that other tools left. Without --from and --indexes they come from \
+            attributes: plain user.checksum.*, shatag, cshatag and their forks, hashrat, checkit, \
+            XRootD. The other tools' attributes stay.\n\n\
+            Adopted is not verified: the next `verisum verify` compares the files with what was adopted.",
         after_help = exit_codes(),
         after_long_help = with_environment()
     )]

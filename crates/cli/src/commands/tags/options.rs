@@ -26,15 +26,15 @@ pub(crate) struct TreeArgs {
     #[command(flatten)]
     excluded: ExcludeArgs,
 
-    /// Threads, 1 to 128; without it, as many as this process may use cores
+    /// Number of threads, 1 to 128; without it, one for each core that this process may use
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
-    /// Print a line of JSON for each finding, and one with the counts
+    /// Print a line of JSON for each finding, and one with the totals
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print only what is wrong; nothing if all is well
+    /// Print only problems; nothing if all is well
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
@@ -46,7 +46,7 @@ pub(crate) struct TreeArgs {
     #[arg(long)]
     follow_links: bool,
 
-    /// Folders, with all that is below them, and files; links are not followed
+    /// Directories, with all files below them, and files; links are not followed
     #[arg(value_name = "DIR", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct TreeArgs {
 /// Where records are kept that files cannot hold.
 #[derive(Args, Debug)]
 pub(crate) struct ApartArgs {
-    /// The catalogue that has the records of files that take no attributes
+    /// The catalogue for files that take no attributes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     catalog: Option<PathBuf>,
 }

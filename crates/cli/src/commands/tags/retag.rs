@@ -15,11 +15,11 @@ use crate::ui::{self, Output, progress};
 /// What `verisum retag` takes.
 #[derive(Args, Debug)]
 pub(crate) struct RetagArgs {
-    /// The digest to verify and to give up: md5, or with its form plain:md5
+    /// The digest to replace: md5, or with its format plain:md5
     #[arg(long, value_name = "[FAMILY:]DIGEST")]
     from: String,
 
-    /// The digest to record instead, as sha256 or verisum:sha256
+    /// The new digest: sha256, or with its format verisum:sha256
     #[arg(long, value_name = "[FAMILY:]DIGEST")]
     to: String,
 

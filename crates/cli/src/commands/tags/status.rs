@@ -17,7 +17,7 @@ use crate::ui::sizes::human;
 /// What `verisum status` takes.
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
-    /// The form of the tags
+    /// The attribute format
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
@@ -52,8 +52,8 @@ fn print(status: &Status, counts: &Counts, output: &mut Output) -> Result<(), Fa
     let rows = [
         ("current", status.current, "by length and time as recorded"),
         ("in the catalogue", status.apart, "the files take no attributes"),
-        ("outdated", status.outdated, "another time than recorded: `verisum tag` brings them up to date"),
-        ("resized", status.resized, "the time as recorded, another length"),
+        ("outdated", status.outdated, "the time differs from the recorded one: `verisum tag` updates them"),
+        ("resized", status.resized, "the time as recorded, a different length"),
         ("without time", status.untimed, "only reading tells"),
         ("damaged", status.damaged, "the tag is not what was written"),
         ("unknown", status.unknown, "the tag is of a later version of verisum"),

@@ -23,11 +23,11 @@ pub(crate) struct TagArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// The form of the tags
+    /// The attribute format
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
-    /// Tag new files only: those that were written to since they were tagged keep their tag
+    /// Tag new files only; files that were written to since keep their old tag
     #[arg(long)]
     new_only: bool,
 

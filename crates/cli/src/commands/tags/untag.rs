@@ -16,7 +16,7 @@ pub(crate) struct UntagArgs {
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
-    /// The form of the tags; those of other forms stay
+    /// The attribute format; tags of other formats stay
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 

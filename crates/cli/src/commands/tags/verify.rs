@@ -16,11 +16,11 @@ use crate::ui::{self, Output, progress};
 /// What `verisum verify` takes.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// The form of the tags
+    /// The attribute format
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
-    /// Write the time of verification into the tags of good files; it moves their ctime
+    /// Write the time of verification into the tags of good files; this changes their ctime
     #[arg(long)]
     stamp: bool,
 

@@ -42,23 +42,23 @@ pub(crate) fn refuse(options: &[(&str, bool)]) -> Result<(), Failure> {
 /// How to reach hosts, and what to use there.
 #[derive(Args, Debug)]
 pub(crate) struct HostArgs {
-    /// The configuration of ssh, in place of the user's own
+    /// Configuration file of ssh, instead of your own
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = readable)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for so long
+    /// Give up a host that does not answer for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86400))]
     timeout: u32,
 
-    /// Use only these ways to hash, the best of them that a host has
+    /// Use only these programs to hash; the best of them that a host has
     #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
     require: Vec<String>,
 
-    /// Use this way to hash; the same as --require with one
+    /// Use this program to hash; the same as --require with one
     #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
     way: Option<String>,
 
-    /// Copy verisum, or these builds of it, to a private directory of hosts that lack it, for the time of the run
+    /// Copy verisum, or this build of it, to hosts that lack it, for the time of the run
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
 }
@@ -66,11 +66,11 @@ pub(crate) struct HostArgs {
 /// Many hosts.
 #[derive(Args, Debug)]
 pub(crate) struct ManyArgs {
-    /// Take the hosts from this file, one in a line; what is named is a path on each. - is standard input
+    /// Read the hosts from this file, one a line; what you name is then a path on each. - is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hosts: Option<PathBuf>,
 
-    /// How many hosts at once
+    /// How many hosts to work on at once
     #[arg(long, value_name = "N", default_value_t = AT_ONCE, value_parser = at_once)]
     hosts_at_once: usize,
 }

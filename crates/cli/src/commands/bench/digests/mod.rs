@@ -29,7 +29,7 @@ pub(super) use data::{ReadFile, fill};
 /// What `verisum bench digests` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DigestsArgs {
-    /// The file that programs hash; without it one is made, and removed in the end
+    /// The file that programs hash; without it one is made, and removed at the end
     #[arg(value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
 
@@ -45,15 +45,15 @@ pub(crate) struct DigestsArgs {
     #[arg(long, value_enum, conflicts_with = "style")]
     only: Option<Only>,
 
-    /// The size of the file that is made for programs: a larger one leaves fewer rounds
+    /// Size of the file that is made for programs; a larger one leaves time for fewer rounds
     #[arg(long, value_name = "SIZE", default_value = "16M")]
     size: String,
 
-    /// The length of the 16 messages that are hashed in this process
+    /// Length of the 16 messages that are hashed in this process
     #[arg(long, value_name = "SIZE", default_value = "64k")]
     message: String,
 
-    /// Where files are made; they are removed in the end
+    /// Directory for the files that are made; they are removed at the end
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     on: Option<PathBuf>,
 

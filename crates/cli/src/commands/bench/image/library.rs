@@ -13,7 +13,7 @@ use crate::ui::{digests, input, sizes};
 /// What is measured of the library.
 #[derive(Args, Debug)]
 pub(super) struct LibraryArgs {
-    /// Numbers of threads for the library; without them 1, 2, 4 and so on, up to one for each core
+    /// Numbers of threads for the library; without it 1, 2, 4 and so on, up to one for each core
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     threads: Vec<String>,
 
@@ -21,11 +21,11 @@ pub(super) struct LibraryArgs {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "4k,16k,64k,256k,1M")]
     block_size: Vec<String>,
 
-    /// Queue sizes for the library: bytes on their way, in updates of 256k
+    /// Queue sizes for the library: bytes in flight, in updates of 256k
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1M,2M,4M,8M")]
     queue_size: Vec<String>,
 
-    /// Bytes of data in each run of the library; of zeros it is 4 times as many, of holes 1024 times
+    /// Bytes of data in each run of the library; 4 times as many of zeros, 1024 times as many of holes
     #[arg(long, value_name = "SIZE", default_value = "128M")]
     input_size: String,
 }

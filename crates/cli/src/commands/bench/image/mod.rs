@@ -36,7 +36,7 @@ pub(crate) struct ImageArgs {
     #[arg(long = "image", value_name = "IMAGE")]
     images: Vec<String>,
 
-    /// The digest; BLAKE3 is always measured beside it
+    /// The digest; BLAKE3 is always measured too
     #[arg(short, long = "alg", value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
@@ -47,7 +47,7 @@ pub(crate) struct ImageArgs {
     #[command(flatten)]
     library: library::LibraryArgs,
 
-    /// Where images are made, each with its qcow2 one after the other; they are removed in the end
+    /// Directory for the images, made one after the other; they are removed at the end
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     on: Option<PathBuf>,
 

@@ -51,7 +51,7 @@ fn line(results: &Results, group: &str, name: &str) -> String {
     };
     let cpu = |series: &Series| processor_time(series).map_or(0.0, |(user, system)| user + system);
     let less = cpu(peer) / cpu(ours).max(1e-6);
-    let verdict = if pair.verdict == Verdict::NotResolved { ", not resolved" } else { "" };
+    let verdict = if pair.verdict == Verdict::NotResolved { ", no significant difference" } else { "" };
     let ratio = pair.ratio;
     let range = match ours.wall.len().min(peer.wall.len()) {
         1 => "1 run".to_string(),

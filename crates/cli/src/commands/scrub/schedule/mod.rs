@@ -35,19 +35,19 @@ pub(crate) struct ScheduleArgs {
     #[arg(long, value_name = "FIELDS", conflicts_with = "on")]
     cron: Option<String>,
 
-    /// Write the units to where systemd looks for them
+    /// Write the units to systemd's directory
     #[arg(long, conflicts_with = "cron")]
     install: bool,
 
-    /// For the user's own systemd instead of the system's
+    /// Use the user's own systemd instead of the system's
     #[arg(long)]
     user: bool,
 
-    /// With --install, below this directory, for packages and images
+    /// With --install, write below this directory, for packages and images
     #[arg(long, value_name = "DIR", requires = "install", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
 
-    /// What the units are called
+    /// Name of the units
     #[arg(long, value_name = "NAME", default_value = "verisum-scrub")]
     name: String,
 
@@ -206,7 +206,7 @@ fn service(command: &[OsString]) -> String {
 fn timer(event: &str) -> String {
     format!(
         "[Unit]\n\
-         Description=Verify recorded checksums in a rhythm\n\
+         Description=Verify recorded checksums on a schedule\n\
          \n\
          [Timer]\n\
          OnCalendar={event}\n\
