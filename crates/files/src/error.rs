@@ -96,6 +96,14 @@ pub enum Error {
         /// Why it failed.
         source: verisum_digest::Error,
     },
+    /// Another machine did not read it.
+    #[error("{}: read: {}", path.display(), reason.message())]
+    NotRead {
+        /// The file's path there.
+        path: PathBuf,
+        /// Why not.
+        reason: crate::place::Reason,
+    },
     /// What is recorded of it cannot be understood.
     #[error("{}: read attribute: {source}", path.display())]
     Record {
@@ -144,6 +152,7 @@ impl Error {
             | Error::Loop { path }
             | Error::Stopped { path }
             | Error::Digest { path, .. }
+            | Error::NotRead { path, .. }
             | Error::Record { path, .. }
             | Error::Conflict { path, .. } => path,
         }

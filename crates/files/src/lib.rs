@@ -20,11 +20,13 @@
 
 mod assumed;
 pub mod check;
+pub mod compare;
 mod control;
 mod engine;
 mod error;
 mod exclude;
 mod hash_files;
+pub mod place;
 mod record;
 pub mod replace;
 pub mod reread;

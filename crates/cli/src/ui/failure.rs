@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use verisum::blockhash::MapError;
 use verisum::digest::Level;
+use verisum::files::place::PlaceError;
 
 use crate::ui::exit::Exit;
 use crate::ui::kernel;
@@ -129,6 +130,16 @@ impl Failure {
     }
 }
 
+impl From<PlaceError> for Failure {
+    fn from(error: PlaceError) -> Failure {
+        match error {
+            PlaceError::File(error) => Failure::Tree(error),
+            PlaceError::Write(error) => error.into(),
+            other => Failure::Program { name: "place".to_string(), why: other.to_string() },
+        }
+    }
+}
+
 impl From<verisum::catalog::store::Error> for Failure {
     fn from(error: verisum::catalog::store::Error) -> Failure {
         Failure::Catalog(error)
@@ -222,6 +233,7 @@ pub(crate) fn tree_message(error: &verisum::files::Error) -> String {
         Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
         Error::Stopped { .. } => format!("{name}: read: stopped"),
         Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
+        Error::NotRead { reason, .. } => format!("{name}: read: {}", reason.message()),
         Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
         Error::Conflict { operation, source, .. } => format!("{name}: {operation}: {source}"),
     }

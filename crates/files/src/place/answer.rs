@@ -1,0 +1,169 @@
+//! Files that a place is asked for, and what it answers.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use verisum_digest::Output;
+
+use crate::{Error, Timestamp, text};
+
+/// A file that is to be hashed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileRequest {
+    /// Its path in the place.
+    pub path: Vec<u8>,
+    /// What the asker knows it by.
+    pub tag: u64,
+    /// What its digest should be, for askers who know.
+    pub expected: Option<Output>,
+    /// What a listing said of it.
+    pub seen: FileState,
+}
+
+/// What is known of a file besides its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileState {
+    /// Length in bytes.
+    pub size: Option<u64>,
+    /// When its bytes last changed.
+    pub modified: Option<Modified>,
+}
+
+/// When a file was modified, as exactly as the place told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modified {
+    /// Whole seconds, and nanoseconds where they are known.
+    pub time: Timestamp,
+    /// Whether its nanoseconds are known.
+    pub is_exact: bool,
+}
+
+/// What came of a file.
+#[derive(Debug)]
+pub struct FileAnswer {
+    /// The file, with what was seen of it last.
+    pub request: FileRequest,
+    /// Its digests, or why there are none.
+    pub result: Result<FileRead, Error>,
+}
+
+/// A file that was read, or only listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileRead {
+    /// In the order in which they were asked for; none where the file was only listed.
+    pub digests: Vec<Output>,
+    /// Whether it changed while it was read: the digests may fit no state of it then.
+    pub changed: bool,
+}
+
+/// Why a file was not read, as far as all places can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// There is no such file, or none any more.
+    Missing,
+    /// The user may not read it.
+    Denied,
+    /// It is a directory.
+    Directory,
+    /// It is a device, a pipe or a socket.
+    Special,
+    /// Anything else, in the place's own words.
+    Failed(String),
+}
+
+impl FileAnswer {
+    /// A file that was listed, and not read.
+    pub fn listed(path: Vec<u8>, seen: FileState) -> FileAnswer {
+        let request = FileRequest { path, seen, ..FileRequest::default() };
+        FileAnswer { request, result: Ok(FileRead::default()) }
+    }
+
+    /// A file that was read; without a digest, it was only listed.
+    pub fn read(request: FileRequest, digest: Option<Output>, changed: bool) -> FileAnswer {
+        FileAnswer { request, result: Ok(FileRead { digests: digest.into_iter().collect(), changed }) }
+    }
+
+    /// A file that another machine did not read.
+    pub fn failed(request: FileRequest, reason: Reason) -> FileAnswer {
+        let path = PathBuf::from(OsStr::from_bytes(&request.path));
+        FileAnswer { request, result: Err(Error::NotRead { path, reason }) }
+    }
+}
+
+impl FileRead {
+    /// The digest, where one was asked for.
+    pub fn digest(&self) -> Option<Output> {
+        self.digests.first().copied()
+    }
+}
+
+impl Modified {
+    /// Whether two times may be the same, as far as both are known.
+    pub fn is_same(&self, other: &Modified) -> bool {
+        match self.is_exact && other.is_exact {
+            true => self.time == other.time,
+            false => self.time.seconds == other.time.seconds,
+        }
+    }
+}
+
+impl From<Timestamp> for Modified {
+    fn from(time: Timestamp) -> Modified {
+        Modified { time, is_exact: true }
+    }
+}
+
+impl Reason {
+    /// In words, as the system has them.
+    pub fn message(&self) -> String {
+        match self {
+            Reason::Missing => "No such file or directory".to_string(),
+            Reason::Denied => "Permission denied".to_string(),
+            Reason::Directory => "Is a directory".to_string(),
+            Reason::Special => "not a regular file".to_string(),
+            Reason::Failed(text) if text.is_empty() => "cannot be read".to_string(),
+            Reason::Failed(text) => text::printable(text),
+        }
+    }
+}
+
+impl Error {
+    /// Why the file was not read, in the terms that all places share.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Error::NotRead { reason, .. } => reason.clone(),
+            Error::NotAFile { path } if path.is_dir() => Reason::Directory,
+            Error::NotAFile { .. } => Reason::Special,
+            Error::Io { source, .. } => match self.errno() {
+                Some(Errno::NOENT | Errno::NOTDIR) => Reason::Missing,
+                Some(Errno::ACCESS | Errno::PERM) => Reason::Denied,
+                Some(Errno::ISDIR) => Reason::Directory,
+                _ => Reason::Failed(plain(source)),
+            },
+            other => Reason::Failed(other.to_string()),
+        }
+    }
+}
+
+/// A system's error without Rust's ` (os error 2)`.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_the_same_as_far_as_they_are_known() {
+        let time =
+            |seconds, nanoseconds, is_exact| Modified { time: Timestamp { seconds, nanoseconds }, is_exact };
+        assert!(time(5, 0, false).is_same(&time(5, 250, true)));
+        assert!(!time(5, 100, true).is_same(&time(5, 250, true)));
+        assert!(!time(5, 0, false).is_same(&time(6, 0, false)));
+    }
+}

@@ -1,0 +1,302 @@
+//! This machine as a place: trees are hashed by the engine while they are walked.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rustix::io::Errno;
+use verisum_digest::{Digest, Output};
+
+use super::in_order::InOrder;
+use super::{
+    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Sink,
+};
+use crate::{
+    Content, Entry, Error, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Walk, WalkOptions,
+    hash, is_rotating,
+};
+
+/// How much of a pipe or device is read at once.
+const PIECE: usize = 256 << 10;
+
+/// Opens standard input.
+pub type OpenStdin = fn() -> io::Result<Box<dyn Read>>;
+
+/// The files of this machine.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LocalPlace {
+    /// How to hash; its sets are not used.
+    pub plan: Plan,
+    /// How to walk trees.
+    pub walk: WalkOptions,
+    /// Whether trees on disks with moving heads are walked by where the data lies, in place of the order of
+    /// `walk`.
+    pub by_extent: bool,
+    /// Whether answers come in the order of the walk, or of the names that were asked.
+    pub in_order: bool,
+    /// Files of trees up to this path are passed over.
+    pub after: Vec<u8>,
+    /// Where pipes and devices are read too: what opens standard input, whose name is `-`.
+    pub streams: Option<OpenStdin>,
+}
+
+impl Default for LocalPlace {
+    /// All cores, and answers in order.
+    fn default() -> LocalPlace {
+        LocalPlace::new(Plan::new(Vec::new(), thread::available_parallelism().map_or(1, usize::from)))
+    }
+}
+
+impl LocalPlace {
+    /// Answers come in order, and trees are walked by name.
+    pub fn new(plan: Plan) -> LocalPlace {
+        let walk = WalkOptions { order: Order::Name, ..WalkOptions::default() };
+        LocalPlace { plan, walk, by_extent: false, in_order: true, after: Vec::new(), streams: None }
+    }
+
+    fn walk(&self, root: &Entry, path: &Path) -> Walk {
+        let is_rotating = || root.stat().is_ok_and(|stat| is_rotating(stat.device));
+        let order = if self.by_extent && is_rotating() { Order::Extent } else { self.walk.order };
+        Walk::new(vec![path.to_path_buf()], WalkOptions { order, ..self.walk.clone() })
+    }
+
+    fn is_wanted(&self, entry: &Entry) -> bool {
+        self.after.is_empty() || *entry.path().as_os_str().as_bytes() > self.after[..]
+    }
+}
+
+impl Place for LocalPlace {
+    fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
+        let in_order = self.in_order;
+        let own = Capabilities::new("verisum");
+        Ok(Capabilities { tells_states: true, in_order, reads_ranges: true, writes: true, ..own })
+    }
+
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        let path = path_of(root);
+        let walk: Box<dyn Iterator<Item = Result<Entry, Error>>> = match Entry::followed(path) {
+            Ok(entry) if entry.kind() == Kind::Directory => {
+                let options = WalkOptions { order: Order::Name, ..self.walk.clone() };
+                let walk = Walk::new(vec![path.to_path_buf()], options);
+                Box::new(walk.filter(|found| found.as_ref().map_or(true, |entry| entry.kind() == Kind::File)))
+            }
+            Ok(entry) if entry.kind() == Kind::Special => {
+                Box::new(std::iter::once(Err(Error::NotAFile { path: path.to_path_buf() })))
+            }
+            found => Box::new(std::iter::once(found)),
+        };
+        for found in walk {
+            if found.as_ref().is_ok_and(|entry| !self.is_wanted(entry)) {
+                continue;
+            }
+            let answer = match found.and_then(|entry| Ok((entry.stat()?, entry))) {
+                Ok((stat, entry)) => {
+                    FileAnswer::listed(entry.path().into_os_string().into_vec(), state(&stat, stat.size))
+                }
+                Err(error) => failed(error, 0, None),
+            };
+            if !sink(PlaceEvent::Answer(answer)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        let plan = Plan { sets: vec![digests.to_vec()], ..self.plan.clone() };
+        let answers = InOrder::new(sink, self.in_order);
+        let mut jobs = Jobs { place: self, files, digests, answers: &answers, walking: None, next: 0 };
+        hash(&plan, &mut jobs, &|hashed: Hashed<Token>| {
+            let Token { number, tag, expected } = hashed.token;
+            let answer = match hashed.result {
+                Ok(content) => read(hashed.entry.path(), tag, expected, content),
+                Err(error) => failed(error, tag, expected),
+            };
+            answers.give(number, answer)
+        });
+        Ok(())
+    }
+
+    fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
+        let path = path_of(path);
+        let mut file = Entry::followed(path)?.open_regular()?;
+        let sought = file.seek(SeekFrom::Start(range.start));
+        sought.map_err(|error| Error::io(path, Operation::Read, error))?;
+        Ok(Box::new(file.take(range.end.saturating_sub(range.start))))
+    }
+
+    fn write(&mut self, path: &[u8], content: &mut dyn Read) -> Result<(), PlaceError> {
+        let path = path_of(path);
+        let replacement = Replacement::new(path)?;
+        io::copy(content, &mut replacement.file())
+            .map_err(|error| Error::io(path, Operation::Read, error))?;
+        Ok(replacement.place()?)
+    }
+}
+
+/// What a job is known by.
+struct Token {
+    /// Its place among the answers.
+    number: u64,
+    tag: u64,
+    expected: Option<Output>,
+}
+
+/// Finds the files to hash. What is no file is answered, or hashed, in its turn.
+struct Jobs<'a, 'f, 's> {
+    place: &'a LocalPlace,
+    files: Files<'f>,
+    digests: &'a [Digest],
+    answers: &'a InOrder<'s>,
+    walking: Option<Walk>,
+    next: u64,
+}
+
+impl Iterator for Jobs<'_, '_, '_> {
+    type Item = Job<Token>;
+
+    fn next(&mut self) -> Option<Job<Token>> {
+        loop {
+            let walked = self.walking.as_mut().map(Walk::next);
+            let (found, request) = match walked {
+                Some(None) => {
+                    self.walking = None;
+                    continue;
+                }
+                Some(Some(Ok(entry))) if entry.kind() != Kind::File || !self.place.is_wanted(&entry) => {
+                    continue;
+                }
+                Some(Some(found)) => (found, None),
+                None => {
+                    let request = match &mut self.files {
+                        Files::Trees(roots) => FileRequest { path: roots.next()?, ..FileRequest::default() },
+                        Files::Named(names) => names.next()?,
+                    };
+                    match self.named(&request) {
+                        Ok(found) => (found, Some(request)),
+                        Err(ControlFlow::Continue(())) => continue,
+                        Err(ControlFlow::Break(())) => return None,
+                    }
+                }
+            };
+            let number = self.number();
+            let (tag, expected) = request.map_or((0, None), |request| (request.tag, request.expected));
+            match found {
+                Ok(entry) => return Some(Job { entry, set: 0, token: Token { number, tag, expected } }),
+                Err(error) => {
+                    if self.answers.give(number, failed(error, tag, expected)).is_break() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Jobs<'_, '_, '_> {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// What a name stands for; an error if there is nothing more to do for the name itself.
+    fn named(&mut self, request: &FileRequest) -> Result<Result<Entry, Error>, ControlFlow<()>> {
+        let path = path_of(&request.path);
+        if let (Some(open), b"-") = (self.place.streams, &request.path[..]) {
+            return Err(self.stream(request, open()));
+        }
+        let entry = match Entry::followed(path) {
+            Ok(entry) => entry,
+            // Whoever reads the message asked for the file to be opened, not to be looked at.
+            Err(Error::Io { path, source, .. }) => {
+                return Ok(Err(Error::Io { path, operation: Operation::Open, offset: None, source }));
+            }
+            Err(error) => return Ok(Err(error)),
+        };
+        match (entry.kind(), &self.files) {
+            (Kind::Directory, Files::Trees(_)) => {
+                self.walking = Some(self.place.walk(&entry, path));
+                Err(ControlFlow::Continue(()))
+            }
+            (Kind::Directory, _) => Ok(Err(Error::io(path, Operation::Open, Errno::ISDIR))),
+            // Somebody who names a pipe or a device wants to wait for what it gives.
+            (kind, _) if kind != Kind::File && self.place.streams.is_some() => {
+                let opened = File::open(path).map(|file| Box::new(file) as Box<dyn Read>);
+                Err(self.stream(request, opened))
+            }
+            _ => Ok(Ok(entry)),
+        }
+    }
+
+    /// Hashes what can only be read from one end to the other.
+    fn stream(&mut self, request: &FileRequest, source: io::Result<Box<dyn Read>>) -> ControlFlow<()> {
+        let path = path_of(&request.path);
+        let failure = |operation| move |error: io::Error| Error::io(path, operation, error);
+        let hashed = source
+            .map_err(failure(Operation::Open))
+            .and_then(|mut source| hash_stream(&mut source, path, self.digests));
+        let answer = match hashed {
+            Ok((digests, length)) => FileAnswer {
+                request: FileRequest {
+                    seen: FileState { size: Some(length), modified: None },
+                    ..request.clone()
+                },
+                result: Ok(FileRead { digests, changed: false }),
+            },
+            Err(error) => FileAnswer { request: request.clone(), result: Err(error) },
+        };
+        let number = self.number();
+        self.answers.give(number, answer)
+    }
+}
+
+/// The digests of what a reader gives, and its length.
+fn hash_stream(source: &mut dyn Read, path: &Path, digests: &[Digest]) -> Result<(Vec<Output>, u64), Error> {
+    let wrong = |source| Error::Digest { path: path.to_path_buf(), source };
+    let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    let mut buffer = vec![0; PIECE];
+    let mut length = 0;
+    loop {
+        let count = match source.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::io(path, Operation::Read, error)),
+        };
+        length += count as u64;
+        for stream in &mut streams {
+            stream.update(&buffer[..count]).map_err(wrong)?;
+        }
+    }
+    let mut sums = Vec::with_capacity(digests.len());
+    for (stream, digest) in streams.iter_mut().zip(digests) {
+        let mut sum = Output::zeroed(digest.len());
+        stream.finish(sum.as_mut_bytes()).map_err(wrong)?;
+        sums.push(sum);
+    }
+    Ok((sums, length))
+}
+
+fn read(path: PathBuf, tag: u64, expected: Option<Output>, content: Content) -> FileAnswer {
+    let seen = state(&content.before, content.length);
+    let changed = !content.before.is_same_state(&content.after);
+    let request = FileRequest { path: path.into_os_string().into_vec(), tag, expected, seen };
+    FileAnswer { request, result: Ok(FileRead { digests: content.digests, changed }) }
+}
+
+fn failed(error: Error, tag: u64, expected: Option<Output>) -> FileAnswer {
+    let path = error.path().as_os_str().as_bytes().to_vec();
+    FileAnswer { request: FileRequest { path, tag, expected, ..FileRequest::default() }, result: Err(error) }
+}
+
+fn state(stat: &Stat, size: u64) -> FileState {
+    FileState { size: Some(size), modified: Some(stat.modified.into()) }
+}
+
+fn path_of(path: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(path))
+}

@@ -1,0 +1,179 @@
+//! Places: where trees of files are, and one trait for whatever can be asked of each.
+//!
+//! [`LocalPlace`] is this machine. Other crates have the places behind ssh and, in time, behind other
+//! protocols; every verb takes any of them. A place computes digests where the data is: this machine by its
+//! batch engine while it walks, a host by the programs that it has.
+//!
+//! ```
+//! use verisum_files::place::{Files, LocalPlace, Place, PlaceEvent};
+//! use verisum_digest::Digest;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut place = LocalPlace::default();
+//! let print = |event: PlaceEvent| {
+//!     if let PlaceEvent::Answer(answer) = event
+//!         && let Ok(read) = answer.result
+//!     {
+//!         println!("{}  {}", read.digests[0], String::from_utf8_lossy(&answer.request.path));
+//!     }
+//!     true // go on
+//! };
+//! let mut roots = [b"src".to_vec()].into_iter();
+//! place.hash(&[Digest::find("sha256")?], Files::Trees(&mut roots), &print)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Non-goals: what an address looks like, and what a verdict is.
+
+mod answer;
+mod in_order;
+mod local;
+mod sorted;
+
+use std::io::Read;
+use std::ops::Range;
+
+use verisum_digest::Digest;
+
+use crate::{Error, ReplaceError};
+
+pub use answer::{FileAnswer, FileRead, FileRequest, FileState, Modified, Reason};
+pub use local::{LocalPlace, OpenStdin};
+pub use sorted::Sorted;
+
+/// A place where trees of files are. Paths are bytes, with `/` between names.
+///
+/// What a place answers goes to a [`Sink`], on threads of the place's own: a sink that waits makes the place
+/// wait, and one that returns false ends the work, which is no error.
+pub trait Place: Send {
+    /// Gets ready to compute these digests, all in one read, and says what it is able to do. The other calls do
+    /// the same where nobody did it before.
+    ///
+    /// # Errors
+    /// Nothing there computes them, or the place cannot be reached.
+    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError>;
+
+    /// Lists the regular files of a tree in the order of their paths' bytes, in memory that does not grow with
+    /// the tree. A root that is a file is listed itself. Each file comes once, and so does what cannot be listed.
+    ///
+    /// # Errors
+    /// The place cannot be reached, or ends in the middle.
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError>;
+
+    /// Computes the digests of files. Each file has one answer.
+    ///
+    /// # Errors
+    /// Nothing there computes them, or the place cannot be reached, or ends in the middle.
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError>;
+
+    /// Hashes files and looks at each before and after, be it in several steps: what changes meanwhile is told as
+    /// changed, and the answer has the state of the file then.
+    ///
+    /// # Errors
+    /// Those of [`hash`](Place::hash).
+    fn hash_settled(
+        &mut self,
+        digest: &Digest,
+        files: Vec<FileRequest>,
+        sink: Sink,
+    ) -> Result<(), PlaceError> {
+        self.hash(std::slice::from_ref(digest), Files::Named(&mut files.into_iter()), sink)
+    }
+
+    /// Opens a range of a file's bytes. It ends early where the file does.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or the place gives no ranges.
+    fn read(&mut self, _path: &[u8], _range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
+        Err(PlaceError::Unsupported("read a range"))
+    }
+
+    /// Makes a file with this content, or replaces one: at once, when all of it is safely there, or not at all.
+    ///
+    /// # Errors
+    /// The content cannot be read or written, or the place takes none.
+    fn write(&mut self, _path: &[u8], _content: &mut dyn Read) -> Result<(), PlaceError> {
+        Err(PlaceError::Unsupported("write"))
+    }
+}
+
+/// What a place is able to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The name of what computes digests there.
+    pub way: &'static str,
+    /// Whether listings and answers tell sizes and times.
+    pub tells_states: bool,
+    /// Whether digests come in the order of paths, or of the names that were asked.
+    pub in_order: bool,
+    /// Whether it gives ranges of files.
+    pub reads_ranges: bool,
+    /// Whether it takes files.
+    pub writes: bool,
+}
+
+impl Capabilities {
+    /// Those of a place that computes digests in this way, and can do nothing else.
+    pub fn new(way: &'static str) -> Capabilities {
+        Capabilities { way, tells_states: false, in_order: false, reads_ranges: false, writes: false }
+    }
+}
+
+/// Which files are to be hashed.
+pub enum Files<'a> {
+    /// Those of trees, and roots that are files.
+    Trees(&'a mut (dyn Iterator<Item = Vec<u8>> + Send)),
+    /// These.
+    Named(&'a mut (dyn Iterator<Item = FileRequest> + Send)),
+}
+
+/// What a place tells while it works.
+#[derive(Debug)]
+pub enum PlaceEvent {
+    /// What came of a file.
+    Answer(FileAnswer),
+    /// Something could not be listed, in the place's own words.
+    Unlisted(String),
+    /// What computes a digest there, once for each digest.
+    Way(String),
+    /// What a user may want to know.
+    Note(String),
+}
+
+/// Takes what a place tells; false to end the work.
+pub type Sink<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
+
+/// Why a place does not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// Nothing there computes the digest.
+    #[error("{0}")]
+    Digest(String),
+    /// It cannot be reached, or does not do what it should.
+    #[error("{0}")]
+    Machine(String),
+    /// It lists a file of a tree more than once.
+    #[error("read its answers: {} is listed twice", crate::text::escaped(.0, false))]
+    ListedTwice(Vec<u8>),
+    /// Places of this kind cannot do that.
+    #[error("{0}: not in a place of this kind")]
+    Unsupported(&'static str),
+    /// A file cannot be opened or read.
+    #[error(transparent)]
+    File(#[from] Error),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] ReplaceError),
+}
+
+/// What of a path stands below a root: nothing if it is the root itself, none if it is elsewhere.
+pub fn below<'a>(root: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = path.strip_prefix(root)?;
+    match rest.strip_prefix(b"/") {
+        _ if root == b"/" => Some(rest),
+        Some(rest) => (!rest.is_empty()).then_some(rest),
+        None => rest.is_empty().then_some(rest),
+    }
+}
