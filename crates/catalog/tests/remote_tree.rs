@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use rustix::io::Errno;
 use verisum_catalog::scrub::{
-    Accept, Alarm, Condition, Error, Options, Reader, ReaderError, Report, Request, Response, Sink, Summary,
-    TooMuch, accept_with, scrub_remote,
+    Accept, Alarm, Error as ScrubError, Options, PlaceTree, Report, Summary, TooMuch, accept_remote,
+    scrub_remote,
 };
-use verisum_catalog::store::{Catalog, Identity, Seen, State};
+use verisum_catalog::store::{Catalog, Identity, State};
 use verisum_digest::Digest;
-use verisum_files::{Excludes, Verdict};
+use verisum_files::place::{
+    Capabilities, FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Sink,
+};
+use verisum_files::{Error, Excludes, Operation, Timestamp, Verdict};
 
 const SECOND: i64 = 1_000_000_000;
 const SRV: &str = "ssh://web/srv";
@@ -26,17 +30,40 @@ struct File {
     error: Option<&'static str>,
 }
 
+/// What a machine tells besides its files.
+#[derive(Clone)]
+enum Told {
+    Changed(&'static str),
+    Denied(&'static str),
+    Unlisted(&'static str),
+}
+
 /// Another machine.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Machine {
     files: BTreeMap<String, File>,
     /// Something that is told besides.
-    told: Vec<Response>,
+    told: Vec<Told>,
     /// The only digest that it computes, if not all.
     only: Option<&'static str>,
     is_down: bool,
     /// How often files were read, by digest.
     reads: Vec<(String, usize)>,
+    /// Which content a second read gives.
+    again: usize,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            files: BTreeMap::new(),
+            told: Vec::new(),
+            only: None,
+            is_down: false,
+            reads: Vec::new(),
+            again: 1,
+        }
+    }
 }
 
 impl Machine {
@@ -56,64 +83,116 @@ impl Machine {
         self.files.get_mut(name).unwrap()
     }
 
-    fn tell(&self, name: &str, turn: usize, digest: Option<&Digest>) -> Response {
+    fn tell(&self, name: &str, turn: usize, digest: Option<&Digest>) -> PlaceEvent {
         let file = &self.files[name];
-        let name = name.as_bytes().to_vec();
         if let Some(error) = file.error {
-            return Response::Unread {
-                name,
-                error: error.to_string(),
-                storage_failed: error.contains("I/O"),
-            };
+            let source = if error.contains("I/O") { Errno::IO.into() } else { std::io::Error::other(error) };
+            return unread(name, Error::io(&path_of(name), Operation::Read, source));
         }
         let content = &file.content[turn];
         let mtime = if file.is_exact { file.mtime } else { file.mtime / SECOND * SECOND };
-        let condition = Condition { size: content.len() as u64, mtime, is_exact: file.is_exact };
-        Response::File(
-            Request { name, condition },
-            digest.map(|digest| digest.hash(content.as_bytes()).unwrap()),
-        )
+        let time = Timestamp { seconds: mtime / SECOND, nanoseconds: (mtime % SECOND) as u32 };
+        let modified = Some(Modified { time, is_exact: file.is_exact });
+        let seen = FileState { size: Some(content.len() as u64), modified };
+        let path = path_of(name).into_os_string().into_vec();
+        let digest = digest.map(|digest| digest.hash(content.as_bytes()).unwrap());
+        PlaceEvent::Answer(FileAnswer::read(
+            FileRequest { path, seen, ..FileRequest::default() },
+            digest,
+            false,
+        ))
     }
 
-    fn check(&self, digest: &Digest) -> Result<(), ReaderError> {
+    fn check(&self, digest: &Digest) -> Result<(), PlaceError> {
         match self.only {
-            Some(only) if only != digest.name() => Err(ReaderError::Digest(format!("no {}", digest.name()))),
+            Some(only) if only != digest.name() => Err(PlaceError::Digest(format!("no {}", digest.name()))),
             _ => Ok(()),
         }
     }
-}
 
-impl Reader for Machine {
-    fn tree(&mut self, digest: Option<&Digest>, tell: Sink) -> Result<(), ReaderError> {
+    fn tree(&mut self, digest: Option<&Digest>, sink: Sink) -> Result<(), PlaceError> {
         if self.is_down {
-            return Err(ReaderError::Machine("connect: it is down".to_string()));
+            return Err(PlaceError::Machine("connect: it is down".to_string()));
         }
         if let Some(digest) = digest {
             self.check(digest)?;
             self.reads.push((digest.name().to_string(), self.files.len()));
         }
-        let mut told = self.files.keys().map(|name| self.tell(name, 0, digest)).chain(self.told.clone());
-        told.all(tell);
+        let mut told =
+            self.files.keys().map(|name| self.tell(name, 0, digest)).chain(self.told.iter().map(|told| {
+                match told {
+                    Told::Changed(name) => {
+                        let path = path_of(name).into_os_string().into_vec();
+                        let request = FileRequest { path, ..FileRequest::default() };
+                        PlaceEvent::Answer(FileAnswer::read(request, None, true))
+                    }
+                    Told::Denied(name) => {
+                        unread(name, Error::io(&path_of(name), Operation::Read, Errno::ACCESS))
+                    }
+                    Told::Unlisted(what) => PlaceEvent::Unlisted(what.to_string()),
+                }
+            }));
+        told.all(sink);
         Ok(())
     }
 
-    fn files(&mut self, digest: &Digest, files: Vec<Request>, tell: Sink) -> Result<(), ReaderError> {
-        self.check(digest)?;
-        self.reads.push((digest.name().to_string(), files.len()));
-        let _ = files
-            .iter()
-            .map(|file| tell(self.tell(std::str::from_utf8(&file.name).unwrap(), 0, Some(digest))))
-            .count();
-        Ok(())
+    fn files(&self, digest: &Digest, files: &mut dyn Iterator<Item = FileRequest>, turn: usize, sink: Sink) {
+        let name = |file: FileRequest| {
+            String::from_utf8(file.path.strip_prefix(b"/srv/").unwrap().to_vec()).unwrap()
+        };
+        for file in files {
+            if !sink(self.tell(&name(file), turn, Some(digest))) {
+                break;
+            }
+        }
+    }
+}
+
+impl Place for Machine {
+    fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
+        let mut capabilities = Capabilities::new("test");
+        capabilities.tells_states = true;
+        Ok(capabilities)
     }
 
-    fn again(&mut self, digest: &Digest, files: Vec<Request>, tell: Sink) -> Result<(), ReaderError> {
-        let _ = files
-            .iter()
-            .map(|file| tell(self.tell(std::str::from_utf8(&file.name).unwrap(), 1, Some(digest))))
-            .count();
+    fn list(&mut self, _: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        self.tree(None, sink)
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        let digest = &digests[0];
+        match files {
+            Files::Trees(_) => self.tree(Some(digest), sink),
+            Files::Named(files) => {
+                self.check(digest)?;
+                let files: Vec<FileRequest> = files.collect();
+                self.reads.push((digest.name().to_string(), files.len()));
+                self.files(digest, &mut files.into_iter(), 0, sink);
+                Ok(())
+            }
+        }
+    }
+
+    fn hash_settled(
+        &mut self,
+        digest: &Digest,
+        files: Vec<FileRequest>,
+        sink: Sink,
+    ) -> Result<(), PlaceError> {
+        self.files(digest, &mut files.into_iter(), self.again, sink);
         Ok(())
     }
+}
+
+/// Where a file is on the machine.
+fn path_of(name: &str) -> PathBuf {
+    if name.is_empty() { PathBuf::from("/srv") } else { Path::new("/srv").join(name) }
+}
+
+fn unread(name: &str, error: Error) -> PlaceEvent {
+    let path = path_of(name).into_os_string().into_vec();
+    let request = FileRequest { path, ..FileRequest::default() };
+    PlaceEvent::Answer(FileAnswer { request, result: Err(error) })
 }
 
 /// A catalogue and the time.
@@ -142,14 +221,15 @@ impl Records {
         address: &str,
         machine: &mut Machine,
         options: &Options,
-    ) -> (Result<Summary, Error>, Vec<Report>) {
+    ) -> (Result<Summary, ScrubError>, Vec<Report>) {
         self.now += 1_000_000;
         let options = Options { now: self.now, ..options.clone() };
         let mut reports = Vec::new();
         let mut tell = |report| reports.push(report);
         let address = Path::new(address);
         let turn = Mutex::new(());
-        let summary = scrub_remote(&mut self.catalog, address, (&options, &turn), machine, &mut tell);
+        let mut tree = PlaceTree { place: machine, root: b"/srv", notes: &|_| true };
+        let summary = scrub_remote(&mut self.catalog, address, (&options, &turn), &mut tree, &mut tell);
         assert_eq!(self.catalog.check().unwrap(), []);
         (summary, reports)
     }
@@ -248,7 +328,7 @@ fn what_two_reads_say_is_told_apart() {
     machine.put("two", "content two", 1);
     records.run(SRV, &mut machine, &records.options()).0.unwrap();
     machine.file("one").content = ["CONTENT ONE".to_string(), "new content one".to_string()];
-    machine.told = vec![Response::Changed(b"busy".to_vec())];
+    machine.told = vec![Told::Changed("busy")];
     let found = records.expect(&mut machine, &[(Verdict::Suspicious, "one"), (Verdict::Busy, "busy")]);
     assert_eq!(found.count(Verdict::Busy), 1);
 }
@@ -276,26 +356,21 @@ fn nothing_is_missing_that_could_not_be_seen() {
     let (mut records, mut machine) = first(&FILES);
     let all = machine.clone();
     machine.files.retain(|name, _| !name.starts_with("a/") && name != "one");
-    let denied = |name: &str| Response::Unread {
-        name: name.as_bytes().to_vec(),
-        error: "read: Permission denied".to_string(),
-        storage_failed: false,
-    };
-    machine.told = vec![denied("a")];
+    machine.told = vec![Told::Denied("a")];
     let summary = records.expect(&mut machine, &[(Verdict::Unverifiable, "a"), (Verdict::Missing, "one")]);
     assert!(!summary.complete && summary.unlisted == 1);
     // Somewhere, nobody knows where.
     machine.files.remove("two");
-    machine.told = vec![Response::Unlisted("find: it failed".to_string())];
+    machine.told = vec![Told::Unlisted("find: it failed")];
     records.expect(&mut machine, &[(Verdict::Unverifiable, "")]);
     // All of it.
     let mut machine = Machine::default();
     let (ended, reports) = records.run(SRV, &mut machine, &records.options());
     assert!(ended.unwrap_err().to_string().contains("is it mounted?") && reports.is_empty());
-    machine.told = vec![Response::Unlisted("find: no such directory".to_string())];
+    machine.told = vec![Told::Unlisted("find: no such directory")];
     let ended = records.run(SRV, &mut machine, &records.options()).0;
     assert_eq!(ended.unwrap_err().to_string(), "ssh://web/srv: find: no such directory");
-    machine.told = vec![denied("")];
+    machine.told = vec![Told::Denied("")];
     assert!(records.run(SRV, &mut machine, &records.options()).0.is_err());
     assert_eq!(records.expect(&mut all.clone(), &[(Verdict::Ok, "one")]).files, 5);
     let mut machine = all;
@@ -364,19 +439,10 @@ fn too_many_changes_are_held() {
     let summary = records.expect_with(&mut machine, &options, &modified);
     assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 5, of: 5, unread: 0 }), 5));
     assert_eq!(records.expect(&mut machine, &modified).held, 5);
-    let sha256 = Digest::find("sha256").unwrap();
-    let mut read = |files: &[(PathBuf, Digest)]| {
-        let now = |(path, _): &(PathBuf, Digest)| {
-            let name = path.strip_prefix(SRV).unwrap().to_str().unwrap();
-            let file = &machine.files[name];
-            let content = file.content[0].as_bytes();
-            let digest = sha256.hash(content).unwrap();
-            Ok(Some(Seen { size: content.len() as u64, mtime: file.mtime, ctime: 0, inode: 0, digest }))
-        };
-        files.iter().map(now).collect()
-    };
     let what = Accept { path: Path::new(SRV), dry: false, enters: false, now: 1 };
-    assert_eq!(accept_with(&records.catalog, &what, (3, &mut read), &mut |_| {}).unwrap(), 5);
+    machine.again = 0;
+    let mut tree = PlaceTree { place: &mut machine, root: b"/srv", notes: &|_| true };
+    assert_eq!(accept_remote(&records.catalog, &what, &mut tree, &mut |_| {}).unwrap(), 5);
     records.expect(&mut machine.clone(), &[]);
 }
 

@@ -1,24 +1,24 @@
 //! The server side of remote hashing: what `verisum remote-serve` does on a host. See
 //! `crates/remote/src/protocol.rs`.
 
-use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
-use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rustix::io::Errno;
 use verisum::digest::Digest;
-use verisum::files::{Content, Entry, Error, Hashed, Job, Kind, Order, Plan, Timestamp, Walk, WalkOptions};
+use verisum::files::place::{
+    FileAnswer, FileRead, FileRequest, FileState, Files, LocalPlace, Place, PlaceError, PlaceEvent, Reason,
+    Sink,
+};
+use verisum::files::{Error, Plan};
 use verisum::remote::{GREETING, MOST_RECORD};
 
 use crate::ui::exit::Exit;
-use crate::ui::failure::{Failure, cause};
+use crate::ui::failure::Failure;
 use crate::ui::{self, Output};
 use crate::ui::{digests, input, kernel};
 
@@ -95,156 +95,115 @@ fn test(input: &mut impl BufRead, output: &mut Output) -> Result<(), Failure> {
 
 fn tree(input: &mut impl BufRead, output: &mut Output) -> Result<(), Failure> {
     let name = needed(input)?;
-    let path = PathBuf::from(OsStr::from_bytes(&needed(input)?));
-    let after = needed(input)?;
-    let report = Report::new(output);
-    let mut place = 0;
-    let mut files = files(&path).filter(|found| match found {
-        Ok(entry) => *entry.path().as_os_str().as_bytes() > after[..],
-        Err(_) => true,
-    });
+    let path = needed(input)?;
+    let mut place = LocalPlace::new(Plan::new(Vec::new(), input::usable_cores()));
+    place.after = needed(input)?;
     if name == b"-" {
-        for found in files {
-            let record = match found.and_then(|entry| Ok((entry.stat()?, entry))) {
-                Ok((stat, entry)) => file(&entry, stat.size, stat.modified, "-", false),
-                Err(error) => failed(&error),
-            };
-            if report.put(place, &record).is_break() {
-                break;
-            }
-            place += 1;
-        }
-        return report.end();
+        return answers(output, &of_tree, &mut |sink| place.list(&path, sink));
     }
-    let plan = Plan::new(vec![vec![algorithm(&name)?]], input::usable_cores());
-    let mut jobs = std::iter::from_fn(|| {
-        loop {
-            let found = files.next()?;
-            let number = place;
-            place += 1;
-            match found {
-                Ok(entry) => return Some(Job { entry, set: 0, token: number }),
-                Err(error) if report.put(number, &failed(&error)).is_break() => return None,
-                Err(_) => {}
-            }
-        }
-    });
-    verisum::files::hash(&plan, &mut jobs, &|hashed: Hashed<u64>| {
-        let record = match &hashed.result {
-            Ok(content) => {
-                let digest = content.digests[0].to_string();
-                file(&hashed.entry, content.length, content.before.modified, &digest, changed(content))
-            }
-            Err(error) => failed(error),
-        };
-        report.put(hashed.token, &record)
-    });
-    report.end()
+    let digest = algorithm(&name)?;
+    let mut roots = std::iter::once(path);
+    answers(output, &of_tree, &mut |sink| {
+        place.hash(std::slice::from_ref(&digest), Files::Trees(&mut roots), sink)
+    })
 }
 
 fn names(input: &mut (impl BufRead + Send), output: &mut Output) -> Result<(), Failure> {
     let digest = algorithm(&needed(input)?)?;
-    let plan = Plan::new(vec![vec![digest]], input::usable_cores());
-    let report = Report::new(output);
-    let mut number = 0;
+    let mut place = LocalPlace::new(Plan::new(Vec::new(), input::usable_cores()));
     let mut broken = None;
-    let mut jobs = std::iter::from_fn(|| {
-        loop {
-            let name = match needed(input) {
-                Ok(name) if name == b"." => return None,
-                Ok(name) => name,
-                Err(failure) => {
-                    broken = Some(failure);
-                    return None;
-                }
-            };
-            let place = number;
-            number += 1;
-            let path = Path::new(OsStr::from_bytes(name.strip_prefix(b"+").unwrap_or(&name)));
-            let unread = match Entry::followed(path) {
-                Ok(entry) => match entry.kind() {
-                    Kind::File => return Some(Job { entry, set: 0, token: place }),
-                    Kind::Directory => ("directory", String::new()),
-                    _ => ("special", String::new()),
-                },
-                Err(error) => why(&error),
-            };
-            if report.put(place, &unread_record(place, &unread)).is_break() {
-                return None;
-            }
+    let mut numbers = 0..;
+    let mut requests = std::iter::from_fn(|| match needed(input) {
+        Ok(name) if name == b"." => None,
+        Ok(name) => {
+            let path = name.strip_prefix(b"+").unwrap_or(&name).to_vec();
+            Some(FileRequest { path, tag: numbers.next()?, ..FileRequest::default() })
+        }
+        Err(failure) => {
+            broken = Some(failure);
+            None
         }
     });
-    verisum::files::hash(&plan, &mut jobs, &|hashed: Hashed<u64>| {
-        let place = hashed.token;
-        let record = match &hashed.result {
-            Ok(content) => record(&[
-                b"h",
-                place.to_string().as_bytes(),
-                content.length.to_string().as_bytes(),
-                content.before.modified.to_string().as_bytes(),
-                content.digests[0].to_string().as_bytes(),
-                if changed(content) { b"changed" } else { b"-" },
-            ]),
-            Err(error) => unread_record(place, &why(error)),
-        };
-        report.put(place, &record)
-    });
-    report.end()?;
+    answers(output, &of_name, &mut |sink| {
+        place.hash(std::slice::from_ref(&digest), Files::Named(&mut requests), sink)
+    })?;
     broken.map_or(Ok(()), Err)
 }
 
-/// The regular files of a tree in the order of their paths.
-fn files(path: &Path) -> Box<dyn Iterator<Item = Result<Entry, Error>> + Send> {
-    match Entry::followed(path) {
-        Ok(root) if root.kind() == Kind::Directory => {
-            let options = WalkOptions { order: Order::Name, ..WalkOptions::default() };
-            let walk = Walk::new(vec![path.to_path_buf()], options);
-            Box::new(walk.filter(|found| found.as_ref().map_or(true, |entry| entry.kind() == Kind::File)))
+/// Sends the answers of a place, in this form.
+fn answers(
+    output: &mut Output,
+    form: &(dyn Fn(&FileAnswer) -> Vec<u8> + Sync),
+    ask: &mut dyn FnMut(Sink) -> Result<(), PlaceError>,
+) -> Result<(), Failure> {
+    let state = Mutex::new((output, Instant::now(), Ok(())));
+    let asked = ask(&|event| {
+        let PlaceEvent::Answer(answer) = event else { return true };
+        let record = form(&answer);
+        let (output, flushed, written) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+        *written = output.bytes(&record);
+        if written.is_ok() && flushed.elapsed() > PATIENCE {
+            *written = output.flush();
+            *flushed = Instant::now();
         }
-        found => Box::new(std::iter::once(found)),
+        written.is_ok()
+    });
+    asked.map_err(|error| Failure::Program { name: "remote-serve".to_string(), why: error.to_string() })?;
+    state.into_inner().unwrap_or_else(PoisonError::into_inner).2
+}
+
+fn of_tree(answer: &FileAnswer) -> Vec<u8> {
+    let path = &answer.request.path[..];
+    match &answer.result {
+        Ok(read) => {
+            let [size, modified, digest, changed] = state(&answer.request.seen, read);
+            record(&[b"f", size.as_bytes(), modified.as_bytes(), digest.as_bytes(), changed.as_bytes(), path])
+        }
+        Err(error) => {
+            let (word, text) = why(error);
+            record(&[b"e", word.as_bytes(), text.as_bytes(), path])
+        }
     }
 }
 
-fn file(entry: &Entry, size: u64, modified: Timestamp, digest: &str, changed: bool) -> Vec<u8> {
-    let path = entry.path();
-    record(&[
-        b"f",
-        size.to_string().as_bytes(),
-        modified.to_string().as_bytes(),
-        digest.as_bytes(),
-        if changed { b"changed" } else { b"-" },
-        path.as_os_str().as_bytes(),
-    ])
+fn of_name(answer: &FileAnswer) -> Vec<u8> {
+    let number = answer.request.tag.to_string();
+    let number = number.as_bytes();
+    match &answer.result {
+        Ok(read) => {
+            let [size, modified, digest, changed] = state(&answer.request.seen, read);
+            record(&[
+                b"h",
+                number,
+                size.as_bytes(),
+                modified.as_bytes(),
+                digest.as_bytes(),
+                changed.as_bytes(),
+            ])
+        }
+        Err(error) => {
+            let (word, text) = why(error);
+            record(&[b"x", number, word.as_bytes(), text.as_bytes()])
+        }
+    }
 }
 
-fn failed(error: &Error) -> Vec<u8> {
-    let (word, text) = why(error);
-    record(&[b"e", word.as_bytes(), text.as_bytes(), error.path().as_os_str().as_bytes()])
-}
-
-fn unread_record(place: u64, (word, text): &(&str, String)) -> Vec<u8> {
-    record(&[b"x", place.to_string().as_bytes(), word.as_bytes(), text.as_bytes()])
-}
-
-fn changed(content: &Content) -> bool {
-    !content.before.is_same_state(&content.after)
+/// The size, the time, the digest, and whether it changed.
+fn state(seen: &FileState, read: &FileRead) -> [String; 4] {
+    let modified = seen.modified.map(|modified| modified.time).unwrap_or_default();
+    let digest = read.digest().map_or("-".to_string(), |digest| digest.to_string());
+    let changed = if read.changed { "changed" } else { "-" };
+    [seen.size.unwrap_or(0).to_string(), modified.to_string(), digest, changed.to_string()]
 }
 
 fn why(error: &Error) -> (&'static str, String) {
-    let word = match error {
-        Error::NotAFile { path } if path.is_dir() => "directory",
-        Error::NotAFile { .. } => "special",
-        _ => match error.errno() {
-            Some(Errno::NOENT | Errno::NOTDIR) => "missing",
-            Some(Errno::ACCESS | Errno::PERM) => "denied",
-            _ => "failed",
-        },
-    };
-    let text = match error {
-        Error::Io { source, .. } => cause(source),
-        other => other.to_string(),
-    };
-    (word, text.replace(['\t', '\0'], " "))
+    match error.reason() {
+        Reason::Missing => ("missing", String::new()),
+        Reason::Denied => ("denied", String::new()),
+        Reason::Directory => ("directory", String::new()),
+        Reason::Special => ("special", String::new()),
+        Reason::Failed(text) => ("failed", text.replace(['\t', '\0'], " ")),
+    }
 }
 
 fn record(fields: &[&[u8]]) -> Vec<u8> {
@@ -275,53 +234,4 @@ fn field(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, Failure> {
 /// The next field of a request that is not over.
 fn needed(input: &mut impl BufRead) -> Result<Vec<u8>, Failure> {
     field(input)?.ok_or_else(|| Failure::Usage("remote-serve: a request ends in its middle".to_string()))
-}
-
-/// Puts answers in order.
-struct Report<'a>(Mutex<State<'a>>);
-
-struct State<'a> {
-    output: &'a mut Output,
-    flushed: Instant,
-    next: u64,
-    waiting: VecDeque<Option<Vec<u8>>>,
-    broken: Option<Failure>,
-}
-
-impl<'a> Report<'a> {
-    fn new(output: &'a mut Output) -> Report<'a> {
-        let waiting = VecDeque::new();
-        Report(Mutex::new(State { output, flushed: Instant::now(), next: 0, waiting, broken: None }))
-    }
-
-    fn put(&self, place: u64, record: &[u8]) -> ControlFlow<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = (place - state.next) as usize;
-        if state.waiting.len() <= index {
-            state.waiting.resize_with(index + 1, || None);
-        }
-        state.waiting[index] = Some(record.to_vec());
-        while let Some(Some(record)) = state.waiting.front_mut().map(Option::take) {
-            state.waiting.pop_front();
-            state.next += 1;
-            let is_late = state.flushed.elapsed() > PATIENCE;
-            let mut written = state.output.bytes(&record);
-            if is_late {
-                written = written.and_then(|()| state.output.flush());
-                state.flushed = Instant::now();
-            }
-            if let Err(failure) = written {
-                state.broken = Some(failure);
-            }
-        }
-        match state.broken {
-            None => ControlFlow::Continue(()),
-            Some(_) => ControlFlow::Break(()),
-        }
-    }
-
-    fn end(self) -> Result<(), Failure> {
-        let state = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.broken.map_or(Ok(()), Err)
-    }
 }

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::address::Host;
 use crate::error::SessionError;
 use crate::folder::Folder;
-use crate::place::Host;
 use crate::timeout::{Timeout, Watch};
 use crate::windows;
 
@@ -97,6 +97,11 @@ impl Link {
     /// The same to another shell.
     pub(crate) fn to(self, shell: Shell) -> Link {
         Link { shell, ..self }
+    }
+
+    /// Whether scripts for a POSIX shell run there.
+    pub(crate) fn is_posix(&self) -> bool {
+        self.shell == Shell::Posix
     }
 
     /// What went over it until now, as its commands wrote and read it.

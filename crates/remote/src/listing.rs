@@ -1,12 +1,12 @@
 //! Lists a tree by the `find` of a host.
 
+use crate::address::Tree;
 use crate::error::SessionError;
 use crate::link::{Link, Running, Script};
-use crate::place::Tree;
 use crate::probe::Lister;
 use crate::protocol::number;
 use crate::tools::Tools;
-use crate::{Answer, Event, MOST_RECORD, Modified, Reason, Request, Seen, Sink};
+use crate::{FileAnswer, FileRequest, FileState, MOST_RECORD, PlaceEvent, Reason, Sink};
 
 const LIST: &str = include_str!("script/list.sh");
 
@@ -16,7 +16,7 @@ impl Tools {
         &self,
         link: &Link,
         path: &[u8],
-        each: &mut dyn FnMut(Request) -> bool,
+        each: &mut dyn FnMut(FileRequest) -> bool,
         sink: Sink,
     ) -> Result<bool, SessionError> {
         let script = Script::new(LIST).text(self.lister.name().as_bytes()).text(path);
@@ -34,8 +34,8 @@ impl Tools {
                     }
                 }
                 Some(Listed::Nothing(reason)) => {
-                    let request = Request { path: path.to_vec(), ..Request::default() };
-                    return Ok(sink(Event::Answer(Answer { request, result: Err(reason) })));
+                    let request = FileRequest { path: path.to_vec(), ..FileRequest::default() };
+                    return Ok(sink(PlaceEvent::Answer(FileAnswer::failed(request, reason))));
                 }
                 Some(Listed::End(code)) => {
                     if !running.is_done() {
@@ -43,10 +43,10 @@ impl Tools {
                     }
                     let (_, said) = running.end();
                     if said.is_empty() && code != 0 {
-                        sink(Event::Unlisted(format!("find ended with the code {code}")));
+                        sink(PlaceEvent::Unlisted(format!("find ended with the code {code}")));
                     }
                     for line in said {
-                        sink(Event::Unlisted(line));
+                        sink(PlaceEvent::Unlisted(line));
                     }
                     return Ok(true);
                 }
@@ -74,18 +74,18 @@ impl Tools {
             };
         }
         if self.lister == Lister::Plain {
-            return Some(Listed::File(Request { path: record.to_vec(), ..Request::default() }));
+            return Some(Listed::File(FileRequest { path: record.to_vec(), ..FileRequest::default() }));
         }
         let mut fields = record.splitn(3, |byte| *byte == b' ');
         let size = number(fields.next()?)?;
-        let modified = Modified::parse(std::str::from_utf8(fields.next()?).ok()?)?;
-        let seen = Seen { size: Some(size), modified: Some(modified) };
-        Some(Listed::File(Request { path: fields.next()?.to_vec(), seen, ..Request::default() }))
+        let modified = crate::modified(std::str::from_utf8(fields.next()?).ok()?)?;
+        let seen = FileState { size: Some(size), modified: Some(modified) };
+        Some(Listed::File(FileRequest { path: fields.next()?.to_vec(), seen, ..FileRequest::default() }))
     }
 }
 
 enum Listed {
-    File(Request),
+    File(FileRequest),
     /// The root is neither a file nor a directory.
     Nothing(Reason),
     /// With the code of `find`.

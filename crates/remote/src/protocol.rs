@@ -9,7 +9,7 @@
 
 use verisum_digest::Output;
 
-use crate::{Modified, Reason, Seen, hexadecimal};
+use crate::{FileState, Reason, hexadecimal, modified, reason};
 
 /// What is said first.
 pub const GREETING: &[u8] = b"verisum-remote 1";
@@ -18,11 +18,11 @@ pub const GREETING: &[u8] = b"verisum-remote 1";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     /// A file of a tree.
-    File { path: Vec<u8>, seen: Seen, digest: Option<Output>, changed: bool },
+    File { path: Vec<u8>, seen: FileState, digest: Option<Output>, changed: bool },
     /// Something in a tree that cannot be read or listed.
     Failed { path: Vec<u8>, reason: Reason },
     /// A file that was named.
-    Hashed { number: u64, seen: Seen, digest: Option<Output>, changed: bool },
+    Hashed { number: u64, seen: FileState, digest: Option<Output>, changed: bool },
     /// A file that was named and cannot be read.
     Unread { number: u64, reason: Reason },
     /// Nothing more comes.
@@ -46,12 +46,12 @@ impl Record {
             }
             b"e" => {
                 let mut fields = record.splitn(4, |byte| *byte == b'\t').skip(1);
-                let reason = Reason::of(fields.next()?, fields.next()?);
+                let reason = reason(fields.next()?, fields.next()?);
                 Some(Record::Failed { reason, path: fields.next()?.to_vec() })
             }
             b"x" => {
                 let number = number(next()?)?;
-                Some(Record::Unread { number, reason: Reason::of(next()?, next()?) })
+                Some(Record::Unread { number, reason: reason(next()?, next()?) })
             }
             b"end" => Some(Record::End),
             _ => None,
@@ -62,16 +62,16 @@ impl Record {
 fn state<'a>(
     next: &mut impl FnMut() -> Option<&'a [u8]>,
     length: Option<usize>,
-) -> Option<(Seen, Option<Output>, bool)> {
+) -> Option<(FileState, Option<Output>, bool)> {
     let size = number(next()?)?;
-    let modified = Modified::parse(std::str::from_utf8(next()?).ok()?)?;
+    let modified = modified(std::str::from_utf8(next()?).ok()?)?;
     let digest = next()?;
     let digest = match length {
         Some(length) => Some(hexadecimal(digest, length).or_else(|| certutil(digest, length))?),
         None => None,
     };
     let changed = next()? == b"changed";
-    Some((Seen { size: Some(size), modified: Some(modified) }, digest, changed))
+    Some((FileState { size: Some(size), modified: Some(modified) }, digest, changed))
 }
 
 /// The digest in what certutil printed, with `|` between its lines: the one line that is nothing else. Before

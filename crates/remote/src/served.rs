@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use verisum_digest::Digest;
 
+use crate::address::Tree;
 use crate::error::SessionError;
 use crate::link::{Running, record};
-use crate::place::Tree;
 use crate::protocol::{GREETING, Record};
 use crate::timeout::{Load, Timeout};
-use crate::{Answer, Event, FileRead, Request, Sink, base64};
+use crate::{FileAnswer, FileRequest, PlaceEvent, Sink, base64};
 
 /// A server that waits for requests.
 pub(crate) struct Served {
@@ -78,7 +78,7 @@ pub(crate) enum Ended {
     /// Whoever asked wants no more.
     Stopped,
     /// The connection or the host failed; these were asked and are not answered.
-    Broken(SessionError, VecDeque<Request>),
+    Broken(SessionError, VecDeque<FileRequest>),
 }
 
 impl Served {
@@ -104,6 +104,16 @@ impl Served {
             Ok(Some(_)) => Err(SessionError::Odd("the server speaks another protocol".to_string())),
             Ok(None) | Err(_) => Err(running.broken()),
         }
+    }
+
+    /// Whether it is in the middle of an answer.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Whether it gives trees in the order of the paths' bytes.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.codec == Codec::Nul
     }
 
     /// Asks for the digests of what is known, and returns the records of the answer.
@@ -156,24 +166,25 @@ impl Served {
                     if tree.takes(&path) && self.codec.is_after(&path, after) =>
                 {
                     after.clone_from(&path);
-                    Answer {
-                        request: Request { path, seen, ..Request::default() },
-                        result: Ok(FileRead { digest, changed }),
-                    }
+                    FileAnswer::read(FileRequest { path, seen, ..FileRequest::default() }, digest, changed)
                 }
                 Some(Record::Failed { path, reason }) if tree.holds(&path) => {
-                    Answer { request: Request { path, ..Request::default() }, result: Err(reason) }
+                    FileAnswer::failed(FileRequest { path, ..FileRequest::default() }, reason)
                 }
                 _ => return Ended::Broken(odd(&record), VecDeque::new()),
             };
-            if !sink(Event::Answer(answer)) {
+            if !sink(PlaceEvent::Answer(answer)) {
                 return Ended::Stopped;
             }
         }
     }
 
     /// Hashes the files of these names.
-    pub(crate) fn names(&mut self, names: &mut (dyn Iterator<Item = Request> + Send), sink: Sink) -> Ended {
+    pub(crate) fn names(
+        &mut self,
+        names: &mut (dyn Iterator<Item = FileRequest> + Send),
+        sink: Sink,
+    ) -> Ended {
         self.is_busy = true;
         let (algorithm, length, codec) = (&self.algorithm, self.length, self.codec);
         let timeout = self.running.timeout();
@@ -211,22 +222,24 @@ impl Served {
                 let answer = match codec.record(stdout) {
                     Ok(Some(record)) => match Record::parse(&record, Some(length)) {
                         Some(Record::End) => break Ok(true),
-                        Some(Record::Hashed { number, seen, digest, changed }) => pending
-                            .take(number)
-                            .map(|request| (Request { seen, ..request }, Ok(FileRead { digest, changed }))),
+                        Some(Record::Hashed { number, seen, digest, changed }) => {
+                            pending.take(number).map(|request| {
+                                FileAnswer::read(FileRequest { seen, ..request }, digest, changed)
+                            })
+                        }
                         Some(Record::Unread { number, reason }) => {
-                            pending.take(number).map(|request| (request, Err(reason)))
+                            pending.take(number).map(|request| FileAnswer::failed(request, reason))
                         }
                         _ => break Err(Some(odd(&record))),
                     },
                     Ok(None) => break Err(None),
                     Err(error) => break Err(Some(SessionError::Odd(error.to_string()))),
                 };
-                let Some((request, result)) = answer else {
+                let Some(answer) = answer else {
                     break Err(Some(SessionError::Odd("an answer to nothing that was asked".to_string())));
                 };
                 timeout.set(pending.limit(timeout));
-                if !timeout.paused(|| sink(Event::Answer(Answer { request, result }))) {
+                if !timeout.paused(|| sink(PlaceEvent::Answer(answer))) {
                     break Ok(false);
                 }
             };
@@ -284,21 +297,21 @@ struct Pending(Mutex<State>);
 struct State {
     /// The number of the first of them.
     first: u64,
-    requests: VecDeque<Option<Request>>,
+    requests: VecDeque<Option<FileRequest>>,
     load: Load,
     is_over: bool,
 }
 
 impl Pending {
     /// False where no more is to be asked.
-    fn push(&self, request: Request) -> bool {
+    fn push(&self, request: FileRequest) -> bool {
         let mut state = self.lock();
         state.load.add(&request.seen);
         state.requests.push_back(Some(request));
         !state.is_over
     }
 
-    fn take(&self, number: u64) -> Option<Request> {
+    fn take(&self, number: u64) -> Option<FileRequest> {
         let mut state = self.lock();
         let index = number.checked_sub(state.first)?;
         let taken = state.requests.get_mut(usize::try_from(index).ok()?)?.take()?;
@@ -319,7 +332,7 @@ impl Pending {
         self.lock().is_over = true;
     }
 
-    fn rest(&self) -> VecDeque<Request> {
+    fn rest(&self) -> VecDeque<FileRequest> {
         self.lock().requests.drain(..).flatten().collect()
     }
 

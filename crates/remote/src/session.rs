@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use verisum_digest::Digest;
 
+use crate::address::Host;
 use crate::error::SessionError;
 use crate::folder::Folder;
 use crate::link::{Link, Running, Script, SshOptions};
-use crate::place::Host;
 use crate::probe::{self, Lister, Probed, Wanted};
 use crate::push::{self, Program};
 use crate::served::{Ended, Served};
 use crate::tools::Tools;
 use crate::ways::{Kind, Way};
 use crate::windows;
-use crate::{Event, Request, Sink};
+use crate::{FileAnswer, FileRequest, PlaceEvent, Sink};
 
 /// How often in a row a connection that was lost is made anew, without any file between.
 const ATTEMPTS: u32 = 2;
@@ -42,11 +42,11 @@ pub struct Options {
 }
 
 /// A host, the connection to it, and the way to hash there.
-pub struct Session<'a> {
+pub struct Session {
     host: Host,
-    options: &'a Options,
+    options: Arc<Options>,
     digest: Digest,
-    folder: Option<&'a Folder>,
+    folder: Option<Arc<Folder>>,
     /// None where it was lost.
     open: Option<Open>,
     /// The way that was chosen at first, which stays.
@@ -69,17 +69,17 @@ enum Opened {
     Tools(Tools),
 }
 
-impl<'a> Session<'a> {
+impl Session {
     /// Connects to a host and finds the best way to compute a digest there. Says which it is.
     pub fn open(
         host: &Host,
         digest: &Digest,
-        options: &'a Options,
-        folder: Option<&'a Folder>,
+        options: Arc<Options>,
+        folder: Option<Arc<Folder>>,
         sink: Sink,
-    ) -> Result<Session<'a>, SessionError> {
+    ) -> Result<Session, SessionError> {
         let wanted = Wanted { required: options.required.clone(), all: false };
-        let (open, way, pushed) = connected(host, digest, options, &wanted, folder, sink)?;
+        let (open, way, pushed) = connected(host, digest, &options, &wanted, folder.as_deref(), sink)?;
         let (host, digest) = (host.clone(), digest.clone());
         Ok(Session { host, options, digest, folder, open: Some(open), way, pushed })
     }
@@ -102,6 +102,25 @@ impl<'a> Session<'a> {
         !matches!(&self.open, Some(Open { way: Opened::Tools(tools), .. }) if tools.lister == Lister::Plain)
     }
 
+    /// Whether it can be asked for more: not where somebody ended an answer early, the rest of which still comes.
+    pub(crate) fn is_free(&self) -> bool {
+        match &self.open {
+            Some(Open { way: Opened::Served(served), .. }) => !served.is_busy(),
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// The way to the host, if it has a POSIX shell.
+    pub(crate) fn shell(&self) -> Option<&Link> {
+        self.open.as_ref().map(|open| &open.link).filter(|link| link.is_posix())
+    }
+
+    /// Whether listings come in the order of the paths' bytes.
+    pub fn lists_in_order(&self) -> bool {
+        matches!(&self.open, Some(Open { way: Opened::Served(served), .. }) if served.is_in_order())
+    }
+
     /// Whether the size and time of a file come with its digest, and a change meanwhile is told.
     pub fn reads_conditions(&self) -> bool {
         matches!(&self.open, Some(Open { way: Opened::Served(_), .. }))
@@ -112,7 +131,7 @@ impl<'a> Session<'a> {
     pub fn tree(&mut self, path: &[u8], hashed: bool, sink: Sink) -> Result<(), SessionError> {
         let mut progress = Progress::new(&self.digest)?;
         let mut after = Vec::new();
-        let mut left: VecDeque<Request> = VecDeque::new();
+        let mut left: VecDeque<FileRequest> = VecDeque::new();
         let mut attempts = 0;
         loop {
             let before = (after.clone(), progress.listed, left.len());
@@ -133,14 +152,14 @@ impl<'a> Session<'a> {
     /// Hashes files by their names. Each has one answer.
     pub fn names(
         &mut self,
-        names: &mut (dyn Iterator<Item = Request> + Send),
+        names: &mut (dyn Iterator<Item = FileRequest> + Send),
         sink: Sink,
     ) -> Result<(), SessionError> {
-        let mut left: VecDeque<Request> = VecDeque::new();
+        let mut left: VecDeque<FileRequest> = VecDeque::new();
         let mut attempts = 0;
         loop {
             let count = AtomicU64::new(0);
-            let counting = |event: Event| {
+            let counting = |event: PlaceEvent| {
                 count.fetch_add(1, Ordering::Relaxed);
                 sink(event)
             };
@@ -167,15 +186,16 @@ impl<'a> Session<'a> {
             return Err(error);
         }
         self.open = None;
-        sink(Event::Note(format!("{}: connecting again", error.message())));
+        sink(PlaceEvent::Note(format!("{}: connecting again", error.message())));
         // Another way might give other answers to the same question.
         let wanted = Wanted { required: vec![self.way.name.to_string()], all: false };
-        let quiet = |event: Event| matches!(event, Event::Note(_)) || sink(event);
+        let quiet = |event: PlaceEvent| matches!(event, PlaceEvent::Note(_)) || sink(event);
         // A host that starts anew refuses connections for a while.
         let lost = Instant::now();
         let timeout = Duration::from_secs(self.options.ssh.timeout.into());
         let (open, way, pushed) = loop {
-            match connected(&self.host, &self.digest, self.options, &wanted, self.folder, &quiet) {
+            match connected(&self.host, &self.digest, &self.options, &wanted, self.folder.as_deref(), &quiet)
+            {
                 Err(SessionError::Unreachable(_) | SessionError::Lost(_)) if lost.elapsed() < timeout => {
                     thread::sleep(PAUSE);
                 }
@@ -212,7 +232,7 @@ fn connected(
         match connect(host, digest, options, wanted, folder, sink) {
             Err(error) if error.may_pass() && attempts < ATTEMPTS && *host != Host::Local => {
                 attempts += 1;
-                sink(Event::Note(format!("{}: connecting again", error.message())));
+                sink(PlaceEvent::Note(format!("{}: connecting again", error.message())));
             }
             ended => return ended,
         }
@@ -252,7 +272,7 @@ fn connect(
 
 fn tell_rejected(ways: &[Way], sink: Sink) {
     for way in ways {
-        sink(Event::Note(format!("{} is not used: it gives wrong digests, or none", way.described())));
+        sink(PlaceEvent::Note(format!("{} is not used: it gives wrong digests, or none", way.described())));
     }
 }
 
@@ -286,7 +306,7 @@ fn connect_to_shell(
                 return Ok((Open { link, way: Opened::Served(served), _connection: None }, way, true));
             }
             Err(why) => {
-                sink(Event::Note(format!("verisum cannot be pushed: {why}")));
+                sink(PlaceEvent::Note(format!("verisum cannot be pushed: {why}")));
             }
         }
         if !first.give(&probe::script(digest, wanted)?) {
@@ -352,16 +372,13 @@ fn tree(
     path: &[u8],
     hashed: bool,
     progress: &mut Progress,
-    left: &mut VecDeque<Request>,
+    left: &mut VecDeque<FileRequest>,
     sink: Sink,
 ) -> Ended {
     if !hashed {
-        let mut each = |request: Request| match progress.is_new(&request.path) {
+        let mut each = |request: FileRequest| match progress.is_new(&request.path) {
             Ok(false) => true,
-            Ok(true) => sink(Event::Answer(crate::Answer {
-                request,
-                result: Ok(crate::FileRead { digest: None, changed: false }),
-            })),
+            Ok(true) => sink(PlaceEvent::Answer(FileAnswer::read(request, None, false))),
             Err(()) => false,
         };
         let listed = tools.list(link, path, &mut each, sink);
@@ -372,7 +389,7 @@ fn tree(
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let lister = scope.spawn(|| {
-            let mut each = |request: Request| match progress.is_new(&request.path) {
+            let mut each = |request: FileRequest| match progress.is_new(&request.path) {
                 Ok(false) => true,
                 Ok(true) => sender.send(request).is_ok() && !is_over.load(Ordering::Relaxed),
                 Err(()) => false,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::Seen;
+use crate::FileState;
 
 /// How often somebody looks whether a host is late.
 const TICK: Duration = Duration::from_millis(100);
@@ -105,14 +105,14 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn add(&mut self, seen: &Seen) {
+    pub(crate) fn add(&mut self, seen: &FileState) {
         match seen.size {
             Some(size) => self.bytes = self.bytes.saturating_add(size),
             None => self.unknown += 1,
         }
     }
 
-    pub(crate) fn remove(&mut self, seen: &Seen) {
+    pub(crate) fn remove(&mut self, seen: &FileState) {
         match seen.size {
             Some(size) => self.bytes = self.bytes.saturating_sub(size),
             None => self.unknown = self.unknown.saturating_sub(1),
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn large_files_take_longer_and_unknown_ones_any_time() {
         let answer = Duration::from_secs(70);
-        let seen = |size| Seen { size, modified: None };
+        let seen = |size| FileState { size, modified: None };
         let mut load = Load::default();
         load.add(&seen(Some(5_000_000_000)));
         assert_eq!(load.limit(answer), Some(Duration::from_secs(1070)));

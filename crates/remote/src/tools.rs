@@ -19,7 +19,7 @@ use crate::protocol::number;
 use crate::served::Ended;
 use crate::timeout::Load;
 use crate::ways::Tool;
-use crate::{Answer, Event, FileRead, Reason, Request, Sink, hexadecimal};
+use crate::{FileAnswer, FileRequest, PlaceEvent, Reason, Sink, hexadecimal, reason};
 
 const SUM: &str = include_str!("script/sum.sh");
 const GUARD: &str = include_str!("script/guard.sh");
@@ -61,7 +61,7 @@ impl Tools {
     pub(crate) fn names(
         &self,
         link: &Link,
-        names: &mut (dyn Iterator<Item = Request> + Send),
+        names: &mut (dyn Iterator<Item = FileRequest> + Send),
         regular: bool,
         sink: Sink,
     ) -> Ended {
@@ -90,7 +90,7 @@ impl Tools {
             }
             if rounds < ROUNDS {
                 let (count, what) = (round.silent.len(), ended_as(round.code));
-                sink(Event::Note(format!(
+                sink(PlaceEvent::Note(format!(
                     "{} {what}: asked again for what is left, {count}",
                     self.tool.batch
                 )));
@@ -101,7 +101,7 @@ impl Tools {
             }
             let why = format!("{} {}", self.tool.batch, ended_as(round.code));
             for request in round.silent {
-                if !sink(Event::Answer(Answer { request, result: Err(Reason::Failed(why.clone())) })) {
+                if !sink(PlaceEvent::Answer(FileAnswer::failed(request, Reason::Failed(why.clone())))) {
                     return Ended::Stopped;
                 }
             }
@@ -113,7 +113,7 @@ impl Tools {
     fn round(
         &self,
         link: &Link,
-        names: &mut (dyn Iterator<Item = Request> + Send),
+        names: &mut (dyn Iterator<Item = FileRequest> + Send),
         regular: bool,
         round: &mut Round,
         sink: Sink,
@@ -156,9 +156,9 @@ impl Tools {
     fn in_lines(
         &self,
         link: &Link,
-        names: &mut (dyn Iterator<Item = Request> + Send),
+        names: &mut (dyn Iterator<Item = FileRequest> + Send),
         regular: bool,
-        aside: &mut VecDeque<Request>,
+        aside: &mut VecDeque<FileRequest>,
         round: &mut Round,
         sink: Sink,
     ) -> Ended {
@@ -258,11 +258,10 @@ impl Tools {
                         self.tool.batch
                     ))));
                 };
-                let found = FileRead { digest: Some(digest), changed: false };
                 was_unread |= !unread.is_empty();
                 told = timeout.paused(|| {
                     // The program waits meanwhile.
-                    match sink(Event::Answer(Answer { request, result: Ok(found) })) {
+                    match sink(PlaceEvent::Answer(FileAnswer::read(request, Some(digest), false))) {
                         true if unread.len() >= ASIDE => self.explain(link, &mut unread, round, sink),
                         goes_on => Ok(goes_on),
                     }
@@ -285,7 +284,7 @@ impl Tools {
         }
         if round.code != 0 && !was_unread && unread.is_empty() {
             let what = format!("{} gave all digests, and {}", self.tool.batch, ended_as(round.code));
-            if !sink(Event::Unlisted(what)) {
+            if !sink(PlaceEvent::Unlisted(what)) {
                 return Ended::Stopped;
             }
         }
@@ -316,7 +315,7 @@ impl Tools {
     fn singly(
         &self,
         link: &Link,
-        requests: &mut VecDeque<Request>,
+        requests: &mut VecDeque<FileRequest>,
         round: &mut Round,
         sink: Sink,
     ) -> Result<bool, SessionError> {
@@ -325,10 +324,7 @@ impl Tools {
         let go_on = one_by_one(link, &text, b"answer ", requests, &mut |request, answer| {
             let words = answer.split(|byte| byte.is_ascii_whitespace());
             match words.filter_map(|word| hexadecimal(word, self.length)).next() {
-                Some(digest) => {
-                    let found = FileRead { digest: Some(digest), changed: false };
-                    sink(Event::Answer(Answer { request, result: Ok(found) }))
-                }
+                Some(digest) => sink(PlaceEvent::Answer(FileAnswer::read(request, Some(digest), false))),
                 None => {
                     unread.push_back(request);
                     true
@@ -348,7 +344,7 @@ impl Tools {
     fn explain(
         &self,
         link: &Link,
-        requests: &mut VecDeque<Request>,
+        requests: &mut VecDeque<FileRequest>,
         round: &mut Round,
         sink: Sink,
     ) -> Result<bool, SessionError> {
@@ -363,7 +359,7 @@ impl Tools {
                 round.silent.push_back(request);
                 return true;
             }
-            sink(Event::Answer(Answer { request, result: Err(Reason::of(word, text)) }))
+            sink(PlaceEvent::Answer(FileAnswer::failed(request, reason(word, text))))
         })
     }
 }
@@ -372,7 +368,7 @@ impl Tools {
 #[derive(Default)]
 struct Round {
     /// Files that can be read, and of which it said nothing.
-    silent: VecDeque<Request>,
+    silent: VecDeque<FileRequest>,
     /// The code of `xargs`.
     code: u64,
 }
@@ -391,7 +387,7 @@ fn ended_as(code: u64) -> String {
 /// Names that were given to a program, and have no line yet.
 #[derive(Default)]
 struct Pending {
-    requests: VecDeque<Request>,
+    requests: VecDeque<FileRequest>,
     load: Load,
     /// The length of the names.
     bytes: usize,
@@ -400,14 +396,14 @@ struct Pending {
 }
 
 impl Pending {
-    fn push(&mut self, request: Request) {
+    fn push(&mut self, request: FileRequest) {
         self.load.add(&request.seen);
         self.bytes += request.path.len();
         self.requests.push_back(request);
     }
 
     /// Takes one off, and those before it, which were passed over.
-    fn take(&mut self, path: &[u8], passed: &mut VecDeque<Request>) -> Option<Request> {
+    fn take(&mut self, path: &[u8], passed: &mut VecDeque<FileRequest>) -> Option<FileRequest> {
         let place = self.requests.iter().position(|request| request.path == path)?;
         for request in self.requests.range(..=place) {
             self.load.remove(&request.seen);
@@ -424,8 +420,8 @@ fn one_by_one(
     link: &Link,
     script: &str,
     prefix: &[u8],
-    requests: &mut VecDeque<Request>,
-    each: &mut dyn FnMut(Request, &[u8]) -> bool,
+    requests: &mut VecDeque<FileRequest>,
+    each: &mut dyn FnMut(FileRequest, &[u8]) -> bool,
 ) -> Result<bool, SessionError> {
     while !requests.is_empty() {
         let count = requests.len().min(ASIDE);
@@ -478,7 +474,7 @@ fn one_by_one(
 }
 
 /// How it ended, unless it goes on.
-fn stopped(result: Result<bool, SessionError>, left: &mut VecDeque<Request>) -> Option<Ended> {
+fn stopped(result: Result<bool, SessionError>, left: &mut VecDeque<FileRequest>) -> Option<Ended> {
     match result {
         Ok(true) => None,
         Ok(false) => Some(Ended::Stopped),

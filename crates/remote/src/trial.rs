@@ -10,16 +10,16 @@ use std::thread;
 
 use verisum_digest::{Digest, Output};
 
+use crate::address::Host;
 use crate::error::SessionError;
 use crate::folder::Folder;
 use crate::link::{Link, Running, Script, Traffic};
-use crate::place::Host;
 use crate::probe::{self, Probed, Wanted};
 use crate::served::{Ended, Served};
 use crate::session::{self, Options};
 use crate::tools::Tools;
 use crate::ways::{Kind, NAMES, Way, ways};
-use crate::{Event, FileRead, Request};
+use crate::{FileRequest, PlaceEvent};
 
 const MAKE: &str = include_str!("script/make.sh");
 
@@ -133,20 +133,20 @@ impl<'a> Trial<'a> {
         let mut opened = self.start(way)?;
         let found: Mutex<(Vec<Option<Output>>, Option<SessionError>)> =
             Mutex::new((vec![None; paths.len()], None));
-        let mut names = paths.iter().enumerate().map(|(tag, path)| Request {
+        let mut names = paths.iter().enumerate().map(|(tag, path)| FileRequest {
             path: path.clone(),
             tag: tag as u64,
-            ..Request::default()
+            ..FileRequest::default()
         });
-        let sink = |event: Event| {
-            let Event::Answer(answer) = event else { return true };
+        let sink = |event: PlaceEvent| {
+            let PlaceEvent::Answer(answer) = event else { return true };
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             match answer.result {
-                Ok(FileRead { digest, changed: false }) => found.0[answer.request.tag as usize] = digest,
-                Ok(FileRead { .. }) => {
+                Ok(read) if read.changed => {
                     found.1 = Some(failed(&answer.request.path, "it changed while it was read"))
                 }
-                Err(reason) => found.1 = Some(failed(&answer.request.path, &reason.message())),
+                Ok(read) => found.0[answer.request.tag as usize] = read.digest(),
+                Err(error) => found.1 = Some(failed(&answer.request.path, &error.reason().message())),
             }
             found.1.is_none()
         };
@@ -166,13 +166,13 @@ impl<'a> Trial<'a> {
     }
 
     /// Lists a tree by the best way, unread. Files come with their sizes where the host tells them.
-    pub fn list(&self, path: &[u8], each: &mut (dyn FnMut(Request) + Send)) -> Result<(), SessionError> {
+    pub fn list(&self, path: &[u8], each: &mut (dyn FnMut(FileRequest) + Send)) -> Result<(), SessionError> {
         let none = || SessionError::NoWay(format!("nothing there computes {}", self.digest.name()));
         let way = self.probed.ways.first().ok_or_else(none)?;
         let each = Mutex::new(each);
-        let take = |request: Request| (each.lock().unwrap_or_else(PoisonError::into_inner))(request);
-        let sink = |event: Event| {
-            if let Event::Answer(answer) = event
+        let take = |request: FileRequest| (each.lock().unwrap_or_else(PoisonError::into_inner))(request);
+        let sink = |event: PlaceEvent| {
+            if let PlaceEvent::Answer(answer) = event
                 && answer.result.is_ok()
             {
                 take(answer.request);
@@ -185,7 +185,7 @@ impl<'a> Trial<'a> {
                 Ended::Done | Ended::Stopped => Ok(()),
             },
             Opened::Tools(tools) => {
-                let mut all = |request: Request| {
+                let mut all = |request: FileRequest| {
                     take(request);
                     true
                 };

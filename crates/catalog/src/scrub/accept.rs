@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::Digest;
 
 use super::guard::{UNMOUNTED, is_there, unmounted};
+use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top::{Top, is_gone};
 use super::writer::seen;
 use super::{Error, digest_failed};
@@ -57,7 +58,7 @@ pub struct Accept<'a> {
 
 /// Reads files as they are now, by their paths and digests; `None` for each that is not there, or is something
 /// else than a file.
-pub type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, String>>;
+type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, String>>;
 
 /// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
 /// record, and records of missing files are removed. What was bad there before and is no longer is forgotten.
@@ -85,8 +86,67 @@ pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)
     accept_with(catalog, what, (1, &mut read), report)
 }
 
-/// The same with files that somebody else reads, so many at once: those of other machines.
-pub fn accept_with(
+/// The same with files of a tree in another place, whose root has this path in the catalogue.
+pub fn accept_remote(
+    catalog: &Catalog,
+    what: &Accept,
+    tree: &mut PlaceTree,
+    report: &mut dyn FnMut(Accepted),
+) -> Result<u64, Error> {
+    let root = root_of(catalog, what.path)?.path;
+    let mut read = |files: &[(PathBuf, Digest)]| {
+        let mut found: HashMap<PathBuf, Result<Option<Seen>, String>> = HashMap::new();
+        for (_, digest) in files {
+            let of_digest = |(path, other): &&(PathBuf, Digest)| {
+                other.name() == digest.name() && !found.contains_key(path)
+            };
+            let same: Vec<&PathBuf> = files.iter().filter(of_digest).map(|(path, _)| path).collect();
+            if !same.is_empty() {
+                let read = read_remote(tree, digest, &same, &root);
+                found.extend(same.into_iter().cloned().zip(read));
+            }
+        }
+        let unread = || Err("it was not read".to_string());
+        files.iter().map(|(path, _)| found.remove(path).unwrap_or_else(unread)).collect()
+    };
+    accept_with(catalog, what, (PAGE, &mut read), report)
+}
+
+/// What files are now; nothing where there is none, or something else.
+fn read_remote(
+    tree: &mut PlaceTree,
+    digest: &Digest,
+    paths: &[&PathBuf],
+    root: &Path,
+) -> Vec<Result<Option<Seen>, String>> {
+    let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes().to_vec();
+    let requests: Vec<Request> =
+        paths.iter().map(|path| Request { name: name(path), condition: Condition::default() }).collect();
+    let mut found: HashMap<Vec<u8>, Result<Option<Seen>, String>> = HashMap::new();
+    let ended = tree.ask(digest, Ask::Settled(requests.clone()), &mut |response| {
+        match response {
+            Response::File(Request { name, condition: Condition { size, mtime, .. } }, Some(digest)) => {
+                found.insert(name, Ok(Some(Seen { size, mtime, ctime: 0, inode: 0, digest })));
+            }
+            Response::Changed(name) => {
+                found.insert(name, Err("read: it changed while it was read".to_string()));
+            }
+            Response::Unread { name, error, .. } => {
+                found.insert(name, if is_no_file(&error) { Ok(None) } else { Err(error) });
+            }
+            Response::File(..) | Response::Unlisted(_) => {}
+        }
+        true
+    });
+    match ended {
+        Err(error) => paths.iter().map(|_| Err(error.to_string())).collect(),
+        // What has no answer is gone.
+        Ok(()) => requests.iter().map(|request| found.remove(&request.name).unwrap_or(Ok(None))).collect(),
+    }
+}
+
+/// The same with files that are read so many at once.
+fn accept_with(
     catalog: &Catalog,
     what: &Accept,
     (at_once, read): (usize, Read),

@@ -38,9 +38,9 @@ use verisum_files::{
     Entry, Excludes, Limits, Operation, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted,
 };
 
-pub use accept::{Accept, Accepted, Read, accept, accept_with};
+pub use accept::{Accept, Accepted, accept, accept_remote};
 pub use forecast::Forecast;
-pub use remote_tree::{Condition, Reader, ReaderError, Request, Response, Sink, is_same_time, scrub_remote};
+pub use remote_tree::{Notes, PlaceTree, is_same_time, scrub_remote};
 pub use verisum_files::reread::Bypass;
 
 /// How to scrub.

@@ -1,4 +1,4 @@
-//! Scrubs a tree on another machine: a reader lists it, reads its files and tells what they are. What that
+//! Scrubs a tree of another place, which lists it, reads its files and tells what they are. What that
 //! means is judged, written and reported as for a tree of this machine.
 //!
 //! Of such files neither the inode nor the time of its last change is known. A content that is another while
@@ -24,9 +24,12 @@ use super::writer::{Message, Writer};
 use super::{Digests, Error, Options, Report, Scope, Summary, Tally, digests, due, end, forecast, guard};
 use crate::store::{Catalog, Identity, Record, Run, Seen, State};
 use listing::Listing;
+use verisum_files::place::PlaceError;
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
-pub use reader::{Condition, Reader, ReaderError, Request, Response, Sink, is_same_time};
+use reader::Sink;
+pub(super) use reader::{Ask, Condition, Request, Response, is_no_file};
+pub use reader::{Notes, PlaceTree, is_same_time};
 
 /// How many files are judged and written at once.
 const BATCH: usize = 1000;
@@ -40,7 +43,7 @@ pub fn scrub_remote(
     catalog: &mut Catalog,
     address: &Path,
     (options, turn): (&Options, &Mutex<()>),
-    reader: &mut dyn Reader,
+    tree: &mut PlaceTree,
     report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<Summary, Error> {
     let clock = Instant::now();
@@ -62,7 +65,7 @@ pub fn scrub_remote(
     drop(held);
 
     let done =
-        work(catalog, &scope, (options, &take_turn), (&history, &plan, algorithm), digests, reader, report);
+        work(catalog, &scope, (options, &take_turn), (&history, &plan, algorithm), digests, tree, report);
     let _held = take_turn();
     if let (Err(Error::Remote { .. } | Error::Root { .. }), true) = (&done, history.is_empty())
         && let Some(root) = catalog.root(&scope.root.path)?
@@ -81,7 +84,7 @@ fn work<'t>(
     (options, take_turn): (&Options, &(dyn Fn() -> MutexGuard<'t, ()> + Sync)),
     (history, plan, algorithm): (&[Run], &due::Plan, i64),
     Digests { sets, set_of, unavailable }: Digests,
-    reader: &mut dyn Reader,
+    tree: &mut PlaceTree,
     report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<(Summary, bool), Error> {
     let tally = Tally::new(None);
@@ -110,19 +113,21 @@ fn work<'t>(
     // With one digest for all files they are listed and read in one go.
     let in_one_go = needed.iter().all(|set| *set == needed[0]) && !scrub.listing.leaves_out_any();
     let digest = in_one_go.then(|| &sets[needed[0]]);
-    match scrub.receive(&mut |sink| reader.tree(digest, sink)) {
+    let hashed = digest.is_some();
+    let digest = digest.unwrap_or(&options.digest);
+    match scrub.receive(&mut |sink| tree.ask(digest, Ask::Tree { hashed }, sink)) {
         Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
         Err(ReceiveError::Failed(error)) => return Err(error),
         Ok(()) => {}
     }
     for (set, files) in std::mem::take(&mut scrub.listed) {
-        match scrub.receive(&mut |sink| reader.files(&sets[set], files.clone(), sink)) {
+        match scrub.receive(&mut |sink| tree.ask(&sets[set], Ask::Files(files.clone()), sink)) {
             Err(ReceiveError::Digest(why)) => scrub.cannot_read(files, &why)?,
             Err(ReceiveError::Failed(error)) => return Err(error),
             Ok(()) => {}
         }
     }
-    scrub.read_again(&sets, reader)?;
+    scrub.read_again(&sets, tree)?;
     let mut summary = scrub.finish()?;
     summary.count_reads(&tally);
     Ok((summary, true))
@@ -159,8 +164,8 @@ struct RemoteScrub<'a, 't, Clock> {
 }
 
 impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
-    /// Asks the reader, and writes its responses as they come.
-    fn receive(&mut self, ask: &mut dyn FnMut(Sink) -> Result<(), ReaderError>) -> Result<(), ReceiveError> {
+    /// Asks the place, and writes its responses as they come.
+    fn receive(&mut self, ask: &mut dyn FnMut(Sink) -> Result<(), PlaceError>) -> Result<(), ReceiveError> {
         let ended = ask(&mut |response| {
             self.responses.push(response);
             if self.responses.len() >= BATCH
@@ -177,8 +182,8 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         kept.map_err(ReceiveError::Failed)?;
         match ended {
             Ok(()) => Ok(()),
-            Err(ReaderError::Digest(why)) => Err(ReceiveError::Digest(why)),
-            Err(ReaderError::Machine(why)) => Err(ReceiveError::Failed(self.error(why))),
+            Err(PlaceError::Digest(why)) => Err(ReceiveError::Digest(why)),
+            Err(error) => Err(ReceiveError::Failed(self.error(error.to_string()))),
         }
     }
 
@@ -338,15 +343,15 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
     }
 
     /// Reads once more what would be called bad, and judges it.
-    fn read_again(&mut self, sets: &[Digest], reader: &mut dyn Reader) -> Result<(), Error> {
+    fn read_again(&mut self, sets: &[Digest], tree: &mut PlaceTree) -> Result<(), Error> {
         let mut doubtful: BTreeMap<usize, Vec<(Token, ReadFile)>> = BTreeMap::new();
         for (token, read) in std::mem::take(&mut self.doubtful) {
             doubtful.entry(token.set).or_default().push((token, read));
         }
         for (set, files) in doubtful {
             let mut found: HashMap<Vec<u8>, Response> = HashMap::new();
-            let requests = files.iter().map(|(_, read)| read.request.clone()).collect();
-            let ended = reader.again(&sets[set], requests, &mut |response| {
+            let requests = Ask::Settled(files.iter().map(|(_, read)| read.request.clone()).collect());
+            let ended = tree.ask(&sets[set], requests, &mut |response| {
                 if let Response::File(Request { name, .. }, _)
                 | Response::Changed(name)
                 | Response::Unread { name, .. } = &response
@@ -370,8 +375,8 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
                 }
                 self.writer.keep(&mut messages)?;
             }
-            if let Err(ReaderError::Digest(why) | ReaderError::Machine(why)) = ended {
-                return Err(self.error(why));
+            if let Err(error) = ended {
+                return Err(self.error(error.to_string()));
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use verisum::catalog::store::{Catalog, Lock, Root, is_address, own_files};
 
 use crate::ui::failure::Failure;
 use crate::ui::names::Name;
-use verisum::remote::{Host, Place};
+use verisum::remote::{Address, Host};
 
 /// The file in the user's state directory.
 const NAME: &str = "verisum/catalog.db";
@@ -155,7 +155,7 @@ pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Op
     if is_address(path) && catalog.root_of(path)?.is_some() {
         return Ok(Some(path.to_path_buf()));
     }
-    match Place::parse(path.as_os_str(), false) {
+    match Address::parse(path.as_os_str(), false) {
         Ok(place) if place.host != Host::Local => {
             let address = PathBuf::from(OsString::from_vec(place.address()));
             let is_meant = is_address(path)

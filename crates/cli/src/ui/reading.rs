@@ -142,6 +142,16 @@ impl RateArgs {
 }
 
 impl Order {
+    /// The order of a walk by name where nothing else is asked for, on disks without moving heads.
+    pub(crate) fn of_names(self) -> verisum::files::Order {
+        match self {
+            Order::Name | Order::Auto => verisum::files::Order::Name,
+            Order::Inode => verisum::files::Order::Inode,
+            Order::Extent => verisum::files::Order::Extent,
+            Order::None => verisum::files::Order::Directory,
+        }
+    }
+
     /// The order of a walk from `root`; `still` is for disks without moving heads.
     pub(crate) fn of_walk(self, root: &Entry, still: verisum::files::Order) -> verisum::files::Order {
         match self {

@@ -1,13 +1,28 @@
-//! Requests to the reader of a remote tree, and its answers.
+//! What a place answers, in the terms of a scrub.
+
+use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
+use verisum_files::Timestamp;
+use verisum_files::place::{
+    FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason, below,
+};
+
+use crate::store::stamp;
+
+/// What a host says of an error of its storage, or of the file system's own checksum.
+const OF_STORAGE: [&str; 4] =
+    ["Input/output error", "Structure needs cleaning", "Bad message", "No such device"];
+
+/// Takes what a place tells beside answers; false to end the work.
+pub type Notes<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
 
 /// What is known of a file besides its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
+pub(in crate::scrub) struct Condition {
     /// Length in bytes.
     pub size: u64,
-    /// Time of modification, as [`crate::store::stamp`] has it.
+    /// Time of modification, as [`stamp`] has it.
     pub mtime: i64,
     /// Whether its nanoseconds are known.
     pub is_exact: bool,
@@ -15,16 +30,16 @@ pub struct Condition {
 
 /// A file that is to be read, by its name below the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub(in crate::scrub) struct Request {
     /// Its name below the directory.
     pub name: Vec<u8>,
     /// What the listing said of it.
     pub condition: Condition,
 }
 
-/// What a reader tells of the tree. Names are below the directory that is scrubbed; it has none itself.
+/// What is told of the tree. Names are below the directory that is scrubbed; it has none itself.
 #[derive(Clone, Debug)]
-pub enum Response {
+pub(in crate::scrub) enum Response {
     /// A regular file. The digest is missing where it was only listed.
     File(Request, Option<Output>),
     /// A file that changed while it was read.
@@ -43,25 +58,104 @@ pub enum Response {
 }
 
 /// Takes responses; returns false to end.
-pub type Sink<'a> = &'a mut (dyn FnMut(Response) -> bool + Send);
+pub(in crate::scrub) type Sink<'a> = &'a mut (dyn FnMut(Response) -> bool + Send);
 
-/// Why a reader ended early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReaderError {
-    /// Nothing there computes the digest.
-    Digest(String),
-    /// The machine cannot be reached, or does not do what it should.
-    Machine(String),
+/// What is asked of a tree.
+pub(in crate::scrub) enum Ask {
+    /// List all regular files, and read them if they are to be read. What is gone meanwhile is not told.
+    Tree { hashed: bool },
+    /// Read these.
+    Files(Vec<Request>),
+    /// Read these, and look at each before and after.
+    Settled(Vec<Request>),
 }
 
-/// Whoever lists and reads the tree.
-pub trait Reader {
-    /// Lists all regular files, and reads them if there is a digest. What is gone meanwhile is not told.
-    fn tree(&mut self, digest: Option<&Digest>, sink: Sink) -> Result<(), ReaderError>;
-    /// Reads these.
-    fn files(&mut self, digest: &Digest, files: Vec<Request>, sink: Sink) -> Result<(), ReaderError>;
-    /// Reads these again, as far from any cache as can be, and looks at each before and after.
-    fn again(&mut self, digest: &Digest, files: Vec<Request>, sink: Sink) -> Result<(), ReaderError>;
+/// A tree in a place.
+pub struct PlaceTree<'a> {
+    /// Where it is.
+    pub place: &'a mut dyn Place,
+    /// Its path there.
+    pub root: &'a [u8],
+    /// Takes what the place tells beside answers.
+    pub notes: Notes<'a>,
+}
+
+impl PlaceTree<'_> {
+    /// Asks, and passes the responses on.
+    pub(in crate::scrub) fn ask(
+        &mut self,
+        digest: &Digest,
+        ask: Ask,
+        responses: Sink,
+    ) -> Result<(), PlaceError> {
+        let (root, notes) = (self.root, self.notes);
+        let digests = std::slice::from_ref(digest);
+        if !self.place.capabilities(digests, notes)?.tells_states {
+            let why = "its programs tell no sizes and times of files: nothing tells rot from a change";
+            return Err(PlaceError::Machine(why.to_string()));
+        }
+        let responses = Mutex::new(responses);
+        let sink = |event: PlaceEvent| {
+            let response = match event {
+                PlaceEvent::Note(_) | PlaceEvent::Way(_) => return notes(event),
+                PlaceEvent::Unlisted(line) => Some(Response::Unlisted(verisum_files::text::printable(&line))),
+                PlaceEvent::Answer(answer) => response_of(root, answer),
+            };
+            response
+                .is_none_or(|response| (responses.lock().unwrap_or_else(PoisonError::into_inner))(response))
+        };
+        let requests = |files: Vec<Request>| files.into_iter().map(|file| file.of(root));
+        match ask {
+            Ask::Tree { hashed: false } => self.place.list(root, &sink),
+            Ask::Tree { hashed: true } => {
+                let mut roots = std::iter::once(root.to_vec());
+                self.place.hash(digests, Files::Trees(&mut roots), &sink)
+            }
+            Ask::Files(files) => self.place.hash(digests, Files::Named(&mut requests(files)), &sink),
+            Ask::Settled(files) => self.place.hash_settled(digest, requests(files).collect(), &sink),
+        }
+    }
+}
+
+impl Request {
+    fn of(self, root: &[u8]) -> FileRequest {
+        let Condition { size, mtime, is_exact } = self.condition;
+        let time = Timestamp {
+            seconds: mtime.div_euclid(1_000_000_000),
+            nanoseconds: mtime.rem_euclid(1_000_000_000) as u32,
+        };
+        let seen = FileState { size: Some(size), modified: Some(Modified { time, is_exact }) };
+        let slash: &[u8] = if root == b"/" { b"" } else { b"/" };
+        FileRequest { path: [root, slash, &self.name].concat(), seen, ..FileRequest::default() }
+    }
+}
+
+/// The response that an answer means for a tree; none for a file that is gone.
+fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
+    let FileAnswer { request, result } = answer;
+    let name = below(root, &request.path).unwrap_or(&request.path).to_vec();
+    let (reason, failed) = match result {
+        Ok(read) if read.changed => return Some(Response::Changed(name)),
+        Ok(read) => match (request.seen.size, request.seen.modified) {
+            (Some(size), Some(modified)) => {
+                let condition = Condition { size, mtime: stamp(modified.time), is_exact: modified.is_exact };
+                return Some(Response::File(Request { name, condition }, read.digest()));
+            }
+            _ => (Reason::Failed("the host told no size and time of it".to_string()), false),
+        },
+        Err(error) => (error.reason(), error.is_storage_failure()),
+    };
+    if reason == Reason::Missing && !name.is_empty() {
+        return None;
+    }
+    let error = format!("read: {}", reason.message());
+    let storage_failed = failed || OF_STORAGE.iter().any(|words| error.contains(words));
+    Some(Response::Unread { name, error, storage_failed })
+}
+
+/// Whether an error of a file says that it is no file any more.
+pub(in crate::scrub) fn is_no_file(error: &str) -> bool {
+    [Reason::Directory, Reason::Special].iter().any(|reason| error.ends_with(&reason.message()))
 }
 
 /// Whether two times of modification are the same, as far as both are known: some programs tell whole seconds.

@@ -25,8 +25,9 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts;
 use crate::ui::sizes;
+use verisum::files::place::FileRequest;
 use verisum::remote::{
-    Candidate, Hashed, Host, Making, Options, Place, Request, SessionError, SshOptions, Traffic, Trial, WAYS,
+    Address, Candidate, Hashed, Host, Making, Options, SessionError, SshOptions, Traffic, Trial, WAYS,
 };
 
 /// Another machine.
@@ -156,7 +157,7 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
 }
 
 /// The host, and whether a path was typed.
-fn place(typed: &OsString) -> Result<(Place, bool), Failure> {
+fn place(typed: &OsString) -> Result<(Address, bool), Failure> {
     let text = typed.to_string_lossy();
     let rest = text.strip_prefix("ssh://");
     let named = match rest {
@@ -238,11 +239,11 @@ fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<Batch>
 type Listed = (u64, Vec<u8>);
 
 /// The batches of files that are there: the shortest that is not empty, small ones, and the longest.
-fn of_listed(trial: &Trial, place: &Place, many: u32) -> Result<Vec<Batch>, SessionError> {
+fn of_listed(trial: &Trial, place: &Address, many: u32) -> Result<Vec<Batch>, SessionError> {
     let mut sized = true;
     let (mut tiny, mut large): (Option<Listed>, Option<Listed>) = (None, None);
     let mut small: Vec<Listed> = Vec::new();
-    let mut each = |request: Request| {
+    let mut each = |request: FileRequest| {
         let Some(size) = request.seen.size else {
             sized = false;
             return;

@@ -18,7 +18,8 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
 use crate::ui::hosts::{self, OnHost, Record, Report, tally};
 use crate::ui::{Output, names};
-use verisum::remote::{Answer, Event, Folder, Host, Options, Place, Reason, Request};
+use verisum::files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, Reason};
+use verisum::remote::{Address, Host, Hosts};
 
 /// A list that is read once for each of its digests and places.
 struct List {
@@ -32,11 +33,11 @@ struct List {
     /// Lines that are not understood.
     bad: u64,
     skipped: Skipped,
-    hosts: Hosts,
+    hosts: LineHosts,
 }
 
 /// Whose lines there are in a list.
-struct Hosts {
+struct LineHosts {
     /// The hosts that are asked.
     asked: Vec<Host>,
     /// Whether they stand before names.
@@ -57,8 +58,7 @@ struct Counts {
 struct Task<'a> {
     arguments: &'a CheckArgs,
     list: List,
-    options: Options,
-    folder: Option<&'a Folder>,
+    hosts: Hosts,
     prefixed: bool,
     report: Report<'a>,
 }
@@ -82,12 +82,10 @@ pub(super) fn run(
     };
     let asked = places.iter().map(|on| on.host.clone()).collect();
     let list = List::open(list, reading, asked)?;
-    let folder = hosts::folder(places.iter().map(|on| &on.host))?;
-    let options = arguments.hosts.options(places.len())?;
+    let hosts = arguments.hosts.hosts(places.len())?;
     let prefixed = arguments.many.names_hosts(places);
     let report = Report::new(output).quiet(arguments.results.quiet || arguments.results.status);
-    let folder = folder.as_ref();
-    let task = Task { arguments, list, options, folder, prefixed, report };
+    let task = Task { arguments, list, hosts, prefixed, report };
     task.of_list()?;
     hosts::each(places, arguments.many.at_once(), &|on| task.host(on));
     task.report.end()
@@ -114,7 +112,7 @@ impl List {
             // It is read several times, which a pipe cannot be.
             if file.metadata().map_err(failed("look at"))?.is_file() { file } else { keep(&mut file)? }
         };
-        let hosts = Hosts { asked, stand: false, others: 0 };
+        let hosts = LineHosts { asked, stand: false, others: 0 };
         let mut list = List {
             file: Mutex::new(file),
             path,
@@ -180,25 +178,25 @@ impl List {
     }
 
     /// The files of a place that have a digest of this kind.
-    fn files<'a>(&'a self, algorithm: &'a str, place: &'a Place) -> Result<Files<'a>, Failure> {
-        Ok(Files { reader: self.reader()?, algorithm, place, hosts: &self.hosts, failed: None })
+    fn files<'a>(&'a self, algorithm: &'a str, place: &'a Address) -> Result<Claimed<'a>, Failure> {
+        Ok(Claimed { reader: self.reader()?, algorithm, place, hosts: &self.hosts, failed: None })
     }
 }
 
 /// What a list has for a place.
-struct Files<'a> {
+struct Claimed<'a> {
     reader: Reader<File>,
     algorithm: &'a str,
-    place: &'a Place,
-    hosts: &'a Hosts,
+    place: &'a Address,
+    hosts: &'a LineHosts,
     /// Why the rest of it cannot be read: it could be read before.
     failed: Option<ReadError>,
 }
 
-impl Iterator for Files<'_> {
-    type Item = Request;
+impl Iterator for Claimed<'_> {
+    type Item = FileRequest;
 
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<FileRequest> {
         while self.failed.is_none() {
             let listed = match self.reader.line() {
                 Ok(Some(Line::File(listed))) => listed,
@@ -213,14 +211,19 @@ impl Iterator for Files<'_> {
                 let Some(name) = self.hosts.own(&listed.name, &self.place.host) else { continue };
                 let tag = Written::of(name) as u64;
                 let path = self.place.join(name);
-                return Some(Request { path, expected: Some(claim.digest), tag, ..Request::default() });
+                return Some(FileRequest {
+                    path,
+                    expected: Some(claim.digest),
+                    tag,
+                    ..FileRequest::default()
+                });
             }
         }
         None
     }
 }
 
-impl Hosts {
+impl LineHosts {
     fn is_asked(&self, name: &[u8]) -> bool {
         self.asked.iter().any(|host| host.strip(name).is_some())
     }
@@ -238,7 +241,7 @@ impl Hosts {
 }
 
 fn is_of_a_host(name: &[u8]) -> bool {
-    Place::parse(OsStr::from_bytes(name), false).is_ok()
+    Address::parse(OsStr::from_bytes(name), false).is_ok()
 }
 
 /// How a name was written in a list, to show it so again.
@@ -259,7 +262,7 @@ impl Written {
     }
 
     /// The name by the path that was made of it.
-    fn name(tag: u64, place: &Place, path: &[u8]) -> Vec<u8> {
+    fn name(tag: u64, place: &Address, path: &[u8]) -> Vec<u8> {
         const FROM_ROOT: u64 = Written::FromRoot as u64;
         const WITH_DOT: u64 = Written::WithDot as u64;
         match tag {
@@ -321,23 +324,21 @@ impl Task<'_> {
     }
 
     fn algorithm(&self, on: &OnHost, digest: &Digest, counts: &Mutex<Vec<Counts>>) -> bool {
-        let opened = hosts::open(&on.host, digest, &self.options, self.folder, &self.report);
-        let Some(mut session) = opened else { return false };
+        let digests = std::slice::from_ref(digest);
+        let opened = hosts::open(&self.hosts, &on.host, digests, &self.report);
+        let Some((mut opened, way)) = opened else { return false };
         let mut complete = true;
         for (number, place) in on.places.iter().enumerate() {
-            let way = session.way();
-            let sink = |event: Event| match event {
-                Event::Note(note) | Event::Unlisted(note) => {
-                    self.report.note(&place.host, &names::plain(&note))
-                }
-                Event::Answer(answer) => {
+            let sink = |event: PlaceEvent| match event {
+                PlaceEvent::Answer(answer) => {
                     let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
                     self.judge(place, way, digest, &answer, &mut counts[number])
                 }
+                event => self.report.event(&place.host, event),
             };
             let ended = match self.list.files(digest.name(), place) {
                 Ok(mut files) => {
-                    let ended = session.names(&mut files, &sink);
+                    let ended = opened.hash(digests, Files::Named(&mut files), &sink);
                     if let Some(error) = &files.failed {
                         self.report.fail(&place.host, &self.list.unreadable(error));
                         complete = false;
@@ -350,7 +351,7 @@ impl Task<'_> {
                 }
             };
             if let Err(error) = ended {
-                hosts::fail(&place.host, &error, &self.report);
+                self.report.failed(&place.host, error.to_string());
                 complete = false;
                 break;
             }
@@ -358,27 +359,34 @@ impl Task<'_> {
         complete
     }
 
-    fn judge(&self, place: &Place, way: &str, digest: &Digest, answer: &Answer, counts: &mut Counts) -> bool {
+    fn judge(
+        &self,
+        place: &Address,
+        way: &str,
+        digest: &Digest,
+        answer: &FileAnswer,
+        counts: &mut Counts,
+    ) -> bool {
         let name = &Written::name(answer.request.tag, place, &answer.request.path)[..];
-        let found = match &answer.result {
-            Ok(found) => found.digest,
-            Err(_) => None,
+        let (found, reason) = match &answer.result {
+            Ok(read) => (read.digest(), None),
+            Err(error) => (None, Some(error.reason())),
         };
-        let (outcome, shown, exit) = match &answer.result {
-            Ok(found) if found.digest == answer.request.expected && found.digest.is_some() => {
+        let (outcome, shown, exit) = match &reason {
+            None if found == answer.request.expected && found.is_some() => {
                 counts.verified += 1;
                 ("ok", "OK", Exit::Clean)
             }
-            Ok(_) => {
+            None => {
                 counts.failed += 1;
                 ("failed", "FAILED", Exit::Mismatch)
             }
-            Err(Reason::Missing) if self.arguments.results.ignore_missing => return true,
-            Err(Reason::Missing) => {
+            Some(Reason::Missing) if self.arguments.results.ignore_missing => return true,
+            Some(Reason::Missing) => {
                 counts.missing += 1;
                 ("missing", "FAILED open or read", Exit::Unchecked)
             }
-            Err(_) => {
+            Some(_) => {
                 counts.unreadable += 1;
                 ("unreadable", "FAILED open or read", Exit::Unchecked)
             }
@@ -390,7 +398,7 @@ impl Task<'_> {
             let record = Checked {
                 record: Record {
                     outcome: Some(outcome),
-                    error: answer.result.as_ref().err().map(Reason::message),
+                    error: reason.as_ref().map(Reason::message),
                     ..record
                 },
                 algorithm: digest.name(),
@@ -399,7 +407,7 @@ impl Task<'_> {
             };
             return self.report.json(&record);
         }
-        if let Err(reason) = &answer.result {
+        if let Some(reason) = &reason {
             let name = names::quoted(OsStr::from_bytes(name));
             self.report.note(&place.host, &format!("{name}: {}", reason.message()));
         }
@@ -414,7 +422,7 @@ impl Task<'_> {
         self.report.result(&line)
     }
 
-    fn total(&self, place: &Place, counts: &Counts, complete: bool) {
+    fn total(&self, place: &Address, counts: &Counts, complete: bool) {
         if self.arguments.json {
             #[derive(Serialize)]
             struct Summary<'a> {

@@ -13,7 +13,8 @@ use verisum::files::Timestamp;
 use crate::ui::catalog::absolute;
 use crate::ui::failure::Failure;
 use verisum::catalog::scrub::is_same_time;
-use verisum::remote::{Host, Place, Seen};
+use verisum::files::place::FileState;
+use verisum::remote::{Address, Host};
 
 /// The records of a tree.
 pub(super) struct Records<'a> {
@@ -45,7 +46,7 @@ impl<'a> Records<'a> {
     /// with this digest.
     pub(super) fn of(
         catalog: &'a Catalog,
-        place: &Place,
+        place: &Address,
         digest: &Digest,
     ) -> Result<Option<Records<'a>>, Failure> {
         let is_local = place.host == Host::Local;
@@ -61,7 +62,7 @@ impl<'a> Records<'a> {
     }
 
     /// What is recorded of a file by its name below the tree.
-    pub(super) fn recorded(&mut self, name: &[u8], seen: &Seen) -> Result<Recorded, Failure> {
+    pub(super) fn recorded(&mut self, name: &[u8], seen: &FileState) -> Result<Recorded, Failure> {
         let path = match name.is_empty() {
             true => self.below.clone(),
             false => self.below.join(OsStr::from_bytes(name)),
@@ -99,7 +100,7 @@ impl<'a> Records<'a> {
 }
 
 /// Whether a listing says of a file what its record says.
-fn is_as_listed(record: &Record, seen: &Seen) -> bool {
+fn is_as_listed(record: &Record, seen: &FileState) -> bool {
     let modified = seen.modified.is_some_and(|modified| is_same_time(record.mtime, stamp(modified.time)));
     seen.size == Some(record.size) && modified
 }

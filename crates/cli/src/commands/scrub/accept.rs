@@ -1,19 +1,21 @@
 //! `verisum accept`: takes files as they are now.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::json;
-use verisum::catalog::scrub::{self, Accept, Accepted};
-use verisum::catalog::store::is_address;
+use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
+use verisum::catalog::store::{Catalog, is_address};
+use verisum::files::place::PlaceEvent;
+use verisum::remote::Address;
 
-use super::accept_hosts;
 use super::report::{differences, state};
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, absolute_name, address, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs};
+use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::names;
 use crate::ui::values;
 use crate::ui::{self, Output};
@@ -67,7 +69,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         let (dry, enters) = (arguments.dry_run, arguments.cross_file_systems);
         let what = Accept { path: &path, dry, enters, now: values::now() };
         let found = match is_address(&path) {
-            true => accept_hosts::accept(&catalog, &what, &arguments.hosts, &mut report),
+            true => remote(&catalog, &what, &arguments.hosts, &mut report),
             false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),
         };
         printed?;
@@ -88,6 +90,28 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         }
     }
     Ok(worst)
+}
+
+/// Accepts files of another machine, by their address or that of a directory.
+fn remote(
+    catalog: &Catalog,
+    what: &Accept,
+    hosts: &HostArgs,
+    report: &mut dyn FnMut(Accepted),
+) -> Result<u64, Failure> {
+    let root = catalog.root_of(what.path)?.map_or_else(|| what.path.to_path_buf(), |root| root.path);
+    let Some(address) = Address::of_address(root.as_os_str().as_bytes()) else {
+        return Err(Failure::Usage(format!("{}: no address of a host", root.display())));
+    };
+    let notes = |event: PlaceEvent| {
+        if let PlaceEvent::Note(text) | PlaceEvent::Way(text) = event {
+            ui::say(PROGRAM, &format!("{}: {text}", address.host.name()));
+        }
+        true
+    };
+    let mut place = hosts::place(&hosts.hosts(1)?, &address.host)?;
+    let mut tree = PlaceTree { place: &mut place, root: &address.path, notes: &notes };
+    Ok(scrub::accept_remote(catalog, what, &mut tree, report)?)
 }
 
 fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Result<(), Failure> {

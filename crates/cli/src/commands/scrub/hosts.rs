@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use verisum::catalog::scrub::{self, Summary};
+use verisum::catalog::scrub::{self, PlaceTree, Summary};
 use verisum::catalog::store::{Catalog, Root};
-use verisum::remote::{Folder, Host, Options, Place};
+use verisum::files::place::PlaceEvent;
+use verisum::remote::{Address, Host, Hosts};
 
-use super::host_tree::{RemoteReader, Sessions};
 use super::metrics::Reason;
 use super::report::{Reporter, Style};
 use super::run::{ScrubArgs, exit};
@@ -22,8 +22,7 @@ use crate::ui::{self, Output, names};
 struct Task<'a, 'o> {
     arguments: &'a ScrubArgs,
     scrub: &'a scrub::Options,
-    options: Options,
-    folder: Option<&'a Folder>,
+    hosts: Hosts,
     catalog: Mutex<Catalog>,
     /// Who has it may write.
     turn: Mutex<()>,
@@ -53,12 +52,10 @@ pub(super) fn scrub_places(
 ) -> Result<Scrubbed, Failure> {
     catalog.require_writable()?;
     catalog.require_sound()?;
-    let folder = hosts::folder(places.iter().map(|on| &on.host))?;
     let task = Task {
         arguments,
         scrub: options,
-        options: arguments.hosts.options(places.len())?,
-        folder: folder.as_ref(),
+        hosts: arguments.hosts.hosts(places.len())?,
         catalog: Mutex::new(catalog.again()?),
         turn: Mutex::new(()),
         output: Mutex::new(output),
@@ -98,10 +95,10 @@ pub(super) fn check(places: &[OnHost]) -> Result<(), Failure> {
 pub(super) fn with_recorded(typed: &[OnHost], roots: &[Root], all_recorded: bool) -> Vec<OnHost> {
     let recorded = || {
         let remote = roots.iter().filter(|root| root.is_remote());
-        remote.filter_map(|root| Some((root, Place::of_address(root.path.as_os_str().as_bytes())?)))
+        remote.filter_map(|root| Some((root, Address::of_address(root.path.as_os_str().as_bytes())?)))
     };
     let mut all: Vec<OnHost> = Vec::new();
-    let mut add = |place: &Place| {
+    let mut add = |place: &Address| {
         let at = match all.iter().position(|on| on.host == place.host) {
             Some(at) => at,
             None => {
@@ -133,9 +130,21 @@ impl Task<'_, '_> {
                 self.say(&format!("{host}: {message}"));
             }
         };
-        let mut sessions = Sessions::new(&on.host, &self.options, self.folder, &say);
+        let notes = |event: PlaceEvent| {
+            if let PlaceEvent::Note(text) | PlaceEvent::Way(text) = event {
+                say(&text);
+            }
+            true
+        };
+        let mut opened = hosts::place(&self.hosts, &on.host);
         for place in &on.places {
-            if let Err(failure) = self.place(&mut sessions, place) {
+            let scrubbed = match &mut opened {
+                Ok(opened) => {
+                    self.place(PlaceTree { place: opened, root: &place.path, notes: &notes }, place)
+                }
+                Err(failure) => Err(Failure::Program { name: on.host.name(), why: failure.message() }),
+            };
+            if let Err(failure) = scrubbed {
                 self.worse(failure.exit());
                 self.say(&failure.message());
                 lock(&self.done).push((path(place), Err(Reason::of(&failure))));
@@ -143,7 +152,7 @@ impl Task<'_, '_> {
         }
     }
 
-    fn place(&self, sessions: &mut Sessions, place: &Place) -> Result<(), Failure> {
+    fn place(&self, mut tree: PlaceTree, place: &Address) -> Result<(), Failure> {
         let address = path(place);
         let mut catalog = {
             let catalog = lock(&self.catalog);
@@ -157,14 +166,10 @@ impl Task<'_, '_> {
         let results = &self.arguments.results;
         let reporter = Reporter::new(&self.output, results.style(), results.failing(), false);
         let reporter = Mutex::new(reporter.of_host(&place.host.name()));
-        let mut reader = RemoteReader { sessions, place, digest: &self.scrub.digest };
-        let ended = scrub::scrub_remote(
-            &mut catalog,
-            &address,
-            (self.scrub, &self.turn),
-            &mut reader,
-            &mut |report| lock(&reporter).file(&report),
-        );
+        let ended =
+            scrub::scrub_remote(&mut catalog, &address, (self.scrub, &self.turn), &mut tree, &mut |report| {
+                lock(&reporter).file(&report)
+            });
         let mut reporter = reporter.into_inner().unwrap_or_else(PoisonError::into_inner);
         let ended = match ended {
             Ok(summary) => {
@@ -200,14 +205,14 @@ impl Task<'_, '_> {
 }
 
 /// The address of a place.
-pub(super) fn path(place: &Place) -> PathBuf {
+pub(super) fn path(place: &Address) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&place.address()))
 }
 
 /// A recorded tree that a new one differs from by nothing but the user or the port.
 fn almost(roots: &[Root], address: &Path) -> Option<PathBuf> {
     let bare = |address: &Path| {
-        let place = Place::of_address(address.as_os_str().as_bytes())?;
+        let place = Address::of_address(address.as_os_str().as_bytes())?;
         let Host::Ssh { destination, .. } = place.host else { return None };
         let host = destination.rsplit_once('@').map_or(&destination[..], |(_, host)| host).to_string();
         Some((host, place.path))

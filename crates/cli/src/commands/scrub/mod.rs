@@ -1,9 +1,7 @@
 //! `verisum scrub` and what belongs to it: `accept`, `catalog` and `schedule`.
 
 mod accept;
-mod accept_hosts;
 mod catalog;
-mod host_tree;
 mod hosts;
 pub(crate) mod metrics;
 pub(crate) mod report;

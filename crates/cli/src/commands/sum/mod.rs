@@ -1,6 +1,5 @@
 //! `verisum sum`, and the programs whose names it answers to: the digests of files.
 
-mod hosts;
 mod inputs;
 pub(crate) mod links;
 mod personality;
@@ -10,21 +9,22 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
+use verisum::files::Plan;
+use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
 use verisum::files::store::manifest::Writer;
-use verisum::files::{Plan, Roots, WalkOptions};
 
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
+use crate::ui::hosts::{self, HOSTS, HostArgs, ManyArgs, OnHost, Report, refuse};
 use crate::ui::list_format::Format;
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
 use crate::ui::{digests, input, kernel, sizes};
 
-use inputs::Inputs;
-use report::Report;
+use inputs::{Inputs, open_stdin};
+use report::{Lines, Source};
 
 pub(crate) use personality::{NAMES, called};
 
@@ -106,35 +106,33 @@ pub(crate) struct SumArgs {
     pub(crate) quiet: bool,
 }
 
-/// Everything that is to be done.
-struct Task {
-    /// The name at the start of messages.
-    program: &'static str,
-    /// Be silent and exact where the coreutils are.
-    imitates: bool,
-    writer: Writer,
-    plan: Plan,
-    inputs: Inputs,
-    /// The name of standard input in the list.
-    stdin: &'static str,
-    progress: progress::Wanted,
-}
-
 /// Does what `verisum sum` was asked for.
 pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (here, there) = arguments.many.split(&arguments.files)?;
     if arguments.files0_from.is_some() && !here.is_empty() {
         return Err(Failure::Usage("--files0-from: cannot be used with FILE".to_string()));
     }
-    if there.is_empty() {
-        return of_this_machine(&arguments, here, output);
+    let policy = kernel::policy()?;
+    let found: Vec<Digest> =
+        arguments.algorithm.iter().map(|name| digests::find(name, &policy)).collect::<Result<_, _>>()?;
+    let format = arguments.format();
+    if arguments.zero && !matches!(format, Format::Gnu | Format::Bsd) {
+        return Err(Failure::Usage("--zero: only the formats gnu and bsd have it".to_string()));
     }
-    arguments.refuse_for_hosts()?;
-    let first = match here.is_empty() {
-        true => Exit::Clean,
-        false => of_this_machine(&arguments, here, output)?,
-    };
-    Ok(first.max(hosts::run(&arguments, &there, output)?))
+    if !there.is_empty() {
+        arguments.refuse_for_hosts(&there)?;
+    }
+    let writer = Writer::new(format.into(), &found).map_err(|error| Failure::Usage(error.to_string()))?;
+    let writer = writer.zero(arguments.zero).binary(arguments.binary);
+    let report = Report::new(output).quiet(arguments.quiet);
+    let lines = Lines { program: PROGRAM, imitates: false, writer, stdin: "-", report };
+    if there.is_empty() || !here.is_empty() {
+        here_by(&arguments, here, &found, &lines)?;
+    }
+    if let [digest] = &found[..] {
+        arguments.there(&there, digest, &lines)?;
+    }
+    lines.report.end()
 }
 
 impl SumArgs {
@@ -148,7 +146,13 @@ impl SumArgs {
     }
 
     /// Fails for options that files on other machines do not have.
-    fn refuse_for_hosts(&self) -> Result<(), Failure> {
+    fn refuse_for_hosts(&self, there: &[OnHost]) -> Result<(), Failure> {
+        if self.algorithm.len() != 1 {
+            return Err(Failure::Usage("--algorithm: takes one digest for files on hosts".to_string()));
+        }
+        if self.files0_from.is_some() && there.iter().map(|on| on.places.len()).sum::<usize>() != 1 {
+            return Err(Failure::Usage("--files0-from: takes one directory of a host".to_string()));
+        }
         refuse(&[
             ("--format", !matches!(self.format(), Format::Gnu | Format::Bsd | Format::Json)),
             ("--binary", self.binary),
@@ -162,61 +166,111 @@ impl SumArgs {
     }
 }
 
-fn of_this_machine(arguments: &SumArgs, files: Vec<OsString>, output: &mut Output) -> Result<Exit, Failure> {
-    let policy = kernel::policy()?;
-    let found: Vec<Digest> =
-        arguments.algorithm.iter().map(|name| digests::find(name, &policy)).collect::<Result<_, _>>()?;
-    let format = arguments.format();
-    if arguments.zero && !matches!(format, Format::Gnu | Format::Bsd) {
-        return Err(Failure::Usage("--zero: only the formats gnu and bsd have it".to_string()));
-    }
-    let writer = Writer::new(format.into(), &found).map_err(|error| Failure::Usage(error.to_string()))?;
-    let writer = writer.zero(arguments.zero).binary(arguments.binary);
+fn here_by(
+    arguments: &SumArgs,
+    files: Vec<OsString>,
+    digests: &[Digest],
+    lines: &Lines,
+) -> Result<(), Failure> {
     let threads = match &arguments.threads {
         Some(text) => sizes::threads(text)?,
         None => input::usable_cores(),
     };
-    let mut plan = Plan::new(vec![found], threads);
-    plan.hard_links_once = arguments.recursive;
-    plan.limits = arguments.reading.limits()?;
-    let inputs = inputs(arguments, files)?;
-    let progress = arguments.reading.progress();
-    hash(Task { program: PROGRAM, imitates: false, writer, plan, inputs, stdin: "-", progress }, output)
-}
-
-fn inputs(arguments: &SumArgs, files: Vec<OsString>) -> Result<Inputs, Failure> {
-    let excludes = arguments.reading.excludes()?;
-    let walk = arguments.recursive.then(|| WalkOptions {
-        one_file_system: arguments.one_file_system,
-        follow_links: arguments.follow_links,
-        roots: Roots::Any,
-        order: verisum::files::Order::Name,
-        excludes,
-    });
+    let mut place = LocalPlace::new(Plan::new(Vec::new(), threads));
+    place.plan.hard_links_once = arguments.recursive;
+    place.plan.limits = arguments.reading.limits()?;
+    place.walk.one_file_system = arguments.one_file_system;
+    place.walk.follow_links = arguments.follow_links;
+    place.walk.excludes = arguments.reading.excludes()?;
+    place.by_extent = arguments.order == Order::Auto;
+    place.walk.order = arguments.order.of_names();
     let inputs = match &arguments.files0_from {
-        Some(list) => Inputs::listed(list, walk)?,
-        None if files.is_empty() && arguments.recursive => Inputs::new(vec![".".into()], walk),
-        None => Inputs::new(files, walk),
+        Some(list) => Inputs::listed(list)?,
+        None if files.is_empty() && arguments.recursive => Inputs::new(vec![".".into()]),
+        None => Inputs::new(files),
     };
-    Ok(inputs.ordered(arguments.order))
+    let progress = arguments.reading.progress();
+    hash(place, inputs, digests, (arguments.recursive, progress), lines)
 }
 
-/// Hashes the inputs and prints the list.
-fn hash(task: Task, output: &mut Output) -> Result<Exit, Failure> {
-    let Task { program, imitates, writer, plan, inputs, stdin, progress } = task;
+/// Hashes files of this machine and prints their lines.
+fn hash(
+    mut place: LocalPlace,
+    mut inputs: Inputs,
+    digests: &[Digest],
+    (recursive, progress): (bool, progress::Wanted),
+    lines: &Lines,
+) -> Result<(), Failure> {
     let mut header = Vec::new();
-    writer.header(&mut header);
-    output.bytes(&header)?;
-    let total = if imitates { Total::Unknown } else { inputs.total() };
-    let report = Report::new(program, imitates, &writer, output);
-    let work = || {
-        let mut jobs = inputs.jobs(&plan, stdin, &report);
-        verisum::files::hash(&plan, &mut jobs, &|hashed| report.hashed(hashed));
+    lines.writer.header(&mut header);
+    lines.report.result(&header);
+    place.streams = Some(open_stdin);
+    let walk = recursive.then_some(&place.walk);
+    let total = if lines.imitates { Total::Unknown } else { inputs.total(walk) };
+    let is_brief = total.is_brief() && place.plan.limits.is_none() && progress == progress::Wanted::No;
+    let told = place.plan.progress.clone();
+    let mut names = inputs.by_ref();
+    let mut work = || {
+        let sink = |event| lines.here(event);
+        match recursive {
+            true => place.hash(digests, Files::Trees(&mut names), &sink),
+            false => {
+                let mut requests = names.map(|path| FileRequest { path, ..FileRequest::default() });
+                place.hash(digests, Files::Named(&mut requests), &sink)
+            }
+        }
     };
-    let is_brief = total.is_brief() && plan.limits.is_none() && progress == progress::Wanted::No;
-    match imitates || is_brief {
+    let hashed = match lines.imitates || is_brief {
         true => work(),
-        false => progress::of_files(progress, total, &plan.progress, work),
+        false => progress::of_files(progress, total, &told, work),
+    };
+    if let Err(failure) = hashed.map_err(Failure::from).and_then(|()| inputs.end()) {
+        lines.failed(&failure);
     }
-    report.end()
+    Ok(())
+}
+
+impl SumArgs {
+    /// Prints the digests of the files on hosts.
+    fn there(&self, hosts: &[OnHost], digest: &Digest, lines: &Lines) -> Result<(), Failure> {
+        let reached = self.hosts.hosts(hosts.len())?;
+        let prefixed = self.many.names_hosts(hosts);
+        let json = (self.format() == Format::Json).then_some(digest);
+        hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {
+            let digests = std::slice::from_ref(digest);
+            let Some((mut place, way)) = hosts::open(&reached, &on.host, digests, &lines.report) else {
+                return;
+            };
+            for address in &on.places {
+                let source = Source { address, way, json, relative: self.relative, prefixed };
+                let sink = |event| lines.there(&source, event);
+                let hashed = match &self.files0_from {
+                    None => {
+                        let mut roots = std::iter::once(address.path.clone());
+                        place.hash(digests, Files::Trees(&mut roots), &sink)
+                    }
+                    Some(list) => match Inputs::listed(list) {
+                        Ok(mut inputs) => {
+                            let names = inputs.by_ref().filter(|name| !name.is_empty());
+                            let mut names = names.map(|name| FileRequest {
+                                path: address.join(&name),
+                                ..FileRequest::default()
+                            });
+                            let hashed = place.hash(digests, Files::Named(&mut names), &sink);
+                            drop(names);
+                            if let Err(failure) = inputs.end() {
+                                lines.report.fail(&on.host, &failure);
+                            }
+                            hashed
+                        }
+                        Err(failure) => return lines.report.fail(&on.host, &failure),
+                    },
+                };
+                if let Err(error) = hashed {
+                    lines.report.failed(&on.host, error.to_string());
+                }
+            }
+        });
+        Ok(())
+    }
 }

@@ -1,189 +1,141 @@
-//! Prints the list of digests, in the order of the command line however the work goes.
+//! Prints the list of digests, as places answer.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
-use verisum::digest::Output as Sum;
+use verisum::digest::Digest;
+use verisum::files::place::{FileAnswer, FileRead, FileRequest, PlaceEvent};
 use verisum::files::store::manifest::{Item, Writer};
-use verisum::files::{Hashed, Timestamp};
+use verisum::remote::Address;
 
 use super::personality;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, names};
+use crate::ui::hosts::{Record, Report};
+use crate::ui::names;
 
-/// How long a value that is known may wait to be seen.
-const PATIENCE: Duration = Duration::from_millis(100);
+const CHANGED: &str = "read: the file changed while it was read: the value may fit no state of it";
 
-/// What was read of one input.
-pub(super) struct Read {
-    pub(super) name: OsString,
-    pub(super) length: u64,
-    pub(super) modified: Option<Timestamp>,
-    pub(super) digests: Vec<Sum>,
-    /// Whether the file changed meanwhile.
-    pub(super) changed: bool,
+/// Prints a line for each file.
+pub(super) struct Lines<'a> {
+    /// The name at the start of messages.
+    pub(super) program: &'static str,
+    /// Be silent and exact where the coreutils are.
+    pub(super) imitates: bool,
+    pub(super) writer: Writer,
+    /// The name of standard input in the list.
+    pub(super) stdin: &'static str,
+    pub(super) report: Report<'a>,
 }
 
-/// Puts lines in order and prints them.
-pub(super) struct Report<'a> {
-    program: &'static str,
-    imitates: bool,
-    writer: &'a Writer,
-    state: Mutex<State<'a>>,
+/// Whose answers are printed, where they are those of a host.
+pub(super) struct Source<'a> {
+    pub(super) address: &'a Address,
+    /// What computes the digests there.
+    pub(super) way: &'static str,
+    /// The digest, where lines are JSON.
+    pub(super) json: Option<&'a Digest>,
+    /// Whether names begin below the directory.
+    pub(super) relative: bool,
+    /// Whether the host stands before names.
+    pub(super) prefixed: bool,
 }
 
-struct State<'a> {
-    output: &'a mut Output,
-    flushed: Instant,
-    /// The place of the first line that is not printed yet.
-    next: u64,
-    /// From there on, those that are known.
-    waiting: VecDeque<Option<Line>>,
-    worst: Exit,
-    /// Standard output cannot be written.
-    broken: Option<Failure>,
-}
-
-/// What comes of one input.
-#[derive(Default)]
-struct Line {
-    /// For standard output.
-    text: Vec<u8>,
-    /// For standard error.
-    message: Option<String>,
-    exit: Option<Exit>,
-}
-
-impl<'a> Report<'a> {
-    pub(super) fn new(
-        program: &'static str,
-        imitates: bool,
-        writer: &'a Writer,
-        output: &'a mut Output,
-    ) -> Report<'a> {
-        let state = State {
-            output,
-            flushed: Instant::now(),
-            next: 0,
-            waiting: VecDeque::new(),
-            worst: Exit::Clean,
-            broken: None,
+impl Lines<'_> {
+    /// Takes what this machine tells.
+    pub(super) fn here(&self, event: PlaceEvent) -> bool {
+        let PlaceEvent::Answer(FileAnswer { request, result }) = event else { return true };
+        let read = match result {
+            Ok(read) => read,
+            Err(error) => return self.failed(&Failure::Tree(error)),
         };
-        Report { program, imitates, writer, state: Mutex::new(state) }
-    }
-
-    /// Takes a file of the engine.
-    pub(super) fn hashed(&self, hashed: Hashed<u64>) -> ControlFlow<()> {
-        let place = hashed.token;
-        let line = match hashed.result {
-            Ok(content) => self.line(Read {
-                name: hashed.entry.path().into_os_string(),
-                length: content.length,
-                modified: Some(content.before.modified),
-                changed: !content.before.is_same_state(&content.after),
-                digests: content.digests,
-            }),
-            Err(error) => self.message(&Failure::Tree(error)),
+        let name = if request.path == b"-" { self.stdin.as_bytes() } else { &request.path };
+        let said = |what: &str| {
+            self.report.say(&format!("{}: {what}", names::quoted(OsStr::from_bytes(name))));
         };
-        self.put(place, line)
-    }
-
-    /// Takes something that was read elsewhere.
-    pub(super) fn found(&self, place: u64, found: Read) {
-        let line = self.line(found);
-        let _ = self.put(place, line);
-    }
-
-    /// Takes a failure.
-    pub(super) fn failed(&self, place: u64, failure: Failure) {
-        let _ = self.put(place, self.message(&failure));
-    }
-
-    /// Prints what is left, and says how it ended.
-    pub(super) fn end(self) -> Result<Exit, Failure> {
-        let state = self.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match state.broken {
-            Some(failure) => Err(failure),
-            None => Ok(state.worst),
-        }
-    }
-
-    fn line(&self, found: Read) -> Line {
-        let mut line = Line::default();
-        let item = Item {
-            name: found.name.as_bytes(),
-            size: found.length,
-            modified: found.modified,
-            mode: None,
-            digests: &found.digests,
+        let goes_on = match self.line(name, &request, &read) {
+            Ok(line) => self.report.result(&line),
+            Err(error) => {
+                self.report.worse(Exit::Unchecked);
+                said(&error);
+                true
+            }
         };
-        let quoted = || names::quoted(&found.name);
-        if let Err(error) = self.writer.item(&mut line.text, &item) {
-            line.message = Some(format!("{}: write: {error}", quoted()));
-            line.exit = Some(Exit::Unchecked);
-        } else if found.changed {
-            line.message = Some(format!(
-                "{}: read: the file changed while it was read: the value may fit no state of it",
-                quoted()
-            ));
+        if read.changed {
+            said(CHANGED);
             // The coreutils do not look; a script must not fail where it did not.
-            line.exit = (!self.imitates).then_some(Exit::Unchecked);
+            if !self.imitates {
+                self.report.worse(Exit::Unchecked);
+            }
         }
-        line
+        goes_on
     }
 
-    fn message(&self, failure: &Failure) -> Line {
-        let message = match self.imitates {
+    /// Says what failed here.
+    pub(super) fn failed(&self, failure: &Failure) -> bool {
+        self.report.worse(failure.exit());
+        self.report.say(&match self.imitates {
             true => personality::message(self.program, failure),
             false => failure.message(),
+        })
+    }
+
+    /// Takes what a host tells.
+    pub(super) fn there(&self, source: &Source, event: PlaceEvent) -> bool {
+        let Source { address, relative, .. } = source;
+        let (request, read) = match event {
+            PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => (request, read),
+            PlaceEvent::Answer(FileAnswer { request, result: Err(error) }) => {
+                let shown = address.shown(&request.path);
+                return self.wrong(address, shown, &error.reason().message());
+            }
+            event => return self.report.event(&address.host, event),
         };
-        Line { text: Vec::new(), message: Some(message), exit: Some(failure.exit()) }
+        let name = if *relative { address.below(&request.path) } else { address.shown(&request.path) };
+        let goes_on = match source.json {
+            Some(digest) => {
+                let record = Record::new(address, source.way, name, &request.seen);
+                let sum = read.digest().map(|sum| sum.to_string()).unwrap_or_default();
+                let digests = Some(BTreeMap::from([(digest.name(), sum)]));
+                self.report.json(&Record { digests, ..record })
+            }
+            None => {
+                let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };
+                full.extend_from_slice(name);
+                match self.line(&full, &request, &read) {
+                    Ok(line) => self.report.result(&line),
+                    Err(error) => return self.wrong(address, &full, &error),
+                }
+            }
+        };
+        if read.changed {
+            return self.wrong(address, name, CHANGED);
+        }
+        goes_on
     }
 
-    fn put(&self, place: u64, line: Line) -> ControlFlow<()> {
-        let mut state = self.lock();
-        let index = (place - state.next) as usize;
-        if state.waiting.len() <= index {
-            state.waiting.resize_with(index + 1, || None);
-        }
-        state.waiting[index] = Some(line);
-        while let Some(Some(line)) = state.waiting.front_mut().map(Option::take) {
-            state.waiting.pop_front();
-            state.next += 1;
-            state.print(self.program, line);
-        }
-        match state.broken {
-            None => ControlFlow::Continue(()),
-            Some(_) => ControlFlow::Break(()),
-        }
+    /// Says what is wrong with a file of a host.
+    fn wrong(&self, address: &Address, name: &[u8], what: &str) -> bool {
+        self.report.worse(Exit::Unchecked);
+        let name = names::quoted(OsStr::from_bytes(name));
+        self.report.note(&address.host, &format!("{name}: {what}"))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<'a>> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-impl State<'_> {
-    fn print(&mut self, program: &str, line: Line) {
-        if self.broken.is_some() {
-            return;
-        }
-        let mut result = self.output.bytes(&line.text);
-        if line.message.is_some() || self.flushed.elapsed() > PATIENCE {
-            result = result.and_then(|()| self.output.flush());
-            self.flushed = Instant::now();
-        }
-        if let Err(failure) = result {
-            self.broken = Some(failure);
-        }
-        if let Some(message) = line.message {
-            ui::say(program, &message);
-        }
-        self.worst = self.worst.max(line.exit.unwrap_or(Exit::Clean));
+    fn line(&self, name: &[u8], request: &FileRequest, read: &FileRead) -> Result<Vec<u8>, String> {
+        let mut line = Vec::with_capacity(name.len() + 80);
+        let item = Item {
+            name,
+            size: request.seen.size.unwrap_or(0),
+            modified: request
+                .seen
+                .modified
+                .filter(|modified| modified.is_exact)
+                .map(|modified| modified.time),
+            mode: None,
+            digests: &read.digests,
+        };
+        self.writer.item(&mut line, &item).map_err(|error| format!("write: {error}"))?;
+        Ok(line)
     }
 }

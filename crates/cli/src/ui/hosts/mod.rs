@@ -13,15 +13,14 @@ use std::thread;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
+use verisum::files::place::{LocalPlace, Place};
 
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel};
-use verisum::remote::{
-    Event, Folder, Host, Options, Place, Program, Session, SessionError, SshOptions, WAYS,
-};
+use verisum::remote::{Address, Folder, Host, HostPlace, Hosts, Options, Program, SshOptions, WAYS};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -92,7 +91,7 @@ fn at_once(text: &str) -> Result<usize, String> {
 #[derive(Clone, Debug)]
 pub(crate) struct OnHost {
     pub(crate) host: Host,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Address>,
 }
 
 impl ManyArgs {
@@ -103,7 +102,7 @@ impl ManyArgs {
         }
         let (mut here, mut there) = (Vec::new(), Vec::new());
         for text in typed {
-            let place = Place::typed(text).map_err(|must| bad_place(text, must))?;
+            let place = Address::typed(text).map_err(|must| bad_place(text, must))?;
             if place.is_some() { there.push(text.clone()) } else { here.push(text.clone()) }
         }
         Ok((here, self.places(&there)?))
@@ -124,7 +123,7 @@ impl ManyArgs {
     /// The places by their hosts, in the order in which hosts were first named.
     pub(crate) fn places(&self, typed: &[OsString]) -> Result<Vec<OnHost>, Failure> {
         let mut found: Vec<OnHost> = Vec::new();
-        let mut add = |place: Place| match found.iter_mut().find(|on| on.host == place.host) {
+        let mut add = |place: Address| match found.iter_mut().find(|on| on.host == place.host) {
             Some(on) => on.places.push(place),
             None => found.push(OnHost { host: place.host.clone(), places: vec![place] }),
         };
@@ -139,7 +138,7 @@ impl ManyArgs {
                 }
                 for host in hosts(file)? {
                     for path in typed {
-                        add(Place::new(host.clone(), path.as_bytes()));
+                        add(Address::new(host.clone(), path.as_bytes()));
                     }
                 }
             }
@@ -161,7 +160,7 @@ impl ManyArgs {
 
 /// With a file of hosts, `HOST:PATH` would be taken for a path.
 fn refuse_place(typed: &OsString) -> Result<(), Failure> {
-    match Place::parse(typed, false) {
+    match Address::parse(typed, false) {
         Err(_) => Ok(()),
         Ok(_) => Err(Failure::Value {
             option: "PLACE",
@@ -171,15 +170,25 @@ fn refuse_place(typed: &OsString) -> Result<(), Failure> {
     }
 }
 
-/// A tree of any machine as it was typed.
-pub(crate) fn any(text: &OsString) -> Result<Place, Failure> {
-    let address = Place::typed(text).map_err(|must| bad_place(text, must))?;
-    Ok(address.unwrap_or_else(|| Place::new(Host::Local, text.as_bytes())))
+/// A tree of any machine as it was typed: its address, and the place where it is.
+pub(crate) fn tree(text: &OsString, hosts: &Hosts) -> Result<(Address, Box<dyn Place>), Failure> {
+    Ok(match Address::typed(text).map_err(|must| bad_place(text, must))? {
+        Some(address) => {
+            let place = place(hosts, &address.host)?;
+            (address, Box::new(place))
+        }
+        None => (Address::new(Host::Local, text.as_bytes()), Box::new(LocalPlace::default())),
+    })
+}
+
+/// Whether a tree is typed as one of another machine.
+pub(crate) fn is_remote(text: &OsString) -> bool {
+    matches!(Address::typed(text), Ok(Some(address)) if address.host != Host::Local)
 }
 
 /// A place as it was typed.
-pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Place, Failure> {
-    Place::parse(text, plain).map_err(|must| bad_place(text, must))
+pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Address, Failure> {
+    Address::parse(text, plain).map_err(|must| bad_place(text, must))
 }
 
 fn bad_place(text: &OsString, must: &str) -> Failure {
@@ -232,6 +241,16 @@ impl HostArgs {
     }
 }
 
+impl HostArgs {
+    /// How so many hosts are reached.
+    ///
+    /// # Errors
+    /// A program that is to be pushed cannot be read.
+    pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
+        Ok(Hosts::new(self.options(hosts)?, &std::env::temp_dir()))
+    }
+}
+
 /// What may be pushed.
 fn programs(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
     let failed = |name, error| Failure::File { name, operation: "read", error };
@@ -253,43 +272,40 @@ pub(crate) fn digest(name: &str) -> Result<Digest, Failure> {
 pub(crate) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Option<Folder>, Failure> {
     match hosts.any(|host| *host != Host::Local) {
         false => Ok(None),
-        true => match Folder::new(&std::env::temp_dir()) {
-            Ok(folder) => Ok(Some(folder)),
-            Err(error) => {
-                let name = std::env::temp_dir();
-                Err(Failure::File { name, operation: "make a private directory", error })
-            }
-        },
+        true => Folder::new(&std::env::temp_dir()).map(Some).map_err(no_folder),
     }
 }
 
-/// Opens a session and says what it uses; what goes wrong is reported.
-pub(crate) fn open<'a>(
+/// The files of a host.
+pub(crate) fn place(hosts: &Hosts, host: &Host) -> Result<HostPlace, Failure> {
+    hosts.place(host).map_err(no_folder)
+}
+
+/// A host that is ready to compute these digests, and what computes them there; what goes wrong is reported.
+pub(crate) fn open(
+    hosts: &Hosts,
     host: &Host,
-    digest: &Digest,
-    options: &'a Options,
-    folder: Option<&'a Folder>,
+    digests: &[Digest],
     report: &Report,
-) -> Option<Session<'a>> {
-    let sink = |event: Event| match event {
-        Event::Note(note) => report.note(host, &note),
-        _ => true,
-    };
-    match Session::open(host, digest, options, folder, &sink) {
-        Ok(session) => {
-            report.remark(host, &format!("{} by {}", digest.name(), session.described()));
-            Some(session)
+) -> Option<(HostPlace, &'static str)> {
+    let mut place = match place(hosts, host) {
+        Ok(place) => place,
+        Err(failure) => {
+            report.fail(host, &failure);
+            return None;
         }
+    };
+    match place.capabilities(digests, &|event| report.event(host, event)) {
+        Ok(capabilities) => Some((place, capabilities.way)),
         Err(error) => {
-            fail(host, &error, report);
+            report.failed(host, error.to_string());
             None
         }
     }
 }
 
-/// Reports what is wrong with a host.
-pub(crate) fn fail(host: &Host, error: &SessionError, report: &Report) {
-    report.failed(host, error.message());
+fn no_folder(error: std::io::Error) -> Failure {
+    Failure::File { name: std::env::temp_dir(), operation: "make a private directory", error }
 }
 
 /// Does the work of each host, some at once.

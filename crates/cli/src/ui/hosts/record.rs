@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use verisum::remote::{Place, Seen};
+use verisum::files::place::FileState;
+use verisum::remote::Address;
 
 use crate::ui::names::Name;
 
@@ -28,7 +29,7 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// Without results.
-    pub(crate) fn new(place: &Place, way: &'a str, name: &[u8], seen: &Seen) -> Record<'a> {
+    pub(crate) fn new(place: &Address, way: &'a str, name: &[u8], seen: &FileState) -> Record<'a> {
         Record {
             host: place.host.name(),
             way,

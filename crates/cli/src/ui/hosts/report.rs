@@ -9,7 +9,8 @@ use serde::Serialize;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output};
+use crate::ui::{self, Output, names};
+use verisum::files::place::PlaceEvent;
 use verisum::remote::Host;
 
 /// How long a result may wait to be seen.
@@ -20,6 +21,8 @@ pub(crate) struct Report<'a>(Mutex<State<'a>>);
 
 struct State<'a> {
     output: &'a mut Output,
+    /// The name at the start of messages.
+    program: &'static str,
     /// Whether only what is wrong is said.
     quiet: bool,
     /// Why hosts could not be gone through, by their names.
@@ -32,11 +35,18 @@ impl<'a> Report<'a> {
     pub(crate) fn new(output: &'a mut Output) -> Report<'a> {
         Report(Mutex::new(State {
             output,
+            program: PROGRAM,
             quiet: false,
             failed: BTreeMap::new(),
             flushed: Instant::now(),
             broken: None,
         }))
+    }
+
+    /// The same for a program of another name.
+    pub(crate) fn called(self, program: &'static str) -> Report<'a> {
+        self.lock().program = program;
+        self
     }
 
     /// Whether to say only what is wrong.
@@ -83,7 +93,7 @@ impl<'a> Report<'a> {
     pub(crate) fn say(&self, message: &str) -> bool {
         let mut state = self.lock();
         let flushed = state.output.flush();
-        ui::say(PROGRAM, message);
+        ui::say(state.program, message);
         state.keep(flushed)
     }
 
@@ -91,6 +101,19 @@ impl<'a> Report<'a> {
     pub(crate) fn remark(&self, host: &Host, message: &str) -> bool {
         let is_quiet = self.lock().quiet;
         is_quiet || self.note(host, message)
+    }
+
+    /// Says what a place tells beside answers.
+    pub(crate) fn event(&self, host: &Host, event: PlaceEvent) -> bool {
+        match event {
+            PlaceEvent::Note(note) => self.note(host, &names::plain(&note)),
+            PlaceEvent::Way(way) => self.remark(host, &way),
+            PlaceEvent::Unlisted(line) => {
+                self.worse(Exit::Unchecked);
+                self.note(host, &names::plain(&line))
+            }
+            PlaceEvent::Answer(_) => true,
+        }
     }
 
     /// Says why a host could not be gone through.

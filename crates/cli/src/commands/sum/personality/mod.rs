@@ -10,13 +10,16 @@ use std::process::ExitCode;
 
 use verisum::digest::cksum::Checksum;
 use verisum::files::Plan;
+use verisum::files::place::LocalPlace;
 use verisum::files::store::manifest::{Dialect, Format, Writer};
 
-use super::Task;
+use super::hash;
 use super::inputs::Inputs;
+use super::report::Lines;
 use crate::list_check;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
+use crate::ui::hosts::Report;
 use crate::ui::{self, Output, locale, names, progress, shell};
 use crate::ui::{digests, input, kernel};
 
@@ -162,16 +165,12 @@ impl Personality {
             .nameless(options.no_names)
             .raw(options.raw);
         let threads = options.threads.unwrap_or_else(input::usable_cores);
-        let task = Task {
-            program: self.name,
-            imitates: true,
-            writer,
-            plan: Plan::new(vec![vec![digest]], threads),
-            inputs: Inputs::new(options.files, None),
-            stdin: self.stdin,
-            progress: progress::Wanted::No,
-        };
-        Ok(super::hash(task, output)?)
+        let report = Report::new(output).called(self.name);
+        let lines = Lines { program: self.name, imitates: true, writer, stdin: self.stdin, report };
+        let place = LocalPlace::new(Plan::new(Vec::new(), threads));
+        let inputs = Inputs::new(options.files);
+        hash(place, inputs, &[digest], (false, progress::Wanted::No), &lines)?;
+        Ok(lines.report.end()?)
     }
 
     fn check(self, options: &Options, output: &mut Output) -> Result<Exit, Ended> {

@@ -4,9 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use verisum_files::place::below;
+
 /// A file or directory on some host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Address {
     /// The machine.
     pub host: Host,
     /// As the host takes it: it begins with `/` or `.`, and has no empty parts and no slash at its end.
@@ -29,19 +31,19 @@ pub enum Host {
     },
 }
 
-impl Place {
+impl Address {
     /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `local:PATH`; where `plain` is allowed also a path of
     /// this machine.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &OsStr, plain: bool) -> Result<Place, &'static str> {
+    pub fn parse(text: &OsStr, plain: bool) -> Result<Address, &'static str> {
         let bytes = text.as_bytes();
         if let Some(rest) = bytes.strip_prefix(b"ssh://") {
             return url(rest);
         }
         if let Some(path) = bytes.strip_prefix(b"local:") {
-            return Ok(Place::new(Host::Local, path));
+            return Ok(Address::new(Host::Local, path));
         }
         let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/' | b'['));
         let end = match end.filter(|end| bytes[*end] == b'[') {
@@ -53,8 +55,8 @@ impl Place {
             None => end,
         };
         match end.filter(|end| bytes.get(*end) == Some(&b':')) {
-            Some(end) => Ok(Place::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
-            None if plain => Ok(Place::new(Host::Local, bytes)),
+            Some(end) => Ok(Address::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
+            None if plain => Ok(Address::new(Host::Local, bytes)),
             None => Err("must be HOST:PATH, ssh://HOST/PATH or local:PATH"),
         }
     }
@@ -64,16 +66,16 @@ impl Place {
     ///
     /// # Errors
     /// What is wrong with a URL.
-    pub fn typed(text: &OsStr) -> Result<Option<Place>, &'static str> {
+    pub fn typed(text: &OsStr) -> Result<Option<Address>, &'static str> {
         if text.as_bytes().starts_with(b"ssh://") {
-            return Place::parse(text, false).map(Some);
+            return Address::parse(text, false).map(Some);
         }
         let is_here = || Path::new(text).symlink_metadata().is_ok();
-        Ok(Place::parse(text, false).ok().filter(|_| !is_here()))
+        Ok(Address::parse(text, false).ok().filter(|_| !is_here()))
     }
 
     /// A path on a host, as a user typed it.
-    pub fn new(host: Host, path: &[u8]) -> Place {
+    pub fn new(host: Host, path: &[u8]) -> Address {
         let is_local = host == Host::Local;
         // ssh starts at home; so does scp where this stands.
         let path = match path {
@@ -104,7 +106,7 @@ impl Place {
         if clean.is_empty() {
             clean.push(b'.');
         }
-        Place { host, path: clean, bare: is_plain }
+        Address { host, path: clean, bare: is_plain }
     }
 
     /// The path that a name of a list has here: below this one, unless it begins at the root.
@@ -137,9 +139,9 @@ impl Place {
     }
 
     /// The place of an address by which a catalogue knows it, with whatever is in its path.
-    pub fn of_address(address: &[u8]) -> Option<Place> {
+    pub fn of_address(address: &[u8]) -> Option<Address> {
         let (name, port, path) = taken_apart(address.strip_prefix(b"ssh://")?).ok()?;
-        Some(Place::new(Host::named(name, port).ok()?, from_home(path)))
+        Some(Address::new(Host::named(name, port).ok()?, from_home(path)))
     }
 
     /// The same as an address, by which a catalogue knows it.
@@ -273,16 +275,6 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What of a path stands below a root: nothing if it is the root itself, none if it is elsewhere.
-fn below<'a>(root: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
-    let rest = path.strip_prefix(root)?;
-    match rest.strip_prefix(b"/") {
-        _ if root == b"/" => Some(rest),
-        Some(rest) => (!rest.is_empty()).then_some(rest),
-        None => rest.is_empty().then_some(rest),
-    }
-}
-
 /// A destination with brackets around an IPv6 address.
 fn bracketed(destination: &str) -> String {
     let (user, host) = destination.rsplit_once('@').map_or(("", destination), |(user, host)| (user, host));
@@ -294,11 +286,11 @@ fn bracketed(destination: &str) -> String {
 }
 
 /// What follows `ssh://`.
-fn url(rest: &[u8]) -> Result<Place, &'static str> {
+fn url(rest: &[u8]) -> Result<Address, &'static str> {
     let (name, port, path) = taken_apart(rest)?;
     let host = Host::named(name, port)?;
     let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
-    Ok(Place::new(host, from_home(&path)))
+    Ok(Address::new(host, from_home(&path)))
 }
 
 /// The name of a host, a port and a path.
@@ -348,8 +340,8 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn place(text: &str) -> Place {
-        Place::parse(OsStr::new(text), true).unwrap()
+    fn place(text: &str) -> Address {
+        Address::parse(OsStr::new(text), true).unwrap()
     }
 
     #[test]
@@ -405,9 +397,9 @@ mod tests {
             "ssh://h/%0",
             "ssh://h/%00",
         ] {
-            assert!(Place::parse(OsStr::new(text), true).is_err(), "{text}");
+            assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");
         }
-        assert!(Place::parse(OsStr::new("/srv"), false).is_err());
+        assert!(Address::parse(OsStr::new("/srv"), false).is_err());
     }
 
     #[test]
@@ -415,7 +407,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("10:30:00.txt");
         std::fs::write(&path, "").unwrap();
-        let is_address = |text: &OsStr| Place::typed(text).unwrap().is_some();
+        let is_address = |text: &OsStr| Address::typed(text).unwrap().is_some();
         assert!(!is_address(path.as_os_str()));
         for text in ["/srv", "./web:/srv", "a/b:c", "photos", ":/a", "a b:/c"] {
             assert!(!is_address(OsStr::new(text)), "{text}");
@@ -423,7 +415,7 @@ mod tests {
         for text in ["web:/srv", "no-file-here:30:00.txt", "local:.", "ssh://web/srv"] {
             assert!(is_address(OsStr::new(text)), "{text}");
         }
-        assert!(Place::typed(OsStr::new("ssh://h:0/")).is_err());
+        assert!(Address::typed(OsStr::new("ssh://h:0/")).is_err());
     }
 
     #[test]
@@ -496,12 +488,12 @@ mod tests {
             let found = place(text);
             let again = place(std::str::from_utf8(&found.address()).unwrap());
             assert_eq!((&again.host, &again.path), (&found.host, &found.path), "{text}");
-            let again = Place::of_address(&found.address()).unwrap();
+            let again = Address::of_address(&found.address()).unwrap();
             assert_eq!((again.host, again.path), (found.host, found.path), "{text}");
         }
         let odd = place("web:/100%20 a:b");
-        assert_eq!(Place::of_address(&odd.address()).unwrap().path, odd.path);
-        assert!(Place::of_address(b"/srv").is_none());
+        assert_eq!(Address::of_address(&odd.address()).unwrap().path, odd.path);
+        assert!(Address::of_address(b"/srv").is_none());
     }
 
     #[test]

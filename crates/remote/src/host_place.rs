@@ -1,0 +1,260 @@
+//! A host as a place: a session for each digest that was needed so far.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use verisum_digest::Digest;
+use verisum_files::place::{
+    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Sink,
+    Sorted,
+};
+
+use crate::address::Host;
+use crate::error::SessionError;
+use crate::folder::Folder;
+use crate::range::RangeReader;
+use crate::session::{Options, Session};
+
+/// Up to so many files are looked at one by one; for more the tree above them is listed.
+const FEW: usize = 32;
+
+/// The digest of a session that was opened to list.
+const LISTING: &str = "sha256";
+
+/// What is done with a session; what comes of it is told meanwhile.
+type Act<'f> = &'f mut dyn FnMut(&mut Session) -> Result<(), SessionError>;
+
+/// How hosts are reached.
+#[derive(Debug)]
+pub struct Hosts {
+    options: Arc<Options>,
+    scratch: PathBuf,
+    folder: Mutex<Option<Arc<Folder>>>,
+}
+
+impl Hosts {
+    /// With these options. A private directory is made below `scratch` when the first host needs it.
+    pub fn new(options: Options, scratch: &Path) -> Hosts {
+        Hosts { options: Arc::new(options), scratch: scratch.to_path_buf(), folder: Mutex::default() }
+    }
+
+    /// A host, which nobody calls yet.
+    ///
+    /// # Errors
+    /// The private directory cannot be made.
+    pub fn place(&self, host: &Host) -> io::Result<HostPlace> {
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if folder.is_none() && *host != Host::Local {
+            *folder = Some(Arc::new(Folder::new(&self.scratch)?));
+        }
+        Ok(HostPlace {
+            host: host.clone(),
+            options: self.options.clone(),
+            folder: folder.clone(),
+            scratch: self.scratch.clone(),
+            sessions: Vec::new(),
+        })
+    }
+}
+
+/// The files of a host, by the programs that it has.
+pub struct HostPlace {
+    host: Host,
+    options: Arc<Options>,
+    folder: Option<Arc<Folder>>,
+    /// Where listings wait that do not fit into memory.
+    scratch: PathBuf,
+    sessions: Vec<(String, Session)>,
+}
+
+impl HostPlace {
+    /// The session for a digest; it is opened if need be.
+    fn session(&mut self, digest: &Digest, sink: Sink) -> Result<&mut Session, PlaceError> {
+        let at = match self.sessions.iter().position(|(name, _)| name == digest.name()) {
+            Some(at) => at,
+            None => {
+                let opened =
+                    Session::open(&self.host, digest, self.options.clone(), self.folder.clone(), sink);
+                let session = opened.map_err(|error| match &error {
+                    SessionError::NoWay(_) => PlaceError::Digest(error.message()),
+                    _ => PlaceError::Machine(error.message()),
+                })?;
+                sink(PlaceEvent::Way(format!("{} by {}", digest.name(), session.described())));
+                self.sessions.push((digest.name().to_string(), session));
+                self.sessions.len() - 1
+            }
+        };
+        Ok(&mut self.sessions[at].1)
+    }
+
+    /// The session for the first digest: the programs of a host compute one in a read.
+    fn of(&mut self, digests: &[Digest], sink: Sink) -> Result<&mut Session, PlaceError> {
+        match digests {
+            [digest] => self.session(digest, sink),
+            _ => Err(PlaceError::Digest("a host computes one digest in a read".to_string())),
+        }
+    }
+
+    /// A session that can list.
+    fn listing(&mut self, sink: Sink) -> Result<&mut Session, PlaceError> {
+        if self.sessions.is_empty() {
+            let digest = Digest::find(LISTING).map_err(|error| PlaceError::Digest(error.to_string()))?;
+            self.session(&digest, sink)?;
+        }
+        Ok(&mut self.sessions[0].1)
+    }
+
+    /// Ends the sessions that cannot be used any more; the next call opens new ones.
+    fn ended(&mut self, ended: Result<(), SessionError>) -> Result<(), PlaceError> {
+        match ended {
+            Ok(()) => {
+                self.sessions.retain(|(_, session)| session.is_free());
+                Ok(())
+            }
+            Err(error) => {
+                self.sessions.clear();
+                Err(PlaceError::Machine(error.message()))
+            }
+        }
+    }
+
+    fn act(&mut self, digests: &[Digest], sink: Sink, act: Act) -> Result<(), PlaceError> {
+        let ended = act(self.of(digests, sink)?);
+        self.ended(ended)
+    }
+
+    /// What is known now of files besides their content.
+    fn states(
+        &mut self,
+        files: &[FileRequest],
+        sink: Sink,
+    ) -> Result<HashMap<Vec<u8>, FileState>, PlaceError> {
+        let found = Mutex::new(HashMap::new());
+        let note = |event: PlaceEvent| match event {
+            PlaceEvent::Answer(FileAnswer { request: FileRequest { path, seen, .. }, result: Ok(_) }) => {
+                found.lock().unwrap_or_else(PoisonError::into_inner).insert(path, seen);
+                true
+            }
+            PlaceEvent::Note(_) | PlaceEvent::Way(_) => sink(event),
+            _ => true,
+        };
+        let above = above(files);
+        let roots: Vec<&[u8]> = match files.len() > FEW {
+            true => vec![&above],
+            false => files.iter().map(|file| &file.path[..]).collect(),
+        };
+        for root in roots {
+            let ended = self.listing(sink)?.tree(root, false, &note);
+            self.ended(ended)?;
+        }
+        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Place for HostPlace {
+    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
+        let session = self.of(digests, sink)?;
+        let mut capabilities = Capabilities::new(session.way());
+        capabilities.tells_states = session.tells_times();
+        capabilities.in_order = session.lists_in_order();
+        capabilities.reads_ranges = session.shell().is_some();
+        Ok(capabilities)
+    }
+
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        if self.listing(sink)?.lists_in_order() {
+            let ended = self.listing(sink)?.tree(root, false, sink);
+            return self.ended(ended);
+        }
+        let sorted = Mutex::new((Sorted::new(&self.scratch), Ok(())));
+        let sort = |event: PlaceEvent| match event {
+            PlaceEvent::Answer(FileAnswer { request, result: Ok(_) }) => {
+                let (sorted, added) = &mut *sorted.lock().unwrap_or_else(PoisonError::into_inner);
+                *added = sorted.add(request.path, request.seen);
+                added.is_ok()
+            }
+            other => sink(other),
+        };
+        let ended = self.listing(sink)?.tree(root, false, &sort);
+        self.ended(ended)?;
+        let (sorted, added) = sorted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let given = added.and_then(|()| {
+            sorted.each(|path, seen| sink(PlaceEvent::Answer(FileAnswer::listed(path, seen))))
+        });
+        given.map_err(|error| PlaceError::Machine(format!("sort its names: {error}")))
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        match files {
+            Files::Named(names) => self.act(digests, sink, &mut |session| session.names(names, sink)),
+            Files::Trees(roots) => {
+                for root in roots {
+                    self.act(digests, sink, &mut |session| session.tree(&root, true, sink))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
+        let link = self.listing(&|_| true)?.shell().ok_or(PlaceError::Unsupported("read a range"))?;
+        Ok(Box::new(RangeReader::open(link, path, range)?))
+    }
+
+    /// Where the way to hash tells no states, files are looked at before and after by listing them.
+    fn hash_settled(
+        &mut self,
+        digest: &Digest,
+        mut files: Vec<FileRequest>,
+        sink: Sink,
+    ) -> Result<(), PlaceError> {
+        if self.session(digest, sink)?.reads_conditions() {
+            return self.hash(std::slice::from_ref(digest), Files::Named(&mut files.into_iter()), sink);
+        }
+        let before = self.states(&files, sink)?;
+        for file in &mut files {
+            file.seen = before.get(&file.path).copied().unwrap_or(file.seen);
+        }
+        let answers = Mutex::new(Vec::new());
+        let keep = |event: PlaceEvent| match event {
+            PlaceEvent::Answer(answer) => {
+                answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                true
+            }
+            other => sink(other),
+        };
+        let mut names = files.iter().cloned();
+        self.hash(std::slice::from_ref(digest), Files::Named(&mut names), &keep)?;
+        let after = self.states(&files, sink)?;
+        for FileAnswer { request, result } in answers.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let has_changed = after.get(&request.path) != before.get(&request.path);
+            let result = result.map(|read| FileRead { changed: read.changed || has_changed, ..read });
+            if !sink(PlaceEvent::Answer(FileAnswer { request, result })) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The directory that holds all of these files.
+fn above(files: &[FileRequest]) -> Vec<u8> {
+    let mut above = files.first().map_or(&b"."[..], |file| folder(&file.path));
+    for file in files {
+        while verisum_files::place::below(above, &file.path).is_none() && above != b"." {
+            above = folder(above);
+        }
+    }
+    above.to_vec()
+}
+
+fn folder(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) if path != b"/" => b"/",
+        Some(slash) if slash > 0 => &path[..slash],
+        _ => b".",
+    }
+}
