@@ -1,0 +1,257 @@
+//! One suite over each place: this machine, this machine by the programs of a host, and a host behind a real
+//! sshd, each way to hash in turn.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use common::sshd::sshd;
+use tempfile::TempDir;
+use verisum::digest::Digest;
+use verisum::files::place::{
+    FileAnswer, FileRequest, FileState, Files, LocalPlace, Place, PlaceError, PlaceEvent, Reason,
+};
+use verisum::remote::{Address, Host, Hosts, Options, Program, SshOptions};
+
+/// Names whose order as paths is another than that of directories one by one, and names that scripts may break.
+const NAMES: [&str; 12] = [
+    "a",
+    "a b",
+    "a-b/c",
+    "a.b",
+    "aa",
+    "aa.b/c",
+    "aab",
+    "b/c/d/e",
+    "b/c/d/f'\"$x",
+    "b/line\nbreak",
+    "z\\t",
+    "\u{e9}",
+];
+
+/// The files of `NAMES`, of different lengths; everybody may read them.
+fn tree() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for (number, name) in NAMES.iter().enumerate() {
+        write(&folder.path().join(name), number);
+    }
+    for (number, name) in ["A/b", "A/b.c"].iter().enumerate() {
+        write(&folder.path().join(name), 100 + number);
+    }
+    folder
+}
+
+fn write(path: &Path, number: usize) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content(number)).unwrap();
+}
+
+fn content(number: usize) -> Vec<u8> {
+    (0..number * 997).map(|at| (at * 7 + number) as u8).collect()
+}
+
+/// All files below a folder, in the order of their paths' bytes, with their content.
+fn files(folder: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.as_os_str().as_bytes().to_vec(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn sha256() -> Digest {
+    Digest::find("sha256").unwrap()
+}
+
+/// What a place answers until it has given so many answers.
+fn answers(
+    most: usize,
+    ask: &mut dyn FnMut(verisum::files::place::Sink) -> Result<(), PlaceError>,
+) -> Vec<FileAnswer> {
+    let found = Mutex::new(Vec::new());
+    ask(&|event| {
+        if let PlaceEvent::Answer(answer) = event {
+            let mut found = found.lock().unwrap();
+            found.push(answer);
+            return found.len() < most;
+        }
+        true
+    })
+    .unwrap();
+    found.into_inner().unwrap()
+}
+
+/// Everything that all places have in common.
+fn suite(what: &str, place: &mut dyn Place) {
+    let folder = tree();
+    let root = folder.path().as_os_str().as_bytes();
+    let path = |name: &str| folder.path().join(name).as_os_str().as_bytes().to_vec();
+    let expected = files(folder.path());
+    let digests = [sha256()];
+    let can = place.capabilities(&digests, &|_| true).unwrap();
+    assert!(!can.way.is_empty() && can.tells_states, "{what}");
+
+    // In the order of paths, each once, with its length and time.
+    let listed = answers(usize::MAX, &mut |sink| place.list(root, sink));
+    let names: Vec<&[u8]> = listed.iter().map(|answer| &answer.request.path[..]).collect();
+    assert_eq!(names, expected.keys().collect::<Vec<_>>(), "{what}");
+    for answer in &listed {
+        assert!(answer.result.as_ref().unwrap().digests.is_empty(), "{what}");
+        assert_eq!(answer.request.seen.size, Some(expected[&answer.request.path].len() as u64), "{what}");
+        assert!(answer.request.seen.modified.is_some(), "{what}");
+    }
+    assert_eq!(answers(3, &mut |sink| place.list(root, sink)).len(), 3, "{what}: it ends when told to");
+    let one = answers(usize::MAX, &mut |sink| place.list(&path("aa"), sink));
+    assert_eq!(one.iter().map(|answer| &answer.request.path).collect::<Vec<_>>(), [&path("aa")], "{what}");
+    // Some programs only say in their own words what they cannot list.
+    let told = Mutex::new(Vec::new());
+    place
+        .list(&path("none"), &|event| {
+            told.lock().unwrap().push(match event {
+                PlaceEvent::Answer(answer) => answer.result.unwrap_err().reason() == Reason::Missing,
+                PlaceEvent::Unlisted(line) => line.contains("none"),
+                other => panic!("{what}: {other:?}"),
+            });
+            true
+        })
+        .unwrap();
+    assert_eq!(told.into_inner().unwrap(), [true], "{what}");
+
+    // Digests of a tree, each once.
+    let digest = |path: &[u8]| sha256().hash(&expected[path]).unwrap();
+    let hashed = answers(usize::MAX, &mut |sink| {
+        place.hash(&digests, Files::Trees(&mut std::iter::once(root.to_vec())), sink)
+    });
+    let mut found: Vec<&[u8]> = hashed.iter().map(|answer| &answer.request.path[..]).collect();
+    if can.in_order {
+        assert!(found.is_sorted(), "{what}");
+    }
+    found.sort();
+    assert_eq!(found, expected.keys().collect::<Vec<_>>(), "{what}");
+    for answer in &hashed {
+        assert_eq!(answer.result.as_ref().unwrap().digest(), Some(digest(&answer.request.path)), "{what}");
+    }
+
+    // Of files by name, with what the asker knows them by, whether they are there or not.
+    let wanted = ["a", "none", "b", "b/line\nbreak", "z\\t"];
+    let requests = || {
+        wanted.iter().enumerate().map(|(tag, name)| FileRequest {
+            path: path(name),
+            tag: tag as u64,
+            ..FileRequest::default()
+        })
+    };
+    let mut named =
+        answers(usize::MAX, &mut |sink| place.hash(&digests, Files::Named(&mut requests()), sink));
+    named.sort_by_key(|answer| answer.request.tag);
+    assert_eq!(named.len(), wanted.len(), "{what}");
+    for (answer, name) in named.iter().zip(wanted) {
+        match (&answer.result, name) {
+            (Err(error), "none") => assert_eq!(error.reason(), Reason::Missing, "{what}"),
+            (Err(error), "b") => assert_eq!(error.reason(), Reason::Directory, "{what}"),
+            (result, _) => {
+                let read = result.as_ref().unwrap();
+                assert_eq!((read.digest(), read.changed), (Some(digest(&path(name))), false), "{what}");
+            }
+        }
+    }
+    let mut settled = answers(usize::MAX, &mut |sink| {
+        let requests =
+            ["aa", "A/b"].iter().map(|name| FileRequest { path: path(name), ..FileRequest::default() });
+        place.hash_settled(&digests[0], requests.collect(), sink)
+    });
+    settled.sort_by(|one, other| one.request.path.cmp(&other.request.path));
+    for (answer, name) in settled.iter().zip(["A/b", "aa"]) {
+        assert_eq!(answer.request.path, path(name), "{what}");
+        assert_eq!(answer.result.as_ref().unwrap().digest(), Some(digest(&path(name))), "{what}");
+        assert_ne!(answer.request.seen, FileState::default(), "{what}");
+    }
+
+    // Ranges, where there are any.
+    let mut range = |name: &str, from: u64, to: u64| {
+        let mut bytes = Vec::new();
+        place.read(&path(name), from..to)?.read_to_end(&mut bytes).unwrap();
+        Ok::<_, PlaceError>(bytes)
+    };
+    if can.reads_ranges {
+        let whole = &expected[&path("A/b.c")];
+        assert_eq!(range("A/b.c", 0, 5).unwrap(), whole[..5], "{what}");
+        assert_eq!(range("A/b.c", 70_000, 90_001).unwrap(), whole[70_000..90_001], "{what}");
+        assert_eq!(
+            range("A/b.c", whole.len() as u64 - 2, u64::MAX).unwrap(),
+            whole[whole.len() - 2..],
+            "{what}"
+        );
+        assert_eq!(range("A/b.c", whole.len() as u64, whole.len() as u64 + 9).unwrap(), b"", "{what}");
+        let Err(PlaceError::File(error)) = range("none", 0, 1) else { panic!("{what}: it is not there") };
+        assert_eq!(error.reason(), Reason::Missing, "{what}");
+    } else {
+        assert!(matches!(range("a", 0, 1), Err(PlaceError::Unsupported(_))), "{what}");
+    }
+    let written = place.write(&path("written"), &mut &b"new"[..]);
+    assert_eq!(written.is_ok(), can.writes, "{what}");
+    if can.writes {
+        assert_eq!(fs::read(folder.path().join("written")).unwrap(), b"new", "{what}");
+        place.write(&path("written"), &mut Breaks).unwrap_err();
+        assert_eq!(fs::read(folder.path().join("written")).unwrap(), b"new", "{what}");
+    }
+}
+
+/// A source that fails after its first bytes.
+struct Breaks;
+
+impl Read for Breaks {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        buffer[0] = b'x';
+        Err(std::io::Error::other("broken"))
+    }
+}
+
+fn reached(way: &str, config: Option<std::path::PathBuf>, push: bool, scratch: &Path) -> Hosts {
+    let ssh = SshOptions { config, timeout: 30, may_ask: false };
+    let program = || Program::open(Path::new(common::VERISUM)).unwrap();
+    let push = push.then(|| Arc::new(vec![program()]));
+    Hosts::new(Options { ssh, required: vec![way.to_string()], push }, scratch)
+}
+
+#[test]
+fn this_machine() {
+    suite("this machine", &mut LocalPlace::default());
+}
+
+#[test]
+fn this_machine_by_the_programs_of_a_host() {
+    let scratch = tempfile::tempdir().unwrap();
+    for way in ["coreutils", "perl", "python"] {
+        let mut place = reached(way, None, false, scratch.path()).place(&Host::Local).unwrap();
+        suite(way, &mut place);
+    }
+}
+
+#[test]
+fn a_host_behind_ssh() {
+    let Some(server) = sshd("") else { return };
+    let scratch = server.path("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let host = Address::parse("web1:".as_ref(), false).unwrap().host;
+    for (way, push) in [("coreutils", false), ("perl", false), ("verisum", true)] {
+        let hosts = reached(way, Some(server.path("config")), push, &scratch);
+        suite(&format!("ssh, {way}"), &mut hosts.place(&host).unwrap());
+    }
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "what was private is gone");
+}
