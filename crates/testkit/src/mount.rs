@@ -121,6 +121,7 @@ impl Mount {
     pub fn edit_image(&mut self, edit: impl FnOnce(&Path)) {
         assert!(self.kind != FsKind::Tmpfs, "tmpfs has no backing file");
         self.unmount().unwrap_or_else(|error| panic!("{error}"));
+        self.wait_for_detach();
         edit(&self.image_path());
         self.mount().unwrap_or_else(|error| panic!("{error}"));
     }
@@ -155,6 +156,19 @@ impl Mount {
         run(command.arg(self.path()))?;
         self.mounted = true;
         Ok(())
+    }
+
+    /// Waits until no loop device has the image. Another namespace of mounts, which some test made meanwhile,
+    /// keeps the file system alive for a while: mounted again, it would be the one before the edit.
+    fn wait_for_detach(&self) {
+        for _ in 0..6000 {
+            let devices = run(Command::new("losetup").arg("--associated").arg(self.image_path()));
+            if devices.unwrap_or_else(|error| panic!("{error}")).is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{}: a loop device still has it", self.image_path().display());
     }
 
     fn unmount(&mut self) -> Result<(), String> {
