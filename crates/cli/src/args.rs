@@ -77,7 +77,7 @@ pub(crate) enum Command {
             verisum's own code, with the processor's SHA instructions and without; openssl is the \
             libcrypto of the system; the others are Rust libraries. BATCH is verisum's own code for many \
             blocks of an image side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Where \
-            it is empty, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \
+            it is -, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \
             is named.",
         after_help = exit_codes(),
         after_long_help = with_environment()

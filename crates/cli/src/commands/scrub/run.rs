@@ -41,7 +41,7 @@ pub(crate) struct ScrubArgs {
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 
-    /// Verify each file at least this often: 90d
+    /// Let no verification get older than this: 90d
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
