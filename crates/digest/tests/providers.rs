@@ -44,6 +44,28 @@ fn every_provider_has_its_algorithms_verification_code() {
     assert!(run >= PROVIDERS.len(), "only {run} streams were there to test");
 }
 
+#[test]
+fn a_copy_of_a_message_goes_its_own_way() {
+    let (begin, end) = (verification_message(200), verification_message(255));
+    for provider in PROVIDERS {
+        let Some(Ok(mut stream)) = provider.stream(&Policy::default()) else { continue };
+        let mut digest_of = |parts: &[&[u8]]| {
+            let mut digest = vec![0; provider.algorithm().digest_len()];
+            parts.iter().for_each(|part| stream.update(part).unwrap());
+            let mut copy = stream.copy().unwrap();
+            stream.update(&end).unwrap();
+            stream.finish(&mut digest).unwrap();
+            let longer = digest.clone();
+            copy.finish(&mut digest).unwrap();
+            (digest, longer)
+        };
+        let what = format!("{} by {}", provider.algorithm, provider.name);
+        let (copied, longer) = digest_of(&[&begin]);
+        assert_eq!(longer, digest_of(&[&begin, &end]).0, "{what}: the message that was copied");
+        assert_eq!(copied, digest_of(&[&begin[..77], &begin[77..]]).0, "{what}: the copy");
+    }
+}
+
 /// The code is that of `hashlib.blake2b(message, digest_size=length)` of Python.
 #[test]
 fn blake2b_has_digests_of_every_length() {

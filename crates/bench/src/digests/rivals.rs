@@ -50,13 +50,13 @@ pub(super) fn streams(digest: &str) -> Vec<(&'static str, Box<dyn Stream>)> {
 
 struct RustCrypto<D>(D);
 
-impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Send + 'static> RustCrypto<D> {
+impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> RustCrypto<D> {
     fn boxed() -> Box<dyn Stream> {
         Box::new(RustCrypto(D::new()))
     }
 }
 
-impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Send> Stream for RustCrypto<D> {
+impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> Stream for RustCrypto<D> {
     fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         sha2::Digest::update(&mut self.0, data);
         Ok(())
@@ -65,6 +65,10 @@ impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Send> Stream for RustCry
     fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
         digest.copy_from_slice(&self.0.finalize_reset());
         Ok(())
+    }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(RustCrypto(self.0.clone())))
     }
 }
 
@@ -81,6 +85,10 @@ impl Stream for Ring {
         digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
         Ok(())
     }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Ring(self.0.clone())))
+    }
 }
 
 struct AwsLc(aws_lc_rs::digest::Context);
@@ -95,5 +103,9 @@ impl Stream for AwsLc {
         let fresh = aws_lc_rs::digest::Context::new(self.0.algorithm());
         digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
         Ok(())
+    }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(AwsLc(self.0.clone())))
     }
 }

@@ -19,6 +19,10 @@ impl Stream for Blake3 {
         self.0.reset();
         Ok(())
     }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Blake3(self.0.clone())))
+    }
 }
 
 pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {

@@ -21,6 +21,10 @@ impl Stream for Crc {
         digest.copy_from_slice(&value[value.len() - digest.len()..]);
         Ok(())
     }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Crc(self.0)))
+    }
 }
 
 /// Makes the opener of one CRC.
@@ -50,6 +54,10 @@ impl Stream for Adler {
         digest.copy_from_slice(&self.0.finish().to_be_bytes());
         self.0.reset();
         Ok(())
+    }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Adler(self.0.clone())))
     }
 }
 

@@ -20,6 +20,10 @@ impl Stream for KernelStream {
         self.0.finish_into_and_reset(digest);
         Ok(())
     }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(KernelStream(self.0.clone())))
+    }
 }
 
 impl StreamFactory for Kernel {

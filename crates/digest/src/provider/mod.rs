@@ -26,6 +26,9 @@ pub trait Stream: Send {
     /// # Panics
     /// If `digest` is not exactly as long as the digest.
     fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error>;
+
+    /// Another message that begins with the bytes that this one has so far.
+    fn copy(&self) -> Result<Box<dyn Stream>, Error>;
 }
 
 /// Starts messages of one digest. Whatever is costly (a look-up by name) was done when it was made.

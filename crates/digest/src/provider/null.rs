@@ -17,6 +17,10 @@ impl Stream for Null {
         assert!(digest.is_empty(), "the null digest has no bytes");
         Ok(())
     }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Null))
+    }
 }
 
 pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {

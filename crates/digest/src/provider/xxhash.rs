@@ -26,6 +26,10 @@ macro_rules! xxhash {
                     self.0 = $hasher::with_seed(0);
                     Ok(())
                 }
+
+                fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+                    Ok(Box::new(Adapter(self.0.clone())))
+                }
             }
 
             Ok(Arc::new(Fresh(|| Adapter($hasher::with_seed(0)))))

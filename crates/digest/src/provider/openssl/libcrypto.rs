@@ -30,6 +30,7 @@ pub struct LibCrypto {
     md_do_all_provided: unsafe extern "C" fn(*mut c_void, DoAllCallback, *mut c_void),
     ctx_new: unsafe extern "C" fn() -> *mut c_void,
     ctx_free: unsafe extern "C" fn(*mut c_void),
+    ctx_copy_ex: unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int,
     digest_init_ex2: unsafe extern "C" fn(*mut c_void, *const c_void, *const c_void) -> c_int,
     digest_update: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> c_int,
     digest_final_ex: unsafe extern "C" fn(*mut c_void, *mut c_uchar, *mut c_uint) -> c_int,
@@ -75,6 +76,7 @@ impl LibCrypto {
             md_do_all_provided: symbol!("EVP_MD_do_all_provided"),
             ctx_new: symbol!("EVP_MD_CTX_new"),
             ctx_free: symbol!("EVP_MD_CTX_free"),
+            ctx_copy_ex: symbol!("EVP_MD_CTX_copy_ex"),
             digest_init_ex2: symbol!("EVP_DigestInit_ex2"),
             digest_update: symbol!("EVP_DigestUpdate"),
             digest_final_ex: symbol!("EVP_DigestFinal_ex"),
@@ -236,6 +238,14 @@ impl Context {
             return Err("EVP_DigestFinal");
         }
         self.init()
+    }
+
+    /// Another message that begins with the same bytes.
+    pub fn copy(&self) -> Result<Context, &'static str> {
+        let copy = Context::new(self.md.clone())?;
+        // SAFETY: both contexts are valid; the call reads one and writes the other.
+        let ok = unsafe { (self.md.library.ctx_copy_ex)(copy.raw, self.raw) };
+        if ok == 1 { Ok(copy) } else { Err("EVP_MD_CTX_copy_ex") }
     }
 }
 

@@ -47,6 +47,11 @@ impl Stream for OpenSslStream {
         assert_eq!(digest.len(), self.len, "room for exactly one digest");
         self.context.finish_and_reset(digest).map_err(|operation| failed(&self.name, operation))
     }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        let context = self.context.copy().map_err(|operation| failed(&self.name, operation))?;
+        Ok(Box::new(OpenSslStream { name: self.name.clone(), context, len: self.len }))
+    }
 }
 
 fn failed(name: &str, operation: &'static str) -> Error {
