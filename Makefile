@@ -15,7 +15,7 @@ setup: ## install what building needs: a C compiler and a Rust toolchain, where 
 	@scripts/setup.sh build
 
 build: setup ## build the release: verisum, blksum, libblkhash
-	@scripts/cargo.sh build --release --locked --workspace
+	@scripts/cargo.sh build --release --locked --workspace --exclude verisum-python
 
 run: build ## set up, build, and hash a real disk image
 	@scripts/run.sh demo

@@ -1,4 +1,4 @@
-# Adds up what the test runners' closing lines say: cargo test, Python's unittest, and our own
+# Adds up what the test runners' closing lines say: cargo test, Python's unittest, pytest, and our own
 # scripts' "N passed, N failed, N skipped". Ends in a failure if anything failed, if a stage failed
 # without saying which test (-v broken=N stages), or if no test ran at all.
 
@@ -11,6 +11,13 @@
 /^[0-9]+ passed, [0-9]+ failed/ {
     passed += number("[0-9]+ passed")
     failed += number("[0-9]+ failed")
+    skipped += number("[0-9]+ skipped")
+}
+
+# pytest leaves out what there is none of, and names what failed first.
+/^[0-9]+ [a-z]+(, [0-9]+ [a-z]+)* in [0-9.]+s/ {
+    passed += number("[0-9]+ passed")
+    failed += number("[0-9]+ failed") + number("[0-9]+ errors?")
     skipped += number("[0-9]+ skipped")
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test: the workspace's, the reference implementations', the scripts'. Goes on after a
+# Runs every test: the workspace's, the reference implementations', the scripts', the Python package's. Goes on after a
 # failure, repeats the closing lines of each runner at the end, and ends with the sum of them.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -22,7 +22,8 @@ stage() {
 }
 
 # Tests that run the programs find fresh ones.
-stage "build" cargo build --locked --release --workspace
+# The stage of the Python package builds that.
+stage "build" cargo build --locked --release --workspace --exclude verisum-python
 stage "workspace" cargo test --locked --workspace --no-fail-fast
 export PYTHONDONTWRITEBYTECODE=1
 stage "reference" python3 -m unittest discover -s reference -p '*test*.py'
@@ -31,9 +32,10 @@ for script in scripts/tests/*.sh; do
     [ -x "$script" ] || continue
     stage "$(basename "$script" .sh)" "$script"
 done
+stage "python" scripts/test_python.sh
 
 say "closing lines"
-grep -E '^ +(Running|Doc-tests) |^test result: |^Ran [0-9]+ tests? in |^(OK|FAILED)( \(.*\))?$|^[0-9]+ passed, |^==> .*: [0-9]+ s$' \
+grep -E '^ +(Running|Doc-tests) |^test result: |^Ran [0-9]+ tests? in |^(OK|FAILED)( \(.*\))?$|^[0-9]+ passed, |^[0-9]+ [a-z]+(, [0-9]+ [a-z]+)* in [0-9.]+s|^==> .*: [0-9]+ s$' \
     "$log" || true
 for name in ${broken[@]+"${broken[@]}"}; do
     warn "$name failed"

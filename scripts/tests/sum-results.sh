@@ -27,6 +27,12 @@ FAILED (failures=1, errors=1, skipped=1)
 0 passed, 1 failed
 END
 )"
+same "pytest names only what there is" "185 passed, 3 failed, 2 skipped
+status 1" "$(sum 0 <<'END'
+181 passed in 31.77s
+1 failed, 4 passed, 2 skipped, 3 warnings, 2 errors in 63.02s (0:01:03)
+END
+)"
 same "a stage that broke off without a word is a failure" "3 passed, 1 failed, 0 skipped
 status 1" "$(echo 'test result: ok. 3 passed; 0 failed; 0 ignored' | sum 1)"
 same "no test at all is a failure" "0 passed, 0 failed, 0 skipped

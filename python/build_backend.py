@@ -1,0 +1,57 @@
+"""Builds the wheel: the extension by maturin, and beside it the command `verisum`.
+
+The command is the program itself, not a Python entry point: it starts in a millisecond, and Python's handling
+of signals is not between it and the terminal. Maturin builds a module or a program, never both; so the program is
+built here, and maturin packs it as a data file.
+
+VERISUM_WHEEL_PROFILE names the cargo profile; without it, it is `release`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import maturin
+from maturin import get_requires_for_build_wheel
+
+__all__ = ["build_editable", "build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = HERE / "data" / "scripts"
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    # Maturin insists on the folder, though nothing in it is metadata.
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    prepare()
+    return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    prepare()
+    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def prepare():
+    profile = os.environ.get("VERISUM_WHEEL_PROFILE", "release")
+    os.environ["MATURIN_PEP517_ARGS"] = f"--profile {profile} --locked"
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(command(profile), SCRIPTS / "verisum")
+
+
+def command(profile):
+    """Builds the command, and returns where it is."""
+    # With the features of the whole workspace, so that what was built before is of use.
+    build = ["cargo", "build", "--locked", "--profile", profile, "--workspace", "--bin", "verisum"]
+    build += ["--message-format", "json-render-diagnostics"]
+    lines = subprocess.run(build, cwd=HERE, check=True, stdout=subprocess.PIPE).stdout.splitlines()
+    found = [message["executable"] for message in map(json.loads, lines) if message.get("executable")]
+    if len(found) != 1:
+        raise RuntimeError(f"cargo built {len(found)} programs, not one")
+    return found[0]

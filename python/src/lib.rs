@@ -1,0 +1,29 @@
+//! The native part of the Python package `verisum`: digests, files, images and catalogues as Python objects.
+//!
+//! `verisum/_native.pyi` documents what is exported here; `verisum/__init__.py` gives it its names. Objects
+//! convert arguments, release the GIL, and call the library `verisum`; what is computed is computed there.
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod buffer;
+#[allow(unsafe_code)]
+mod digests;
+mod errors;
+mod hash;
+mod interrupt;
+mod many;
+
+use pyo3::prelude::*;
+
+/// The module.
+// All state is behind locks or never changes.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::digests::Digests;
+    #[pymodule_export]
+    use crate::hash::{Hash, algorithms, new};
+    #[pymodule_export]
+    use crate::many::hash_many;
+}

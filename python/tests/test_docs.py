@@ -1,0 +1,44 @@
+"""The examples of docs/python.md and of the package run as they are written."""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import verisum
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_runs(number: int, tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text(EXAMPLES[number])
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    ended = subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(script)], cwd=folder, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_there_are_examples() -> None:
+    assert EXAMPLES
+
+
+def test_the_example_of_the_package() -> None:
+    failed, tried = doctest.testmod(verisum)
+    assert tried >= 3 and failed == 0
+
+
+def test_the_page_names_all_that_is_exported() -> None:
+    page = PAGE.read_text()
+    for name in verisum.__all__:
+        assert re.search(rf"\b{name}\b", page) or name in ("Hash", "Digests"), name

@@ -1,0 +1,44 @@
+"""Checksums for people who keep data for years.
+
+>>> import verisum
+>>> verisum.new("sha256", b"abc").hexdigest()[:16]
+'ba7816bf8f01cfea'
+>>> [digest.hex()[:8] for digest in verisum.hash_many([b"one", b"two"], "blake3")]
+['d33fb48a', 'dc770fff']
+
+Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verisum._errors import DigestError, Error
+from verisum._filelike import file_digest
+from verisum._native import Digests, Hash, hash_many, new
+
+if TYPE_CHECKING:
+    algorithms_available: frozenset[str]
+    """The names of all digests that this machine can compute. Others may be had as `openssl:NAME`."""
+
+__all__ = [
+    "DigestError",
+    "Digests",
+    "Error",
+    "Hash",
+    "algorithms_available",
+    "file_digest",
+    "hash_many",
+    "new",
+]
+
+
+def __getattr__(name: str) -> frozenset[str]:
+    # Looking for them loads OpenSSL, which an import should not wait for.
+    if name == "algorithms_available":
+        from verisum._native import algorithms
+
+        found = frozenset(name for name, *_ in algorithms())
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'verisum' has no attribute {name!r}")

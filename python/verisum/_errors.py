@@ -1,0 +1,42 @@
+"""What goes wrong, with path, operation and cause."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class Error(Exception):
+    """The base of all errors of this package.
+
+    Attributes:
+        message: The whole error in one line.
+        path: The file that it is about, as `os.fsdecode` gives it; None where it is about no file.
+        operation: What was being done: ``open``, ``read``, ``find`` …
+        errno: The system's number, where the system failed. The exception's ``__cause__`` is then the `OSError`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        path: str | None = None,
+        operation: str | None = None,
+        errno: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.operation = operation
+        self.errno = errno
+        if errno is not None:
+            self.__cause__ = OSError(errno, os.strerror(errno), path)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message, self.path, self.operation, self.errno))
+
+
+class DigestError(Error, ValueError):
+    """A digest is not known, not available on this machine, or failed."""
