@@ -169,7 +169,8 @@ impl Agreement {
             })
             .collect();
         lines.push(format!(
-            "pairs: {}, of which both resolve {} and agree on {}; only the first resolves {}, only the second {}, neither {}",
+            "pairs: {}, of which both resolve {} and agree on {}; \
+             only the first resolves {}, only the second {}, neither {}",
             self.pairs.len(),
             count(Together::Agree) + count(Together::Contradict),
             count(Together::Agree),
@@ -185,14 +186,7 @@ impl Agreement {
             } else {
                 "Pairs that only one of the two resolves"
             },
-            &[
-                ("group", ""),
-                ("what", ""),
-                ("beside", ""),
-                ("the first", ""),
-                ("the second", ""),
-                ("verdict", ""),
-            ],
+            "group; what; beside; the first; the second; verdict",
         );
         let shown = Together::ALL.into_iter().filter(|together| match together {
             Together::Neither => false,
@@ -215,8 +209,7 @@ impl Agreement {
     }
 
     fn groups(&self) -> Table {
-        let columns = [("group", ""), ("pairs", "")].into_iter();
-        let columns: Vec<_> = columns.chain(Together::ALL.map(|together| (together.name(), ""))).collect();
+        let columns = format!("group; pairs; {}", Together::ALL.map(Together::name).join("; "));
         let mut table = Table::new("How both rank", &columns);
         let mut groups: Vec<&str> = self.pairs.iter().map(|pair| pair.group.as_str()).collect();
         groups.dedup();
@@ -295,7 +288,8 @@ mod tests {
             report.lines,
             [
                 "CONTRADICTION: a beside b (g): 1.50 times as fast, then 1.11 times as slow",
-                "pairs: 6, of which both resolve 5 and agree on 4; only the first resolves 0, only the second 1, neither 0",
+                "pairs: 6, of which both resolve 5 and agree on 4; \
+                 only the first resolves 0, only the second 1, neither 0",
             ]
         );
         let text = report.to_text();

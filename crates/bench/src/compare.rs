@@ -68,18 +68,9 @@ pub fn report(first: &Results, second: &Results) -> Report {
     }
     let pairs: Vec<(&Series, &Series)> =
         first.series.iter().filter_map(|one| Some((one, namesake(one, second)?))).collect();
-    let columns = [
-        ("group", ""),
-        ("what", ""),
-        ("first", "ms"),
-        ("second", "ms"),
-        ("ratio", ""),
-        ("from", ""),
-        ("to", ""),
-        ("verdict", ""),
-    ];
-    let mut table = Table::new("The second relative to the first", &columns);
-    let mut controls = Table::new("Controls: no digests, but what the machine gave in both", &columns);
+    let columns = "group; what; first (ms); second (ms); ratio; from; to; verdict";
+    let mut table = Table::new("The second relative to the first", columns);
+    let mut controls = Table::new("Controls: no digests, but what the machine gave in both", columns);
     let mut changed: Vec<(f64, &Series)> = Vec::new();
     for (one, other) in &pairs {
         let change = change(one, other, pairs.len());
@@ -107,7 +98,8 @@ pub fn report(first: &Results, second: &Results) -> Report {
     }
     if let Some((by, one)) = changed.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) {
         report.lines.push(format!(
-            "{} of the controls changed, the most by {:+.1}%: {} ({}); so did the machine, and no verdict here is about programs alone",
+            "{} of the controls changed, the most by {:+.1}%: {} ({}); \
+             so did the machine, and no verdict here is about programs alone",
             changed.len(),
             by * 100.0,
             one.name,

@@ -63,7 +63,7 @@ fn programs(results: &Results) -> Option<Table> {
             found.push((&series.name, &series.group, program));
         }
     }
-    let mut table = Table::new("Programs", &[("what", ""), ("program", "")]);
+    let mut table = Table::new("Programs", "what; program");
     for (name, group, program) in &found {
         let named = match found.iter().filter(|(other, ..)| other == name).count() {
             1 => name.to_string(),
@@ -109,31 +109,28 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
     // Of work in memory there is no file to be in the cache.
     let cached = |one: &Series| !one.wall.is_empty() && one.cache != Cache::None;
     let cache = series.iter().any(|one| cached(one));
-    let mut columns = vec![("what", "")];
+    let mut columns = String::from("what");
     if rates {
-        columns.extend([("rate", "GB/s"), ("rate from", "GB/s"), ("rate to", "GB/s")]);
+        columns += "; rate (GB/s); rate from (GB/s); rate to (GB/s)";
     }
     // The interval of a rate says as much as that of the time.
-    match rates {
-        true => columns.push(("time", "ms")),
-        false => columns.extend([("time", "ms"), ("time from", "ms"), ("time to", "ms")]),
-    }
+    columns += if rates { "; time (ms)" } else { "; time (ms); time from (ms); time to (ms)" };
     // What other machines take of their processors is not known.
     let processor = series.iter().all(|one| one.wall.is_empty())
         || series.iter().any(|one| one.user.iter().chain(&one.system).any(|time| *time > 0.0));
     if processor {
-        columns.extend([("user", "ms"), ("system", "ms")]);
+        columns += "; user (ms); system (ms)";
     }
     if cycles {
-        columns.push(("cycles", "/byte"));
+        columns += "; cycles (/byte)";
     }
     if memory {
-        columns.push(("memory", "MiB"));
+        columns += "; memory (MiB)";
     }
     if cache {
-        columns.push(("cache", ""));
+        columns += "; cache";
     }
-    columns.extend([("runs", ""), ("outliers", ""), ("relative to the fastest", "")]);
+    columns += "; runs; outliers; relative to the fastest";
     let mut table = Table::new(group, &columns);
     for &one in series {
         let three = |interval: Option<Interval>, scale: f64| match interval {
@@ -288,7 +285,7 @@ fn scaled(interval: Interval, scale: f64) -> Interval {
 
 /// The machine as a table.
 pub fn host(host: &Host) -> Table {
-    let mut table = Table::new("Host", &[("what", ""), ("value", "")]);
+    let mut table = Table::new("Host", "what; value");
     for (name, value) in host.rows() {
         table.row([Cell::text(name), Cell::text(value)]);
     }

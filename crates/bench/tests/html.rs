@@ -32,10 +32,7 @@ fn report() -> Report {
         value: value(rate, 0.08),
         control: name.starts_with("copy"),
     };
-    let mut table = Table::new(
-        "Digests in process",
-        &[("digest", ""), ("rate", "GB/s"), ("relative to the fastest", "")],
-    );
+    let mut table = Table::new("Digests in process", "digest; rate (GB/s); relative to the fastest");
     for (name, rate) in rates {
         table.row([Cell::text(name), Cell::Number(rate, 2), Cell::text("1.80 to 2.78 times as slow")]);
     }

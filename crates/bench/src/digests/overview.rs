@@ -17,14 +17,8 @@ pub const SMALL: &str = "of a small file";
 pub fn overview(results: &Results) -> Option<(Table, Chart)> {
     let mut table = Table::new(
         "Digests in process, the best implementation of each",
-        &[
-            ("digest", ""),
-            ("one message at a time", "GB/s"),
-            ("by this code", ""),
-            ("many at once", "GB/s"),
-            ("many by this code", ""),
-            ("beside copying memory", "%"),
-        ],
+        "digest; one message at a time (GB/s); by this code; many at once (GB/s); many by this code; \
+         beside copying memory (%)",
     )
     .note(
         "many at once: that many messages side by side on one thread; beside copying memory: the better of both \
@@ -105,17 +99,8 @@ fn best(fastest_first: &[(&str, Interval)]) -> Option<(String, Interval)> {
 pub fn start_up(results: &Results) -> Option<Table> {
     let mut table = Table::new(
         "Starting and hashing told apart",
-        &[
-            ("digest", ""),
-            ("program", ""),
-            ("start", "ms"),
-            ("start from", "ms"),
-            ("start to", "ms"),
-            ("hashing", "GB/s"),
-            ("hashing from", "GB/s"),
-            ("hashing to", "GB/s"),
-            ("half is start at", "bytes"),
-        ],
+        "digest; program; start (ms); start from (ms); start to (ms); hashing (GB/s); \
+         hashing from (GB/s); hashing to (GB/s); half is start at (bytes)",
     )
     .note(
         "half is start at: so long is a file whose hashing takes as long as the program's start; of shorter ones \

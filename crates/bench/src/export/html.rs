@@ -97,7 +97,7 @@ const VERDICTS: [&str; 2] = ["relative to the fastest", "verdict"];
 
 /// With the verdict right after the names.
 fn verdict_first(mut table: Table) -> Table {
-    let place = table.columns.iter().position(|column| VERDICTS.contains(&column.name));
+    let place = table.columns.iter().position(|column| VERDICTS.contains(&column.name.as_str()));
     // In a comparison the name has a group before it.
     let first = if table.columns.first().is_some_and(|column| column.name == "group") { 2 } else { 1 };
     if let Some(place) = place.filter(|&place| place > first) {

@@ -114,7 +114,7 @@ mod tests {
 
     /// A report in which every text is this one.
     fn report(text: &str) -> Report {
-        let mut table = Table::new(text, &[("what", ""), ("change", "%")]).note(text);
+        let mut table = Table::new(text, "what; change (%)").note(text);
         table.row([Cell::text(text), Cell::Number(-1.5, 1)]);
         let value = Interval { low: 1.0, median: 1.0, high: 1.0 };
         let bar = Bar { name: text.to_string(), value, control: false };

@@ -84,14 +84,14 @@ impl Report {
                     .iter()
                     .map(|row| {
                         let cells = table.columns.iter().zip(row);
-                        Value::Object(cells.map(|(c, cell)| (c.name.to_string(), cell.json())).collect())
+                        Value::Object(cells.map(|(c, cell)| (c.name.clone(), cell.json())).collect())
                     })
                     .collect();
                 let units: Map<String, Value> = table
                     .columns
                     .iter()
                     .filter(|column| !column.unit.is_empty())
-                    .map(|column| (column.name.to_string(), json!(column.unit)))
+                    .map(|column| (column.name.clone(), json!(column.unit)))
                     .collect();
                 let mut value = json!({ "title": table.title, "units": units, "rows": rows });
                 if !table.notes.is_empty() {
@@ -115,7 +115,7 @@ impl Report {
         let mut csv = String::new();
         let mut tables: Vec<Table> = report.tables.iter().map(Table::exported).collect();
         if !report.parameters.is_empty() {
-            let mut parameters = Table::new("", &[("parameter", ""), ("value", "")]);
+            let mut parameters = Table::new("", "parameter; value");
             for (name, said) in &report.parameters {
                 parameters.row([Cell::text(*name), Cell::text(said)]);
             }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let mut table = Table::new("Cost", &[("hash", ""), ("time", "ns")]);
+        let mut table = Table::new("Cost", "hash; time (ns)");
         table.row([Cell::text("a|b,<c>"), Cell::Number(1.25, 1)]);
         table.row([Cell::text("d"), Cell::Missing]);
         Report {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_was_measured_is_in_every_file_and_drawings_are_in_none() {
-        let mut table = Table::new("Fill", &[("names", ""), ("", "")]);
+        let mut table = Table::new("Fill", "names;");
         table.row([Cell::Count(9), Cell::text("▌▌")]);
         let mut report = Report::new("T");
         report.tables.push(table);

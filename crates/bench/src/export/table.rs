@@ -53,9 +53,9 @@ impl Cell {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// What it holds, in a word or two. Without one it is a drawing in characters: for terminals alone.
-    pub name: &'static str,
+    pub name: String,
     /// In what; empty for words and plain counts.
-    pub unit: &'static str,
+    pub unit: String,
 }
 
 /// A table.
@@ -72,9 +72,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows; columns as (name, unit).
-    pub fn new(title: impl Into<String>, columns: &[(&'static str, &'static str)]) -> Table {
-        let columns = columns.iter().map(|&(name, unit)| Column { name, unit }).collect();
+    /// A table without rows; its columns as `what; time (ms)`, each with its unit if it has one.
+    pub fn new(title: impl Into<String>, columns: &str) -> Table {
+        let column = |text: &str| {
+            let (name, unit) = text.trim().split_once(" (").unwrap_or((text.trim(), ""));
+            Column { name: name.to_string(), unit: unit.trim_end_matches(')').to_string() }
+        };
+        let columns = columns.split(';').map(column).collect();
         Table { title: title.into(), columns, ..Table::default() }
     }
 
@@ -113,8 +117,8 @@ impl Table {
     pub(super) fn headings(&self) -> Vec<String> {
         self.columns
             .iter()
-            .map(|column| match column.unit {
-                "" => column.name.to_string(),
+            .map(|column| match column.unit.as_str() {
+                "" => column.name.clone(),
                 unit => format!("{} ({unit})", column.name),
             })
             .collect()

@@ -429,7 +429,7 @@ fn version_option(program: &str) -> Option<&'static [&'static str]> {
 fn start_and_rate(results: &Results) -> Option<Table> {
     let mut table = Table::new(
         "Start-up and throughput",
-        &[("way", ""), ("start", "ms"), ("then", "GB/s"), ("then from", "GB/s"), ("then to", "GB/s")],
+        "way; start (ms); then (GB/s); then from (GB/s); then to (GB/s)",
     );
     let groups = results.groups();
     let [small, .., large] = groups.as_slice() else { return None };

@@ -293,10 +293,10 @@ fn chart(title: &str, decision: &Decision) -> Chart {
 fn table(input: &Input, decision: &Decision) -> Table {
     let opened = decision.rows.iter().any(|row| row.opening.is_some());
     let in_memory = input.from_memory == Some(true);
-    let mut columns = vec![("digest", "")];
-    columns.extend((!in_memory).then_some(("device", "s")));
-    columns.extend(opened.then_some(("opening and reading from memory", "s")));
-    columns.extend([("hashing", "s"), ("in all", "s"), ("hashing of all", "%"), ("bound by", "")]);
+    let mut columns = String::from("digest");
+    columns += if in_memory { "" } else { "; device (s)" };
+    columns += if opened { "; opening and reading from memory (s)" } else { "" };
+    columns += "; hashing (s); in all (s); hashing of all (%); bound by";
     let mut table = Table::new("All files, in the order of preference", &columns);
     for row in &decision.rows {
         let seconds = |value: Option<f64>| value.map_or(Cell::Missing, summary::number);

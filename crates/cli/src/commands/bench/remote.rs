@@ -430,18 +430,8 @@ impl<W: FnMut() -> Done> Subject for Run<'_, W> {
 fn ways(results: &Results, batches: &[Batch]) -> Option<Table> {
     let mut table = Table::new(
         "Ways",
-        &[
-            ("way", ""),
-            ("start", "ms"),
-            ("files", "/s"),
-            ("files from", "/s"),
-            ("files to", "/s"),
-            ("then", "GB/s"),
-            ("then from", "GB/s"),
-            ("then to", "GB/s"),
-            ("sent a file", "bytes"),
-            ("received a file", "bytes"),
-        ],
+        "way; start (ms); files (/s); files from (/s); files to (/s); then (GB/s); then from (GB/s); \
+         then to (GB/s); sent a file (bytes); received a file (bytes)",
     );
     let many = batches.iter().find(|batch| batch.paths.len() > 1);
     let large = batches.iter().find(|batch| batch.group != START && batch.paths.len() == 1);

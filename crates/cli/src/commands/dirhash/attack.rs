@@ -108,29 +108,11 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
     let mut attacks = Vec::new();
     let mut made = Table::new(
         format!("Names with the hash of {}, the seed being known", names::quoted(&arguments.like)),
-        &[
-            ("hash", ""),
-            ("method", ""),
-            ("equal", ""),
-            ("names", ""),
-            ("time", "s"),
-            ("tried", ""),
-            ("rate", "million/s"),
-            ("expected", "s a name"),
-            ("for example", ""),
-        ],
+        "hash; method; equal; names; time (s); tried; rate (million/s); expected (s a name); for example",
     );
     let mut done = Table::new(
         "What they do to a directory with the seed they were made for, and with one that nobody knew",
-        &[
-            ("hash", ""),
-            ("seed", ""),
-            ("names", ""),
-            ("blocks", ""),
-            ("leaves read", "a lookup"),
-            ("most", ""),
-            ("index full", ""),
-        ],
+        "hash; seed; names; blocks; leaves read (a lookup); most; index full",
     );
     let mut exit = Exit::Clean;
     for hashing in hashings {

@@ -73,25 +73,9 @@ fn table(
         format!(
             "On mounted ext4: medians of {rounds} rounds in turns, against ordinary names, processor time"
         ),
-        &[
-            ("hash", ""),
-            ("names", ""),
-            ("seed", ""),
-            ("created", ""),
-            ("blocks", ""),
-            ("model", "blocks"),
-            ("model reads", "leaves a lookup"),
-            ("create", "µs"),
-            ("create ratio", ""),
-            ("create from", ""),
-            ("create to", ""),
-            ("creates are", ""),
-            ("lookup", "µs"),
-            ("lookup ratio", ""),
-            ("lookup from", ""),
-            ("lookup to", ""),
-            ("lookups are", ""),
-        ],
+        "hash; names; seed; created; blocks; model (blocks); model reads (leaves a lookup); create (µs); \
+         create ratio; create from; create to; creates are; lookup (µs); lookup ratio; lookup from; \
+         lookup to; lookups are",
     );
     let mut all = Vec::new();
     for attack in attacks {

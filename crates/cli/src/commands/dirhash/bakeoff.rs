@@ -110,24 +110,11 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
 /// One line a hash.
 pub(super) fn directories(answers: &[(&str, Answer)], geometry: Geometry) -> Table {
     let mut table = Table::new(
-        "Directories (the model gives the kernel's block count; the time is the model's, not a file system's)",
-        &[
-            ("hash", ""),
-            ("names", ""),
-            ("size", "bytes"),
-            ("blocks", ""),
-            ("index", "blocks"),
-            ("levels", ""),
-            ("fill", "%"),
-            ("mean fill", "%"),
-            ("splits", ""),
-            ("writes", "blocks"),
-            ("colliding", "names"),
-            ("most of one hash", ""),
-            ("index full at", "names"),
-            ("not before", "names"),
-            ("model", "s"),
-        ],
+        "Directories (the model gives the kernel's block count; \
+         the time is the model's, not a file system's)",
+        "hash; names; size (bytes); blocks; index (blocks); levels; fill (%); mean fill (%); splits; \
+         writes (blocks); colliding (names); most of one hash; index full at (names); not before (names); \
+         model (s)",
     );
     for (id, answer) in answers {
         table.row([
@@ -155,8 +142,7 @@ pub(super) fn directories(answers: &[(&str, Answer)], geometry: Geometry) -> Tab
 fn curve(answers: &[(&str, Answer)], points: u32) -> (Table, Chart) {
     const TITLE: &str = "Fill over names";
     let mut lines = Vec::new();
-    let mut table =
-        Table::new(TITLE, &[("hash", ""), ("names", ""), ("blocks", ""), ("fill", "%"), ("", "")]);
+    let mut table = Table::new(TITLE, "hash; names; blocks; fill (%);");
     for (id, answer) in answers {
         let step = answer.curve.len().div_ceil(points as usize).max(1);
         let mut line = Line { name: id.to_string(), points: Vec::new() };

@@ -260,17 +260,8 @@ fn look(image: &Path, question: &Question<'_>, names: u64, found: &mut Found) ->
 fn directories(labels: &[String], found: &[Found]) -> Table {
     let mut table = Table::new(
         "Directories",
-        &[
-            ("file system", ""),
-            ("names", ""),
-            ("blocks", ""),
-            ("model", "blocks"),
-            ("fill", "%"),
-            ("a name", "bytes"),
-            ("created again", "blocks"),
-            ("model of that", "blocks"),
-            ("verdict", ""),
-        ],
+        "file system; names; blocks; model (blocks); fill (%); a name (bytes); created again (blocks); \
+         model of that (blocks); verdict",
     );
     let count = |number: Option<u64>| number.map_or(Cell::Missing, Cell::Count);
     for (label, found) in labels.iter().zip(found) {
@@ -305,20 +296,8 @@ fn seconds(rounds: &[[Spent; 5]], phase: usize, which: fn(&Spent) -> Duration) -
 fn timings(labels: &[String], times: &Times) -> Table {
     let mut table = Table::new(
         format!("Times: the median of the rounds, and processor times against {} by rounds", labels[0]),
-        &[
-            ("phase", ""),
-            ("file system", ""),
-            ("user", "s"),
-            ("system", "s"),
-            ("real", "s"),
-            ("real from", "s"),
-            ("real to", "s"),
-            ("processor", "s"),
-            ("ratio", ""),
-            ("ratio from", ""),
-            ("ratio to", ""),
-            ("by processor time", ""),
-        ],
+        "phase; file system; user (s); system (s); real (s); real from (s); real to (s); processor (s); \
+         ratio; ratio from; ratio to; by processor time",
     );
     let group = |phase: &usize| -> Vec<Vec<f64>> {
         times.iter().map(|rounds| seconds(rounds, *phase, |spent| spent.processor)).collect()

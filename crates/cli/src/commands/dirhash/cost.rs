@@ -41,17 +41,8 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
     let first = hashings[0].hash.id;
     let mut table = Table::new(
         format!("Time for one name, with the 95% interval of the median; beside {first}"),
-        &[
-            ("hash", ""),
-            ("length", "bytes"),
-            ("time", "ns"),
-            ("from", "ns"),
-            ("to", "ns"),
-            ("ratio", ""),
-            ("ratio from", ""),
-            ("ratio to", ""),
-            ("relative to the first", ""),
-        ],
+        "hash; length (bytes); time (ns); from (ns); to (ns); ratio; ratio from; ratio to; \
+         relative to the first",
     );
     for (place, hashing) in hashings.iter().enumerate() {
         for (length, (times, pairs)) in lengths.iter().zip(times.iter().zip(&pairs)) {

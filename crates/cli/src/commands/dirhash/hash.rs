@@ -51,7 +51,7 @@ const LONGEST_NAME: usize = 255;
 /// Prints the hashes.
 pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Failure> {
     let hashings = arguments.hashes.hashings(&["half_md4"])?;
-    let mut table = Table::new("Hashes", &[("hash", ""), ("name", ""), ("value", ""), ("minor", "")]);
+    let mut table = Table::new("Hashes", "hash; name; value; minor");
     for name in arguments.names.iter().filter(|name| name.len() > LONGEST_NAME) {
         let what = format!("{} bytes, where names have at most {LONGEST_NAME}", name.len());
         ui::say(PROGRAM, &format!("{}: {what}", names::quoted(name)));

@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
     report.parameters.push(("seed", image.seed().to_string()));
     report.parameters.push(("block size", image.block_size().to_string()));
     report.tables.push(table(&reports, image.block_size(), &path_of));
-    let mut damage = Table::new("Damage", &[("directory", ""), ("inode", ""), ("block", ""), ("what", "")]);
+    let mut damage = Table::new("Damage", "directory; inode; block; what");
     for directory in &reports {
         for finding in &directory.findings {
             damage.row([
@@ -171,18 +171,7 @@ fn damages(report: &DirectoryReport) -> u64 {
 fn table(reports: &[DirectoryReport], block_size: u32, path_of: &dyn Fn(u32) -> String) -> Table {
     let mut table = Table::new(
         "",
-        &[
-            ("directory", ""),
-            ("inode", ""),
-            ("hash", ""),
-            ("levels", ""),
-            ("names", ""),
-            ("blocks", ""),
-            ("fill", "%"),
-            ("pieces", ""),
-            ("blocks after e2fsck -fD", ""),
-            ("damage", ""),
-        ],
+        "directory; inode; hash; levels; names; blocks; fill (%); pieces; blocks after e2fsck -fD; damage",
     );
     for report in reports {
         let leaves = report.leaves.max(1) as f64 * f64::from(block_size);

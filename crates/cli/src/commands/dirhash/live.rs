@@ -70,17 +70,8 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
     let leaves = index.as_ref().map_or(found.most_leaves(), |index| index.len() as u64);
     let mut table = Table::new(
         "",
-        &[
-            ("names", ""),
-            ("blocks", ""),
-            ("block size", "bytes"),
-            ("hash", ""),
-            ("indexed", ""),
-            ("needed", "bytes"),
-            ("fill", "%"),
-            ("colliding", "names"),
-            ("most of one hash", ""),
-        ],
+        "names; blocks; block size (bytes); hash; indexed; needed (bytes); fill (%); colliding (names); \
+         most of one hash",
     );
     table.row([
         Cell::Count(found.entries.len() as u64),
@@ -103,8 +94,7 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
             operation: "read the index",
             error: rustix::io::Errno::ACCESS.into(),
         })?;
-        let mut table =
-            Table::new("Leaves", &[("block", ""), ("from hash", ""), ("names", ""), ("fill", "%")]);
+        let mut table = Table::new("Leaves", "block; from hash; names; fill (%)");
         for (leaf, used) in index.iter().zip(found.leaf_uses(&index)) {
             let fill = |used: LeafUse| f64::from(used.live_bytes) * 100.0 / found.block_size.max(1) as f64;
             table.row([
@@ -117,7 +107,7 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         report.tables.push(table);
     }
     if arguments.list {
-        let mut list = Table::new("Names", &[("hash", ""), ("minor", ""), ("name", "")]);
+        let mut list = Table::new("Names", "hash; minor; name");
         for entry in found.entries {
             list.row([
                 Cell::Text(format!("0x{:08x}", entry.hash)),

@@ -59,17 +59,8 @@ pub(crate) fn run(arguments: &NamesArgs, output: &mut Output) -> Result<Exit, Fa
     }
     let mut table = Table::new(
         "Directories of such names",
-        &[
-            ("names", ""),
-            ("hash", ""),
-            ("count", ""),
-            ("blocks", ""),
-            ("fill", "%"),
-            ("mean fill", "%"),
-            ("colliding", "names"),
-            ("expected", "names"),
-            ("most of one hash", ""),
-        ],
+        "names; hash; count; blocks; fill (%); mean fill (%); colliding (names); expected (names); \
+         most of one hash",
     );
     for (shown, names) in &corpora {
         for hashing in &hashings {

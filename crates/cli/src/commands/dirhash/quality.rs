@@ -37,13 +37,11 @@ pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, 
     let mut subjects: Vec<Subject> = hashings.iter().map(|hashing| Subject::Hash(hashing.hash)).collect();
     subjects.push(Subject::BadControl);
     let seed = arguments.hashes.seed()?;
-    let mut verdicts = Table::new(
-        format!("Tests with p below {SUSPICIOUS:.0e} fail"),
-        &[("hash", ""), ("tests", ""), ("failed", ""), ("smallest p", "")],
-    );
+    let mut verdicts =
+        Table::new(format!("Tests with p below {SUSPICIOUS:.0e} fail"), "hash; tests; failed; smallest p");
     let mut details = Table::new(
         if arguments.all { "Every test" } else { "Tests that failed" },
-        &[("hash", ""), ("test", ""), ("measured", ""), ("expected", ""), ("p", "")],
+        "hash; test; measured; expected; p",
     );
     let is_seen = std::io::stderr().is_terminal();
     let watch = |done: usize| {

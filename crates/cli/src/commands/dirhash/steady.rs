@@ -111,23 +111,10 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
     };
     let mut table = Table::new(
         "Blocks before and after",
-        &[
-            ("hash", ""),
-            ("start", "blocks"),
-            ("end", "blocks"),
-            ("most", "blocks"),
-            ("cycles", ""),
-            ("names", ""),
-            ("fill", "%"),
-            ("splits", ""),
-            ("merges", ""),
-            ("rebuilds", ""),
-            ("writes", "blocks"),
-            ("merge reads", "blocks"),
-            ("growth at cycle", ""),
-        ],
+        "hash; start (blocks); end (blocks); most (blocks); cycles; names; fill (%); splits; merges; \
+         rebuilds; writes (blocks); merge reads (blocks); growth at cycle",
     );
-    let mut growth = Table::new("Growth", &[("hash", ""), ("cycle", ""), ("blocks", "")]);
+    let mut growth = Table::new("Growth", "hash; cycle; blocks");
     for hashing in &hashings {
         let answer = steady::run(&question, *hashing, 0, &mut |_, _| {});
         let first: Vec<String> = answer.growth.iter().take(4).map(|event| event.cycle.to_string()).collect();
