@@ -15,13 +15,14 @@ const STANDARD_INPUT: &str = "standard input";
 /// Which of the files that an image names are opened. An image comes from anywhere: what it names may be
 /// something that whoever made it wants to be read by whoever hashes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Follow {
-    /// None: an image that needs another file is an error.
+    /// An image that needs another file is an error.
     None,
-    /// Those that lie, links resolved, in the folder of the image that is opened or below it.
+    /// Files in the image's own folder or below it, after links are resolved.
     #[default]
     SameDir,
-    /// All.
+    /// All files; for formats that QEMU decodes, also what it opens on servers.
     Any,
 }
 

@@ -2,18 +2,19 @@
 
 /// What a digest is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Purpose {
     /// To find data that decayed.
     Bitrot,
-    /// To find data that somebody changed and hides it.
+    /// To find what somebody changed and hid: resists attackers.
     Tamper,
     /// For the block hash of disk images.
     Image,
-    /// To name what a backup holds.
+    /// To name the contents of a backup: resists collisions.
     Backup,
-    /// To find what is twice.
+    /// To find duplicates: resists collisions.
     Dedup,
-    /// For the checksums of btrfs.
+    /// For btrfs, which has four.
     Filesystem,
 }
 

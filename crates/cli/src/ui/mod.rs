@@ -17,7 +17,6 @@ pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod input;
 pub(crate) mod kernel;
-pub(crate) mod list_format;
 pub(crate) mod locale;
 pub(crate) mod names;
 mod output;

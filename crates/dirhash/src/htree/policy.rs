@@ -6,22 +6,24 @@ use super::{Htree, IndexEntry};
 
 /// What is done about leaves that names were removed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Policy {
-    /// Nothing: a block once used stays. That is what the kernel does.
+    /// Nothing, as the kernel: a block once used stays.
     #[default]
     Never,
-    /// A leaf is joined with its neighbour when both fit into one with a quarter to spare. The free
-    /// block is used for the next split; the directory never becomes shorter. (Daniel Phillips's plan
-    /// of 2001.)
+    /// A leaf is joined with its neighbour when both fit into one with a quarter to spare.
+    ///
+    /// The free block is used for the next split; the directory never becomes shorter. (Daniel Phillips's
+    /// plan of 2001.)
     Coalesce,
-    /// As coalescing, but the index holds four bits of how full each leaf is, so that a neighbour is
-    /// read only if it may fit.
+    /// As coalesce, and the index tells how full each leaf is, so that no neighbour is read in vain.
     FullnessBits,
-    /// As coalescing, and the last block is moved into the free one, so that the directory becomes
-    /// shorter.
+    /// As coalesce, and the last block is moved into the free one.
     SwapWithLast,
-    /// All leaves are written anew, full, when names need less than three eighths of them: `e2fsck -D` while
-    /// mounted. An even hash keeps leaves half full or more as names come and go, and never gets there.
+    /// All leaves are written anew, full, when names need less than three eighths of them.
+    ///
+    /// It is `e2fsck -D` while mounted. An even hash keeps leaves half full or more as names come and go, and
+    /// never gets there.
     Rebuild,
 }
 
@@ -44,11 +46,12 @@ impl Policy {
 
 /// Where a full leaf is split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum SplitRule {
-    /// At half of the bytes, as the kernel does since 2.6.
+    /// At half of the bytes, as the kernel.
     #[default]
     Size,
-    /// At half of the names, as the first htree did.
+    /// At half of the names.
     Count,
 }
 

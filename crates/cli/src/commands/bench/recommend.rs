@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use serde_json::json;
 use verisum_bench::export::{Bar, Cell, Chart, Report, Table};
 use verisum_bench::measure::{About, Amount, Cache, Measured};
@@ -27,7 +27,7 @@ use crate::ui::{self, Output};
 pub(crate) struct RecommendArgs {
     /// What the digest is wanted for
     #[arg(long = "for", value_name = "PURPOSE", value_enum, default_value = "bitrot")]
-    purpose: Wanted,
+    purpose: Purpose,
 
     /// The directory with your files; they are read, never written
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::AnyPath)]
@@ -45,36 +45,6 @@ pub(crate) struct RecommendArgs {
     report: ReportOptions,
 }
 
-/// What a digest is wanted for.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Wanted {
-    /// To find data that decayed
-    Bitrot,
-    /// To find what somebody changed and hid: resists attackers
-    Tamper,
-    /// For the block hash of disk images
-    Image,
-    /// To name the contents of a backup: resists collisions
-    Backup,
-    /// To find duplicates: resists collisions
-    Dedup,
-    /// For btrfs, which has four
-    Filesystem,
-}
-
-impl From<Wanted> for Purpose {
-    fn from(wanted: Wanted) -> Purpose {
-        match wanted {
-            Wanted::Bitrot => Purpose::Bitrot,
-            Wanted::Tamper => Purpose::Tamper,
-            Wanted::Image => Purpose::Image,
-            Wanted::Backup => Purpose::Backup,
-            Wanted::Dedup => Purpose::Dedup,
-            Wanted::Filesystem => Purpose::Filesystem,
-        }
-    }
-}
-
 /// The parts of the budget after which walking, and reading small and large files, end.
 const UNTIL: [f64; 3] = [0.15, 0.25, 0.4];
 
@@ -89,7 +59,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         Some(text) => sizes::threads(text)?,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let purpose = Purpose::from(arguments.purpose);
+    let purpose = arguments.purpose;
     let policy = kernel::policy()?;
     let options = BenchOptions {
         runs: None,

@@ -1,6 +1,6 @@
 //! Options that several verbs of dirhash share.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use verisum_bench::stats;
 use verisum_dirhash::Hashing;
 use verisum_dirhash::htree::{Geometry, Policy, SplitRule};
@@ -93,28 +93,11 @@ pub(crate) struct TreeOptions {
 
     /// What to do about leaves that become empty; the kernel does nothing
     #[arg(long, value_enum, default_value_t)]
-    policy: PolicyName,
+    policy: Policy,
 
     /// Whether to split a full leaf at half of its bytes, as the kernel does, or of its names
     #[arg(long, value_enum, default_value_t)]
-    split: SplitName,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum PolicyName {
-    #[default]
-    Never,
-    Coalesce,
-    FullnessBits,
-    SwapWithLast,
-    Rebuild,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum SplitName {
-    #[default]
-    Size,
-    Count,
+    split: SplitRule,
 }
 
 impl TreeOptions {
@@ -137,8 +120,8 @@ impl TreeOptions {
         if modelled {
             parameters.push(("policy", self.policy().name().to_string()));
             let split = match self.split {
-                SplitName::Size => "size",
-                SplitName::Count => "count",
+                SplitRule::Size => "size",
+                SplitRule::Count => "count",
             };
             parameters.push(("split", split.to_string()));
         }
@@ -146,20 +129,11 @@ impl TreeOptions {
     }
 
     pub(crate) fn policy(&self) -> Policy {
-        match self.policy {
-            PolicyName::Never => Policy::Never,
-            PolicyName::Coalesce => Policy::Coalesce,
-            PolicyName::FullnessBits => Policy::FullnessBits,
-            PolicyName::SwapWithLast => Policy::SwapWithLast,
-            PolicyName::Rebuild => Policy::Rebuild,
-        }
+        self.policy
     }
 
     pub(crate) fn split_rule(&self) -> SplitRule {
-        match self.split {
-            SplitName::Size => SplitRule::Size,
-            SplitName::Count => SplitRule::Count,
-        }
+        self.split
     }
 }
 

@@ -1,7 +1,7 @@
 //! Options that the verbs of `verisum image` share: how to hash, and how to read.
 
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use verisum::blockhash::Params;
 use verisum::digest::Digest;
 use verisum::image::{FORMATS, Follow, Format};
@@ -64,7 +64,7 @@ pub(crate) struct OpenOptions {
 
     /// Which of the files that an image names may be opened
     #[arg(long, value_enum, default_value_t)]
-    follow: FollowArg,
+    follow: Follow,
 
     /// Hash a snapshot inside the image, by its name or identifier, instead of its current state
     #[arg(long, value_name = "NAME")]
@@ -107,7 +107,7 @@ impl OpenOptions {
             pad_files: !self.exact,
             pad_streams: !self.exact,
             format: self.format.0,
-            follow: self.follow.into(),
+            follow: self.follow,
             snapshot: self.snapshot.clone(),
             ..How::new(params)
         }
@@ -141,26 +141,4 @@ pub(super) fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
     let formats = FORMATS.iter().map(|row| PossibleValue::new(row.name).aliases(row.aliases.iter().copied()));
     let values = [PossibleValue::new("auto")].into_iter().chain(formats);
     PossibleValuesParser::new(values).map(|name| FormatArg(Format::find(&name)))
-}
-
-/// [`verisum::image::Follow`], as it is typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum FollowArg {
-    /// An image that needs another file is an error
-    None,
-    /// Files in the image's own folder or below it, after links are resolved
-    #[default]
-    SameDir,
-    /// All files; for formats that QEMU decodes, also what it opens on servers
-    Any,
-}
-
-impl From<FollowArg> for Follow {
-    fn from(follow: FollowArg) -> Follow {
-        match follow {
-            FollowArg::None => Follow::None,
-            FollowArg::SameDir => Follow::SameDir,
-            FollowArg::Any => Follow::Any,
-        }
-    }
 }

@@ -19,11 +19,11 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::list_format::Format;
 use crate::ui::signals::Ending;
 use crate::ui::values::{self, counted};
 use crate::ui::{self, Output, block_hashes, names};
 use crate::ui::{digests, kernel};
+use verisum::files::store::manifest::Format;
 
 /// How many names are listed that a format has no place for.
 const NAMED: u64 = 10;
@@ -230,7 +230,7 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
             ui::say(PROGRAM, &Failure::Catalog(error).message());
         }
     };
-    let exported = catalog.list(format.into(), below.as_deref(), to, &mut left_out)?;
+    let exported = catalog.list(format, below.as_deref(), to, &mut left_out)?;
     let path = names::quoted(catalog.path().as_os_str());
     for (count, thing) in [(exported.damaged, "damaged record"), (exported.unlistable, "unlistable name")] {
         if count > 0 {

@@ -11,13 +11,12 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::Plan;
 use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
-use verisum::files::store::manifest::Writer;
+use verisum::files::store::manifest::{Format, Writer};
 
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs, ManyArgs, OnHost, Report, refuse};
-use crate::ui::list_format::Format;
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
@@ -122,7 +121,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     if !there.is_empty() {
         arguments.refuse_for_hosts(&there)?;
     }
-    let writer = Writer::new(format.into(), &found).map_err(|error| Failure::Usage(error.to_string()))?;
+    let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
     let writer = writer.zero(arguments.zero).binary(arguments.binary);
     let report = Report::new(output).quiet(arguments.quiet);
     let lines = Lines { program: PROGRAM, imitates: false, writer, stdin: "-", report };

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueHint};
+use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, AdoptOptions};
 use verisum::files::{Error, Operation};
 
 use super::lists;
-use super::options::{Family, TreeArgs, algorithm};
+use super::options::{TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;

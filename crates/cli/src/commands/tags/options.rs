@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use verisum::catalog::TagStore;
 use verisum::digest::Algorithm;
-use verisum::files::store::xattr;
+use verisum::files::store::xattr::Family;
 use verisum::files::tags::Options;
 use verisum::files::{Directory, Order, Plan, Roots, Walk, WalkOptions};
 
@@ -59,28 +59,6 @@ pub(crate) struct ApartArgs {
     catalog: Option<PathBuf>,
 }
 
-/// The forms of tags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Family {
-    /// user.verisum: compact, with length, times and a check
-    #[default]
-    Verisum,
-    /// user.shatag.sha256 and user.shatag.ts, as shatag and cshatag have them
-    Shatag,
-    /// user.checksum.DIGEST: hexadecimal, without a time
-    Plain,
-}
-
-impl From<Family> for xattr::Family {
-    fn from(family: Family) -> xattr::Family {
-        match family {
-            Family::Verisum => xattr::Family::Verisum,
-            Family::Shatag => xattr::Family::Shatag,
-            Family::Plain => xattr::Family::Plain,
-        }
-    }
-}
-
 impl TreeArgs {
     /// The walk of what was named. Called again, it begins anew.
     pub(crate) fn walk(&self) -> Result<Walk, Failure> {
@@ -127,7 +105,7 @@ impl TreeArgs {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let plan = Plan::new(Vec::new(), threads);
-        Ok(Options { family: family.into(), plan, policy: kernel::policy()?, apart: None })
+        Ok(Options { family, plan, policy: kernel::policy()?, apart: None })
     }
 
     /// The same with a catalogue for what files cannot hold: to read, or also to write.
@@ -152,13 +130,13 @@ impl TreeArgs {
 }
 
 /// The row of a digest that tags of a family can hold.
-pub(crate) fn algorithm(name: &str, family: xattr::Family) -> Result<&'static Algorithm, Failure> {
+pub(crate) fn algorithm(name: &str, family: Family) -> Result<&'static Algorithm, Failure> {
     let digest = digests::find(name, &kernel::policy()?)?;
     digest.algorithm().filter(|algorithm| family.holds(algorithm)).ok_or_else(|| Failure::Value {
         option: "--algorithm",
         value: name.to_string(),
         must: match family {
-            xattr::Family::Shatag => "shatag has tags of sha256 only".to_string(),
+            Family::Shatag => "shatag has tags of sha256 only".to_string(),
             _ => "tags have no place for it".to_string(),
         },
     })

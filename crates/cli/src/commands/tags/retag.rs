@@ -2,9 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use verisum::files::Verdict;
+use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Outcome, Slot};
 
-use super::options::{ApartArgs, Family, TreeArgs, algorithm};
+use super::options::{ApartArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -63,5 +64,5 @@ fn slot(text: &str) -> Result<Slot, Failure> {
     let prefix =
         text.split_once(':').and_then(|(prefix, name)| Some((Family::from_str(prefix, false).ok()?, name)));
     let (family, name) = prefix.unwrap_or((Family::default(), text));
-    Ok(Slot { family: family.into(), algorithm: algorithm(name, family.into())? })
+    Ok(Slot { family, algorithm: algorithm(name, family)? })
 }

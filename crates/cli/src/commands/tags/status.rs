@@ -5,9 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde::Serialize;
+use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Counts, Status};
 
-use super::options::{ApartArgs, Family, TreeArgs};
+use super::options::{ApartArgs, TreeArgs};
 use super::report::Reporter;
 use crate::ui::Output;
 use crate::ui::exit::Exit;

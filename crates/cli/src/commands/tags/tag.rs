@@ -3,9 +3,10 @@
 use std::io::{IsTerminal, stderr};
 
 use clap::Args;
+use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, TagOptions};
 
-use super::options::{ApartArgs, Family, TreeArgs, algorithm};
+use super::options::{ApartArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;

@@ -1,9 +1,10 @@
 //! `verisum untag`: removes checksums from files.
 
 use clap::Args;
+use verisum::files::store::xattr::Family;
 use verisum::files::tags;
 
-use super::options::{Family, TreeArgs, algorithm};
+use super::options::{TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::Output;
 use crate::ui::exit::Exit;

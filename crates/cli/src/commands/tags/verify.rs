@@ -2,10 +2,10 @@
 
 use clap::Args;
 use verisum::files::Verdict;
-use verisum::files::store::xattr;
+use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Options, Outcome, VerifyOptions};
 
-use super::options::{ApartArgs, Family, TreeArgs};
+use super::options::{ApartArgs, TreeArgs};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -68,8 +68,8 @@ fn instead(arguments: &VerifyArgs, options: &Options) -> Result<String, Failure>
     let files = if *count == 1 { "1 has one".to_string() } else { format!("{count} have some") };
     let family = [Family::Verisum, Family::Shatag, Family::Plain]
         .into_iter()
-        .find(|family| xattr::Family::from(*family).to_string() == *tool)
-        .map(|family| format!(", --family {} compares with them", xattr::Family::from(family)));
+        .find(|family| family.to_string() == *tool)
+        .map(|family| format!(", --family {family} compares with them"));
     let family = family.unwrap_or_default();
     Ok(format!(", and {files} of {tool} (`verisum adopt DIR` takes them over{family})"))
 }

@@ -1,21 +1,23 @@
 //! The manifest formats and their names.
 
 /// A format of a manifest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Format {
     /// `HEX  NAME`, as the coreutils print it.
+    #[default]
     Gnu,
-    /// `SHA256 (NAME) = HEX`, as BSD's programs and `cksum -a` print it.
+    /// `SHA256 (NAME) = HEX`.
     Bsd,
-    /// `NAME CRC`, with `;` before comments.
+    /// `NAME CRC`: crc32.
     Sfv,
-    /// `size,md5,sha256,name` below a `%%%% HASHDEEP-1.0`.
+    /// Sizes and digests in columns: md5, sha1, sha256 and whirlpool.
     Hashdeep,
-    /// A specification of a tree for mtree(8), one file a line.
+    /// A specification of a tree for mtree: md5, sha1, sha256, sha384, sha512 and ripemd160.
     Mtree,
-    /// The `manifest-ALG.txt` of a BagIt bag.
+    /// The manifest of a bag.
     Bagit,
-    /// One JSON object a line, with every digest of a file.
+    /// A line of JSON for each file.
     Json,
 }
 

@@ -43,13 +43,14 @@ pub fn refused(file: &File) -> Option<Errno> {
 
 /// A form of tags that can be read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Family {
-    /// `user.verisum`: compact, with length, times and a check of its own.
+    /// user.verisum: compact, with length, times and a check.
     #[default]
     Verisum,
-    /// `user.shatag.sha256` and `user.shatag.ts`, as shatag and cshatag write them.
+    /// user.shatag.sha256 and user.shatag.ts, as shatag and cshatag have them.
     Shatag,
-    /// `user.checksum.DIGEST`: hexadecimal and nothing else.
+    /// user.checksum.DIGEST: hexadecimal, without a time.
     Plain,
 }
 
