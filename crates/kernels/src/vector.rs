@@ -110,35 +110,35 @@ pub(crate) trait Vector:
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar<W>(W);
 
+/// Implements the operators of a vector: each as an expression of both sides.
+macro_rules! operators {
+    ([$($generics:tt)*] $vector:ty, $one:ident, $other:ident: $add:expr, $and:expr, $or:expr, $xor:expr) => {
+        crate::vector::operators! { @ [$($generics)*] Add add: $vector, $one, $other, $add }
+        crate::vector::operators! { @ [$($generics)*] BitAnd bitand: $vector, $one, $other, $and }
+        crate::vector::operators! { @ [$($generics)*] BitOr bitor: $vector, $one, $other, $or }
+        crate::vector::operators! { @ [$($generics)*] BitXor bitxor: $vector, $one, $other, $xor }
+    };
+    (@ [$($generics:tt)*] $operator:ident $method:ident: $vector:ty, $one:ident, $other:ident, $result:expr) => {
+        impl<$($generics)*> core::ops::$operator for $vector {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, $other: Self) -> Self {
+                let $one = self;
+                $result
+            }
+        }
+    };
+}
+pub(crate) use operators;
+
 macro_rules! scalar {
     ($word:ty) => {
-        impl Add for Scalar<$word> {
-            type Output = Self;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                Scalar(self.0.wrapping_add(other.0))
-            }
-        }
-        impl BitAnd for Scalar<$word> {
-            type Output = Self;
-            #[inline(always)]
-            fn bitand(self, other: Self) -> Self {
-                Scalar(self.0 & other.0)
-            }
-        }
-        impl BitOr for Scalar<$word> {
-            type Output = Self;
-            #[inline(always)]
-            fn bitor(self, other: Self) -> Self {
-                Scalar(self.0 | other.0)
-            }
-        }
-        impl BitXor for Scalar<$word> {
-            type Output = Self;
-            #[inline(always)]
-            fn bitxor(self, other: Self) -> Self {
-                Scalar(self.0 ^ other.0)
-            }
+        operators! {
+            [] Scalar<$word>, one, other:
+            Scalar(one.0.wrapping_add(other.0)),
+            Scalar(one.0 & other.0),
+            Scalar(one.0 | other.0),
+            Scalar(one.0 ^ other.0)
         }
         impl Vector for Scalar<$word> {
             type Word = $word;
@@ -216,36 +216,22 @@ pub(crate) struct Pair<V>(V, V);
 mod pair {
     use super::*;
 
-    impl<V: Vector> Add for Pair<V> {
-        type Output = Self;
-        #[inline(always)]
-        fn add(self, other: Self) -> Self {
-            Pair(self.0 + other.0, self.1 + other.1)
-        }
+    operators! {
+        [V: Vector] Pair<V>, one, other:
+        Pair(one.0 + other.0, one.1 + other.1),
+        Pair(one.0 & other.0, one.1 & other.1),
+        Pair(one.0 | other.0, one.1 | other.1),
+        Pair(one.0 ^ other.0, one.1 ^ other.1)
     }
 
-    impl<V: Vector> BitAnd for Pair<V> {
-        type Output = Self;
-        #[inline(always)]
-        fn bitand(self, other: Self) -> Self {
-            Pair(self.0 & other.0, self.1 & other.1)
-        }
-    }
-
-    impl<V: Vector> BitOr for Pair<V> {
-        type Output = Self;
-        #[inline(always)]
-        fn bitor(self, other: Self) -> Self {
-            Pair(self.0 | other.0, self.1 | other.1)
-        }
-    }
-
-    impl<V: Vector> BitXor for Pair<V> {
-        type Output = Self;
-        #[inline(always)]
-        fn bitxor(self, other: Self) -> Self {
-            Pair(self.0 ^ other.0, self.1 ^ other.1)
-        }
+    /// What is done to both halves alike: other vectors come first, then what is no vector.
+    macro_rules! both {
+        ($($method:ident($($vector:ident),*; $($plain:ident: $kind:ty),*);)*) => {$(
+            #[inline(always)]
+            fn $method(self, $($vector: Self,)* $($plain: $kind),*) -> Self {
+                Pair(self.0.$method($($vector.0,)* $($plain),*), self.1.$method($($vector.1,)* $($plain),*))
+            }
+        )*};
     }
 
     impl<V: Vector> Vector for Pair<V> {
@@ -296,54 +282,17 @@ mod pair {
             }
         }
 
-        #[inline(always)]
-        fn swap_bytes(self) -> Self {
-            Pair(self.0.swap_bytes(), self.1.swap_bytes())
-        }
-
-        #[inline(always)]
-        fn rotate_left(self, count: u32) -> Self {
-            Pair(self.0.rotate_left(count), self.1.rotate_left(count))
-        }
-
-        #[inline(always)]
-        fn shift_right(self, count: u32) -> Self {
-            Pair(self.0.shift_right(count), self.1.shift_right(count))
-        }
-
-        #[inline(always)]
-        fn and_not(self, other: Self) -> Self {
-            Pair(self.0.and_not(other.0), self.1.and_not(other.1))
-        }
-
-        #[inline(always)]
-        fn or_not_xor(self, other: Self, third: Self) -> Self {
-            Pair(self.0.or_not_xor(other.0, third.0), self.1.or_not_xor(other.1, third.1))
-        }
-
-        #[inline(always)]
-        fn summed(self) -> Self {
-            Pair(self.0.summed(), self.1.summed())
-        }
-
-        #[inline(always)]
-        fn choose(self, one: Self, zero: Self) -> Self {
-            Pair(self.0.choose(one.0, zero.0), self.1.choose(one.1, zero.1))
-        }
-
-        #[inline(always)]
-        fn majority(self, other: Self, third: Self) -> Self {
-            Pair(self.0.majority(other.0, third.0), self.1.majority(other.1, third.1))
-        }
-
-        #[inline(always)]
-        fn xor3(self, other: Self, third: Self) -> Self {
-            Pair(self.0.xor3(other.0, third.0), self.1.xor3(other.1, third.1))
-        }
-
-        #[inline(always)]
-        fn xor_and_not(self, other: Self, third: Self) -> Self {
-            Pair(self.0.xor_and_not(other.0, third.0), self.1.xor_and_not(other.1, third.1))
+        both! {
+            swap_bytes(;);
+            rotate_left(; count: u32);
+            shift_right(; count: u32);
+            and_not(other;);
+            or_not_xor(other, third;);
+            summed(;);
+            choose(one, zero;);
+            majority(other, third;);
+            xor3(other, third;);
+            xor_and_not(other, third;);
         }
     }
 }

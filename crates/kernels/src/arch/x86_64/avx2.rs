@@ -1,35 +1,14 @@
 //! AVX2: 8 lanes of 32 bits, 4 lanes of 64 bits.
 
 use core::arch::x86_64::*;
-use core::ops::{Add, BitAnd, BitOr, BitXor};
 
 use super::Avx2;
+use super::lanes::{call, instructions, kernels, registers};
 use crate::algorithms::*;
 use crate::vector::{Pair, Vector};
 
-macro_rules! kernels {
-    ($($function:ident = $algorithm:ty, $vector:ty;)*) => {
-        $(
-            /// # Safety
-            ///
-            /// As for [`super::super::CompressFn`]; the level is AVX2.
-            #[target_feature(enable = "avx2")]
-            pub(crate) unsafe fn $function(
-                state: *mut u64,
-                pointers: *const *const u8,
-                blocks: usize,
-            ) {
-                // SAFETY: the caller's promises are the same.
-                unsafe {
-                    let token = Avx2::assume();
-                    run::<$vector, $algorithm, _, _>(token, state, pointers, blocks)
-                }
-            }
-        )*
-    };
-}
-
 kernels! {
+    "avx2", Avx2::assume();
     md4x16 = Md4, Pair<U32x8>;
     md5x16 = Md5, Pair<U32x8>;
     ripemd160 = Ripemd160, U32x8;
@@ -56,83 +35,22 @@ pub(crate) struct U32x8(__m256i);
 #[derive(Clone, Copy)]
 pub(crate) struct U64x4(__m256i);
 
-/// Calls intrinsics.
-macro_rules! avx2 {
-    ($call:expr) => {
-        // SAFETY: a token or a vector is at hand, and neither can be made where
-        // the processor has no AVX2.
-        unsafe { $call }
-    };
+instructions! {
+    U32x8: _mm256_add_epi32, _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256;
+    U64x4: _mm256_add_epi64, _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256;
 }
-
-macro_rules! operators {
-    ($vector:ident, $add:ident) => {
-        impl Add for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                $vector(avx2!($add(self.0, other.0)))
-            }
-        }
-        impl BitAnd for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn bitand(self, other: Self) -> Self {
-                $vector(avx2!(_mm256_and_si256(self.0, other.0)))
-            }
-        }
-        impl BitOr for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn bitor(self, other: Self) -> Self {
-                $vector(avx2!(_mm256_or_si256(self.0, other.0)))
-            }
-        }
-        impl BitXor for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn bitxor(self, other: Self) -> Self {
-                $vector(avx2!(_mm256_xor_si256(self.0, other.0)))
-            }
-        }
-    };
-}
-
-operators!(U32x8, _mm256_add_epi32);
-operators!(U64x4, _mm256_add_epi64);
 
 /// What both vectors do alike.
 macro_rules! common {
     ($word:ty) => {
-        type Word = $word;
-        type Token = Avx2;
-
-        #[inline(always)]
-        fn zero(_: Avx2) -> Self {
-            Self(avx2!(_mm256_setzero_si256()))
-        }
-
-        #[inline(always)]
-        unsafe fn load(_: Avx2, row: *const $word) -> Self {
-            // SAFETY: the caller promises the row; the token, AVX2.
-            Self(unsafe { _mm256_load_si256(row.cast()) })
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, row: *mut $word) {
-            // SAFETY: the caller promises the row; the vector, AVX2.
-            unsafe { _mm256_store_si256(row.cast(), self.0) }
-        }
-
-        #[inline(always)]
-        fn and_not(self, other: Self) -> Self {
-            Self(avx2!(_mm256_andnot_si256(other.0, self.0)))
+        registers! {
+            $word, Avx2, _mm256_setzero_si256, _mm256_load_si256, _mm256_store_si256, _mm256_andnot_si256
         }
 
         #[inline(always)]
         fn or_not_xor(self, other: Self, third: Self) -> Self {
             // The complement of (other & !self).
-            let ones = Self(avx2!(_mm256_set1_epi32(-1)));
+            let ones = Self(call!(_mm256_set1_epi32(-1)));
             other.and_not(self) ^ (third ^ ones)
         }
     };
@@ -143,7 +61,7 @@ macro_rules! common {
 fn shuffle(_: Avx2, vector: __m256i, order: [u8; 16]) -> __m256i {
     // SAFETY: any 16 bytes are a vector.
     let order = unsafe { core::mem::transmute::<[u8; 16], __m128i>(order) };
-    avx2!(_mm256_shuffle_epi8(vector, _mm256_broadcastsi128_si256(order)))
+    call!(_mm256_shuffle_epi8(vector, _mm256_broadcastsi128_si256(order)))
 }
 
 /// The order that rotates words left by whole bytes.
@@ -177,7 +95,7 @@ impl Vector for U32x8 {
 
     #[inline(always)]
     fn splat(_: Avx2, word: u32) -> Self {
-        U32x8(avx2!(_mm256_set1_epi32(word as i32)))
+        U32x8(call!(_mm256_set1_epi32(word as i32)))
     }
 
     #[inline(always)]
@@ -229,7 +147,7 @@ impl Vector for U32x8 {
             8 => shuffle(token, self.0, const { rotation(4, 1) }),
             16 => shuffle(token, self.0, const { rotation(4, 2) }),
             24 => shuffle(token, self.0, const { rotation(4, 3) }),
-            _ => avx2!(_mm256_or_si256(
+            _ => call!(_mm256_or_si256(
                 _mm256_sllv_epi32(self.0, _mm256_set1_epi32(count as i32)),
                 _mm256_srlv_epi32(self.0, _mm256_set1_epi32(32 - count as i32)),
             )),
@@ -238,7 +156,7 @@ impl Vector for U32x8 {
 
     #[inline(always)]
     fn shift_right(self, count: u32) -> Self {
-        U32x8(avx2!(_mm256_srlv_epi32(self.0, _mm256_set1_epi32(count as i32))))
+        U32x8(call!(_mm256_srlv_epi32(self.0, _mm256_set1_epi32(count as i32))))
     }
 }
 
@@ -250,7 +168,7 @@ impl Vector for U64x4 {
 
     #[inline(always)]
     fn splat(_: Avx2, word: u64) -> Self {
-        U64x4(avx2!(_mm256_set1_epi64x(word as i64)))
+        U64x4(call!(_mm256_set1_epi64x(word as i64)))
     }
 
     #[inline(always)]
@@ -296,7 +214,7 @@ impl Vector for U64x4 {
             40 => shuffle(token, self.0, const { rotation(8, 5) }),
             48 => shuffle(token, self.0, const { rotation(8, 6) }),
             56 => shuffle(token, self.0, const { rotation(8, 7) }),
-            _ => avx2!(_mm256_or_si256(
+            _ => call!(_mm256_or_si256(
                 _mm256_sllv_epi64(self.0, _mm256_set1_epi64x(i64::from(count))),
                 _mm256_srlv_epi64(self.0, _mm256_set1_epi64x(64 - i64::from(count))),
             )),
@@ -305,6 +223,6 @@ impl Vector for U64x4 {
 
     #[inline(always)]
     fn shift_right(self, count: u32) -> Self {
-        U64x4(avx2!(_mm256_srlv_epi64(self.0, _mm256_set1_epi64x(i64::from(count)))))
+        U64x4(call!(_mm256_srlv_epi64(self.0, _mm256_set1_epi64x(i64::from(count)))))
     }
 }

@@ -2,35 +2,14 @@
 
 use core::arch::asm;
 use core::arch::x86_64::*;
-use core::ops::{Add, BitAnd, BitOr, BitXor};
 
 use super::Avx512;
+use super::lanes::{call, instructions, kernels, registers};
 use crate::algorithms::*;
 use crate::vector::{Pair, Vector};
 
-macro_rules! kernels {
-    ($($function:ident = $algorithm:ty, $vector:ty;)*) => {
-        $(
-            /// # Safety
-            ///
-            /// As for [`super::super::CompressFn`]; the level is AVX-512.
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-            pub(crate) unsafe fn $function(
-                state: *mut u64,
-                pointers: *const *const u8,
-                blocks: usize,
-            ) {
-                // SAFETY: the caller's promises are the same.
-                unsafe {
-                    let token = Avx512::assume();
-                    run::<$vector, $algorithm, _, _>(token, state, pointers, blocks)
-                }
-            }
-        )*
-    };
-}
-
 kernels! {
+    "avx512f,avx512bw,avx512dq,avx512vl", Avx512::assume();
     md4 = Md4, U32x16;
     md4x32 = Md4, Pair<U32x16>;
     md5 = Md5, U32x16;
@@ -58,114 +37,41 @@ pub(crate) struct U32x16(__m512i);
 #[derive(Clone, Copy)]
 pub(crate) struct U64x8(__m512i);
 
-/// Calls intrinsics.
-macro_rules! avx512 {
-    ($call:expr) => {
-        // SAFETY: a token or a vector is at hand, and neither can be made where
-        // the processor has no AVX-512.
-        unsafe { $call }
-    };
+instructions! {
+    U32x16: _mm512_add_epi32, _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512;
+    U64x8: _mm512_add_epi64, _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512;
 }
 
-macro_rules! operators {
-    ($vector:ident, $add:ident) => {
-        impl Add for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                $vector(avx512!($add(self.0, other.0)))
-            }
+/// Operations of three vectors, as the results for the eight combinations of bits: the first operand is 0xf0,
+/// the second 0xcc, the third 0xaa.
+macro_rules! ternary {
+    ($($method:ident($second:ident, $third:ident) = $table:expr;)*) => {$(
+        #[inline(always)]
+        fn $method(self, $second: Self, $third: Self) -> Self {
+            const TABLE: i32 = $table & 0xff;
+            Self(call!(_mm512_ternarylogic_epi32::<TABLE>(self.0, $second.0, $third.0)))
         }
-        impl BitAnd for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn bitand(self, other: Self) -> Self {
-                $vector(avx512!(_mm512_and_si512(self.0, other.0)))
-            }
-        }
-        impl BitOr for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn bitor(self, other: Self) -> Self {
-                $vector(avx512!(_mm512_or_si512(self.0, other.0)))
-            }
-        }
-        impl BitXor for $vector {
-            type Output = Self;
-            #[inline(always)]
-            fn bitxor(self, other: Self) -> Self {
-                $vector(avx512!(_mm512_xor_si512(self.0, other.0)))
-            }
-        }
-    };
+    )*};
 }
 
-operators!(U32x16, _mm512_add_epi32);
-operators!(U64x8, _mm512_add_epi64);
-
-/// What both vectors do alike. The constants of the ternary operations are the
-/// results for the eight combinations of bits: the first operand is 0xf0, the
-/// second 0xcc, the third 0xaa.
+/// What both vectors do alike.
 macro_rules! common {
     ($word:ty) => {
-        type Word = $word;
-        type Token = Avx512;
-
-        #[inline(always)]
-        fn zero(_: Avx512) -> Self {
-            Self(avx512!(_mm512_setzero_si512()))
-        }
-
-        #[inline(always)]
-        unsafe fn load(_: Avx512, row: *const $word) -> Self {
-            // SAFETY: the caller promises the row; the token, AVX-512.
-            Self(unsafe { _mm512_load_si512(row.cast()) })
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, row: *mut $word) {
-            // SAFETY: the caller promises the row; the vector, AVX-512.
-            unsafe { _mm512_store_si512(row.cast(), self.0) }
-        }
-
-        #[inline(always)]
-        fn and_not(self, other: Self) -> Self {
-            Self(avx512!(_mm512_andnot_si512(other.0, self.0)))
+        registers! {
+            $word, Avx512, _mm512_setzero_si512, _mm512_load_si512, _mm512_store_si512, _mm512_andnot_si512
         }
 
         #[inline(always)]
         fn summed(self) -> Self {
-            Self(avx512!(opaque(self.0)))
+            Self(call!(opaque(self.0)))
         }
 
-        #[inline(always)]
-        fn or_not_xor(self, other: Self, third: Self) -> Self {
-            const TABLE: i32 = ((0xf0 | !0xcc) ^ 0xaa) & 0xff;
-            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
-        }
-
-        #[inline(always)]
-        fn choose(self, one: Self, zero: Self) -> Self {
-            const TABLE: i32 = (0xf0 & 0xcc) | (!0xf0 & 0xaa);
-            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, one.0, zero.0)))
-        }
-
-        #[inline(always)]
-        fn majority(self, other: Self, third: Self) -> Self {
-            const TABLE: i32 = (0xf0 & 0xcc) | (0xf0 & 0xaa) | (0xcc & 0xaa);
-            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
-        }
-
-        #[inline(always)]
-        fn xor3(self, other: Self, third: Self) -> Self {
-            const TABLE: i32 = 0xf0 ^ 0xcc ^ 0xaa;
-            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
-        }
-
-        #[inline(always)]
-        fn xor_and_not(self, other: Self, third: Self) -> Self {
-            const TABLE: i32 = 0xf0 ^ (0xaa & !0xcc);
-            Self(avx512!(_mm512_ternarylogic_epi32::<TABLE>(self.0, other.0, third.0)))
+        ternary! {
+            or_not_xor(other, third) = (0xf0 | !0xcc) ^ 0xaa;
+            choose(one, zero) = (0xf0 & 0xcc) | (!0xf0 & 0xaa);
+            majority(other, third) = (0xf0 & 0xcc) | (0xf0 & 0xaa) | (0xcc & 0xaa);
+            xor3(other, third) = 0xf0 ^ 0xcc ^ 0xaa;
+            xor_and_not(other, third) = 0xf0 ^ (0xaa & !0xcc);
         }
     };
 }
@@ -192,7 +98,7 @@ fn reverse(_: Avx512, vector: __m512i, word_len: u8) -> __m512i {
     }
     // SAFETY: any 64 bytes are a vector.
     let order = unsafe { core::mem::transmute::<[u8; 64], __m512i>(order) };
-    avx512!(_mm512_shuffle_epi8(vector, order))
+    call!(_mm512_shuffle_epi8(vector, order))
 }
 
 impl Vector for U32x16 {
@@ -203,7 +109,7 @@ impl Vector for U32x16 {
 
     #[inline(always)]
     fn splat(_: Avx512, word: u32) -> Self {
-        U32x16(avx512!(_mm512_set1_epi32(word as i32)))
+        U32x16(call!(_mm512_set1_epi32(word as i32)))
     }
 
     #[inline(always)]
@@ -212,14 +118,14 @@ impl Vector for U32x16 {
         let mut i = 0;
         while i < 16 {
             // SAFETY: the caller promises 64 bytes of each of 16 messages.
-            rows[i] = avx512!(_mm512_loadu_si512((*pointers.add(i)).add(offset).cast()));
+            rows[i] = call!(_mm512_loadu_si512((*pointers.add(i)).add(offset).cast()));
             i += 1;
         }
         // Within each quarter of the registers, transpose 4 by 4 words.
         let mut quads = rows;
         let mut i = 0;
         while i < 16 {
-            avx512!({
+            call!({
                 let low01 = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
                 let high01 = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
                 let low23 = _mm512_unpacklo_epi32(rows[i + 2], rows[i + 3]);
@@ -234,7 +140,7 @@ impl Vector for U32x16 {
         // Then transpose the quarters, 4 by 4.
         let mut i = 0;
         while i < 4 {
-            avx512!({
+            call!({
                 let low01 = _mm512_shuffle_i32x4::<0x88>(quads[i], quads[i + 4]);
                 let high01 = _mm512_shuffle_i32x4::<0xdd>(quads[i], quads[i + 4]);
                 let low23 = _mm512_shuffle_i32x4::<0x88>(quads[i + 8], quads[i + 12]);
@@ -257,12 +163,12 @@ impl Vector for U32x16 {
 
     #[inline(always)]
     fn rotate_left(self, count: u32) -> Self {
-        U32x16(avx512!(_mm512_rolv_epi32(self.0, _mm512_set1_epi32(count as i32))))
+        U32x16(call!(_mm512_rolv_epi32(self.0, _mm512_set1_epi32(count as i32))))
     }
 
     #[inline(always)]
     fn shift_right(self, count: u32) -> Self {
-        U32x16(avx512!(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(count as i32))))
+        U32x16(call!(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(count as i32))))
     }
 }
 
@@ -274,7 +180,7 @@ impl Vector for U64x8 {
 
     #[inline(always)]
     fn splat(_: Avx512, word: u64) -> Self {
-        U64x8(avx512!(_mm512_set1_epi64(word as i64)))
+        U64x8(call!(_mm512_set1_epi64(word as i64)))
     }
 
     #[inline(always)]
@@ -283,14 +189,14 @@ impl Vector for U64x8 {
         let mut i = 0;
         while i < 8 {
             // SAFETY: the caller promises 64 bytes of each of 8 messages.
-            rows[i] = avx512!(_mm512_loadu_si512((*pointers.add(i)).add(offset).cast()));
+            rows[i] = call!(_mm512_loadu_si512((*pointers.add(i)).add(offset).cast()));
             i += 1;
         }
         // Within each quarter of the registers, transpose 2 by 2 words.
         let mut pairs = rows;
         let mut i = 0;
         while i < 8 {
-            avx512!({
+            call!({
                 pairs[i] = _mm512_unpacklo_epi64(rows[i], rows[i + 1]);
                 pairs[i + 1] = _mm512_unpackhi_epi64(rows[i], rows[i + 1]);
             });
@@ -299,7 +205,7 @@ impl Vector for U64x8 {
         // Then transpose the quarters, 4 by 4.
         let mut i = 0;
         while i < 2 {
-            avx512!({
+            call!({
                 let low01 = _mm512_shuffle_i32x4::<0x88>(pairs[i], pairs[i + 2]);
                 let high01 = _mm512_shuffle_i32x4::<0xdd>(pairs[i], pairs[i + 2]);
                 let low23 = _mm512_shuffle_i32x4::<0x88>(pairs[i + 4], pairs[i + 6]);
@@ -322,11 +228,11 @@ impl Vector for U64x8 {
 
     #[inline(always)]
     fn rotate_left(self, count: u32) -> Self {
-        U64x8(avx512!(_mm512_rolv_epi64(self.0, _mm512_set1_epi64(i64::from(count)))))
+        U64x8(call!(_mm512_rolv_epi64(self.0, _mm512_set1_epi64(i64::from(count)))))
     }
 
     #[inline(always)]
     fn shift_right(self, count: u32) -> Self {
-        U64x8(avx512!(_mm512_srlv_epi64(self.0, _mm512_set1_epi64(i64::from(count)))))
+        U64x8(call!(_mm512_srlv_epi64(self.0, _mm512_set1_epi64(i64::from(count)))))
     }
 }

@@ -3,6 +3,7 @@
 mod avx2;
 mod avx512;
 mod bmi;
+mod lanes;
 mod shani;
 
 use core::arch::x86_64::__cpuid;
@@ -43,7 +44,7 @@ tokens! {
 
 /// Makes a token without asking.
 macro_rules! assume {
-    ($token:ident) => {
+    ($($token:ident),*) => {$(
         impl $token {
             /// # Safety
             ///
@@ -53,11 +54,10 @@ macro_rules! assume {
                 $token(())
             }
         }
-    };
+    )*};
 }
 
-assume!(Avx2);
-assume!(Avx512);
+assume!(Avx2, Avx512);
 
 /// Processors of one design, as `cpuid` tells them.
 struct Design {

@@ -1,0 +1,68 @@
+//! What the vectors of AVX2 and of AVX-512 are written with.
+
+/// A function for each algorithm, compiled with the features of a level.
+macro_rules! kernels {
+    ($features:literal, $token:expr; $($function:ident = $algorithm:ty, $vector:ty;)*) => {$(
+        /// # Safety
+        ///
+        /// As for [`super::super::CompressFn`]; the processor has the level of this module.
+        #[target_feature(enable = $features)]
+        pub(crate) unsafe fn $function(state: *mut u64, pointers: *const *const u8, blocks: usize) {
+            // SAFETY: the caller's promises are the same.
+            unsafe { run::<$vector, $algorithm, _, _>($token, state, pointers, blocks) }
+        }
+    )*};
+}
+
+/// Calls intrinsics.
+macro_rules! call {
+    ($call:expr) => {
+        // SAFETY: a token or a vector is at hand, and neither can be made where the processor lacks its level.
+        unsafe { $call }
+    };
+}
+
+/// Operators that are one instruction each.
+macro_rules! instructions {
+    ($($vector:ident: $add:ident, $and:ident, $or:ident, $xor:ident;)*) => {$(
+        crate::vector::operators! {
+            [] $vector, one, other:
+            Self(call!($add(one.0, other.0))),
+            Self(call!($and(one.0, other.0))),
+            Self(call!($or(one.0, other.0))),
+            Self(call!($xor(one.0, other.0)))
+        }
+    )*};
+}
+
+/// What vectors of all words do alike, for an `impl` of [`crate::vector::Vector`].
+macro_rules! registers {
+    ($word:ty, $token:ty, $zero:ident, $load:ident, $store:ident, $and_not:ident) => {
+        type Word = $word;
+        type Token = $token;
+
+        #[inline(always)]
+        fn zero(_: $token) -> Self {
+            Self(call!($zero()))
+        }
+
+        #[inline(always)]
+        unsafe fn load(_: $token, row: *const $word) -> Self {
+            // SAFETY: the caller promises the row; the token, the level.
+            Self(unsafe { $load(row.cast()) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, row: *mut $word) {
+            // SAFETY: the caller promises the row; the vector, the level.
+            unsafe { $store(row.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        fn and_not(self, other: Self) -> Self {
+            Self(call!($and_not(other.0, self.0)))
+        }
+    };
+}
+
+pub(super) use {call, instructions, kernels, registers};
