@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
-use verisum_digest::Algorithm;
+use verisum_digest::{Algorithm, Output};
 
-use verisum_files::store::manifest::{IndexError, Recorded, hexadecimal};
+use verisum_files::store::manifest::{IndexError, Recorded};
 use verisum_files::{Record, RecordedTime, Timestamp};
 
 /// How many rows are read at once.
@@ -108,7 +108,7 @@ fn recorded(
     hash: ValueRef,
 ) -> Option<Recorded> {
     let name = path.as_bytes().ok().filter(|name| !name.is_empty() && !name.contains(&0))?;
-    let digest = hexadecimal(hash.as_bytes().ok()?)?;
+    let digest = Output::from_hex(hash.as_bytes().ok()?)?;
     if digest.as_bytes().len() != sha1.digest_len() {
         return None;
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 use crate::MAX_DIGEST_LEN;
 
 /// A digest of up to [`MAX_DIGEST_LEN`] bytes. Displays as lowercase hexadecimal.
@@ -19,6 +21,15 @@ impl Output {
     pub fn zeroed(len: usize) -> Self {
         assert!(len <= MAX_DIGEST_LEN, "no digest is {len} bytes long");
         Output { bytes: [0; MAX_DIGEST_LEN], len: len as u8 }
+    }
+
+    /// The digest that these hexadecimal digits of either case are; none if they are something else, or
+    /// more than any digest has.
+    pub fn from_hex(digits: &[u8]) -> Option<Self> {
+        let len = HEXLOWER_PERMISSIVE.decode_len(digits.len()).ok()?;
+        let mut output = (1..=MAX_DIGEST_LEN).contains(&len).then(|| Output::zeroed(len))?;
+        HEXLOWER_PERMISSIVE.decode_mut(digits, output.as_mut_bytes()).ok()?;
+        Some(output)
     }
 
     /// The digest's bytes.
@@ -42,13 +53,8 @@ impl Eq for Output {}
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 2 * MAX_DIGEST_LEN];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.as_bytes()) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        f.write_str(std::str::from_utf8(&text[..2 * usize::from(self.len)]).unwrap_or_default())
+        f.write_str(HEXLOWER.encode_mut_str(self.as_bytes(), &mut text[..2 * usize::from(self.len)]))
     }
 }
 

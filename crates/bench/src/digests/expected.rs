@@ -37,7 +37,7 @@ pub fn expected(digest: &str, path: &Path) -> Result<String, Error> {
                 Some(error) => Err(error.into()),
                 None => {
                     stream.finish(output.as_mut_bytes())?;
-                    Ok(hex(output.as_mut_bytes()))
+                    Ok(output.to_string())
                 }
             }
         }
@@ -53,8 +53,4 @@ fn read<S>(path: &Path, mut state: S, mut update: impl FnMut(&mut S, &[u8])) -> 
             count => update(&mut state, &buffer[..count]),
         }
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

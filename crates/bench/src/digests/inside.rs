@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 
+use data_encoding::HEXLOWER;
 use verisum_digest::{Algorithm, Batch, Digest, Error as DigestError, Level, PROVIDERS, Policy, Stream};
 
-use super::expected::hex;
 use super::messages::Messages;
 use super::overview::INSIDE;
 use crate::measure::{About, Error, InProcess, Subject, Work};
@@ -63,7 +63,7 @@ pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'sta
     // All hash the same bytes at the same places.
     let messages = Rc::new(RefCell::new(messages));
     let len = algorithm.digest_len();
-    let check = hex(&expected[..len]);
+    let check = HEXLOWER.encode(&expected[..len]);
     let mut add = |name: String, kind: &str, work: Result<Job, DigestError>| {
         let about = about(name).label("kind", kind);
         found.push(match work {
@@ -205,7 +205,7 @@ impl Work for Hash {
             self.digests.chunks_exact(self.len.max(1)).zip(self.expected.chunks_exact(self.len.max(1)));
         let wrong = pairs.find(|(found, wanted)| found != wanted).map(|(found, _)| found);
         // A later message's digest is no expected one either.
-        wrong.or_else(|| self.digests.get(..self.len)).map(hex)
+        wrong.or_else(|| self.digests.get(..self.len)).map(|digest| HEXLOWER.encode(digest))
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
         let messages = Messages::new(message);
         let digest = Digest::find("md5").unwrap();
         let mut expected = expected(&digest, messages.bytes(), message).unwrap();
-        let first = hex(&expected[..16]);
+        let first = HEXLOWER.encode(&expected[..16]);
         let mut work = Hash {
             messages: Rc::new(RefCell::new(messages)),
             message,

@@ -4,6 +4,8 @@
 //! In one place for a whole measurement that would look like a difference of implementations, and the next
 //! process would find another one. So it is made a part of what scatters from run to run.
 
+use fastrand::Rng;
+
 use super::Message;
 
 /// By how much the bytes are moved at most: some times the pages of a cache of the second level.
@@ -17,19 +19,16 @@ pub(super) struct Messages {
     room: Vec<u8>,
     at: usize,
     length: usize,
-    state: u64,
+    random: Rng,
 }
 
 impl Messages {
     /// Bytes without a pattern, always the same.
     pub(super) fn new(message: Message) -> Messages {
         let length = message.bytes() as usize;
-        let mut messages =
-            Messages { room: vec![0; length + ROOM], at: 0, length, state: 0x9e37_79b9_7f4a_7c15 };
-        for index in 0..length {
-            messages.room[index] = (messages.next() >> 56) as u8;
-        }
-        messages
+        let (mut room, mut random) = (vec![0; length + ROOM], Rng::with_seed(1));
+        random.fill(&mut room[..length]);
+        Messages { room, at: 0, length, random }
     }
 
     /// All of them.
@@ -39,17 +38,9 @@ impl Messages {
 
     /// Moves them to a place that chance gives, the same chance in every measurement.
     pub(super) fn move_elsewhere(&mut self) {
-        let to = (self.next() >> 33) as usize % (ROOM / LINE) * LINE;
+        let to = self.random.usize(..ROOM / LINE) * LINE;
         self.room.copy_within(self.at..self.at + self.length, to);
         self.at = to;
-    }
-
-    /// xorshift (Marsaglia 2003).
-    fn next(&mut self) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state
     }
 }
 

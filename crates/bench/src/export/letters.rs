@@ -2,7 +2,7 @@
 //! else made, and from what programs print: none may end a line, command a terminal, be a formula of a
 //! spreadsheet or a tag of a page.
 
-use std::fmt::Write;
+use verisum_files::text::printable as plain;
 
 use super::chart::{Chart, Shape};
 use super::{Cell, Report, Table};
@@ -44,28 +44,6 @@ fn printable_chart(chart: &Chart) -> Chart {
         Shape::Lines { lines, .. } => lines.iter_mut().for_each(|line| line.name = plain(&line.name)),
     }
     chart
-}
-
-/// Without what would end the line, move the cursor, or reverse the order of letters: that is escaped as
-/// shells do, in octal.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => plain.push_str("\\n"),
-            '\r' => plain.push_str("\\r"),
-            '\t' => plain.push_str("\\t"),
-            c if c.is_control()
-                || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
-                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                    let _ = write!(plain, "\\{byte:03o}");
-                }
-            }
-            c => plain.push(c),
-        }
-    }
-    plain
 }
 
 /// A text as a field of CSV (RFC 4180) that no spreadsheet takes for a formula: as OWASP advises, one that

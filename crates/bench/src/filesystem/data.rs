@@ -50,14 +50,9 @@ impl Data {
     /// Bytes that nothing can compress, the same in every run; whole writes.
     pub fn new(length: u64) -> Data {
         let length = length.next_multiple_of(WRITE as u64).max(WRITE as u64);
-        let mut state = 1u64;
-        let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z ^ (z >> 29)
-        };
-        let words = length.min(MOST_DATA) / 8;
-        Data { bytes: (0..words).flat_map(|_| next().to_le_bytes()).collect(), length }
+        let mut bytes = vec![0; length.min(MOST_DATA) as usize];
+        fastrand::Rng::with_seed(1).fill(&mut bytes);
+        Data { bytes, length }
     }
 
     /// The pieces in which it is written.

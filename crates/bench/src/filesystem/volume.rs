@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use rustix::mount::UnmountFlags;
 
 use super::{Checksum, Place};
@@ -98,7 +99,7 @@ impl Volume {
         let mut bytes = [0; 16];
         let file = fs::File::open(&self.image).map_err(failed)?;
         file.read_exact_at(&mut bytes, (64 << 10) + 32).map_err(failed)?;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = HEXLOWER.encode(&bytes);
         Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
     }
 

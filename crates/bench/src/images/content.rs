@@ -59,23 +59,12 @@ impl Content {
                 continue;
             }
             if !self.zeros {
-                fill(&mut piece, index);
+                fastrand::Rng::with_seed(index).fill(&mut piece);
             }
             let at = index * PIECE;
             file.write_all_at(&piece[..(size - at).min(PIECE) as usize], at)?;
         }
         file.sync_all()
-    }
-}
-
-/// Bytes without a pattern (xorshift, Marsaglia 2003), others for each seed.
-fn fill(piece: &mut [u8], seed: u64) {
-    let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for word in piece.chunks_exact_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        word.copy_from_slice(&state.to_le_bytes());
     }
 }
 

@@ -11,7 +11,6 @@ mod launch;
 mod noise;
 mod plan;
 mod process;
-mod random;
 mod subject;
 mod turns;
 

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use super::crowding::Crowding;
-use super::random::Random;
 use super::{Amount, Error, MOST_ROUNDS, Plan, Subject, cache_state, drop_files};
 use crate::record::{NOT_REACHED, Series};
 
@@ -45,7 +46,7 @@ impl Watch for () {}
 /// wrong one becomes a series without times that says why; the others go on.
 pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut dyn Watch) -> Vec<Series> {
     let crowding = subjects.iter().any(|subject| subject.repeats()).then(Crowding::new);
-    let mut run = Run { plan, started: Instant::now(), random: Random(plan.seed), crowding };
+    let mut run = Run { plan, started: Instant::now(), random: Rng::with_seed(plan.seed), crowding };
     subjects.iter_mut().for_each(|subject| subject.begin(plan));
     let mut series: Vec<Series> = subjects.iter().map(|subject| Series::new(subject.about())).collect();
     let groups = groups(&series);
@@ -53,7 +54,7 @@ pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut 
     let mut round = 0;
     while !watch.stopped() && run.more(round, warm) {
         round += 1;
-        for index in run.random.turns(&groups) {
+        for index in turns(&mut run.random, &groups) {
             if watch.stopped() {
                 break;
             }
@@ -74,7 +75,7 @@ pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut 
 struct Run<'a> {
     plan: &'a Plan,
     started: Instant,
-    random: Random,
+    random: Rng,
     /// None where nothing is work in this process.
     crowding: Option<Crowding>,
 }
@@ -91,6 +92,14 @@ fn groups(series: &[Series]) -> Vec<Vec<usize>> {
     groups
 }
 
+/// The members of all groups: groups in random order, and the members of each.
+fn turns(random: &mut Rng, groups: &[Vec<usize>]) -> Vec<usize> {
+    let mut groups = groups.to_vec();
+    random.shuffle(&mut groups);
+    groups.iter_mut().for_each(|group| random.shuffle(group));
+    groups.concat()
+}
+
 impl Run<'_> {
     /// Runs each subject without counting, compares digests, and chooses how often short work is
     /// repeated. Returns how long a round takes.
@@ -104,7 +113,7 @@ impl Run<'_> {
         let mut last = Duration::ZERO;
         for turn in 0..self.plan.warmup.max(1) {
             last = Duration::ZERO;
-            for index in self.random.turns(groups) {
+            for index in turns(&mut self.random, groups) {
                 if watch.stopped() {
                     return last;
                 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use fastrand::Rng;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -71,7 +72,8 @@ pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey
         }
     }
     let options = WalkOptions { one_file_system: true, ..WalkOptions::default() };
-    let mut chance = Chance(1);
+    // The same tree gives the same files.
+    let mut chance = Rng::with_seed(1);
     for entry in Walk::new(vec![root.to_path_buf()], options) {
         if stopped() || Instant::now() >= until {
             return found;
@@ -107,7 +109,7 @@ fn readable(entry: Entry) -> Result<Option<(Stat, Entry)>, Error> {
 const STORED: u64 = 8;
 
 impl Survey {
-    fn add(&mut self, size: u64, stored: u64, entry: &Entry, chance: &mut Chance) {
+    fn add(&mut self, size: u64, stored: u64, entry: &Entry, chance: &mut Rng) {
         let load = &mut self.load;
         load.files += 1;
         load.bytes += size;
@@ -138,23 +140,11 @@ impl Survey {
         if kept.len() < most {
             kept.push(entry.path());
         } else {
-            let place = (chance.next() % seen) as usize;
+            let place = chance.u64(..seen) as usize;
             if place < most {
                 kept[place] = entry.path();
             }
         }
-    }
-}
-
-/// SplitMix64, so that the same tree gives the same files.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 
@@ -192,7 +182,7 @@ mod tests {
         std::fs::write(tree.path().join("a"), "").unwrap();
         let entry = Entry::named(&tree.path().join("a")).unwrap();
         let mut found = Survey::default();
-        let mut chance = Chance(1);
+        let mut chance = Rng::with_seed(1);
         for _ in 0..10_000 {
             found.add(1 << 20, 1 << 20, &entry, &mut chance);
         }

@@ -1,10 +1,10 @@
 //! The lines of JSON that a catalogue is exported to and imported from.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
 /// The longest name in a path: no system call takes more.
@@ -64,13 +64,15 @@ pub(super) struct Name {
 
 impl Name {
     pub(super) fn new(path: &Path) -> Name {
-        let path_bytes_hex = path.to_str().is_none().then(|| hexadecimal(path.as_os_str().as_bytes()));
+        let path_bytes_hex = path.to_str().is_none().then(|| HEXLOWER.encode(path.as_os_str().as_bytes()));
         Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
     }
 
     pub(super) fn bytes(self) -> Result<PathBuf, String> {
         let bytes = match self.path_bytes_hex {
-            Some(hex) => unhexadecimal(&hex).ok_or("path_bytes_hex is not hexadecimal")?,
+            Some(hex) => {
+                HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| "path_bytes_hex is not hexadecimal")?
+            }
             None => self.path.into_bytes(),
         };
         if bytes.is_empty() || bytes.contains(&0) {
@@ -92,17 +94,4 @@ impl Name {
         }
         Ok(OsString::from_vec(bytes).into())
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-pub(super) fn unhexadecimal(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
 }

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::{Digest, Output};
 
-use super::lines::{CondemnedLine, FileLine, Line, Name, unhexadecimal};
+use super::lines::{CondemnedLine, FileLine, Line, Name};
 use super::previous::Previous;
-use super::record::{columns, digest_of, listed};
+use super::record::{columns, listed};
 use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
 use verisum_files::store::manifest::Skipped;
 
@@ -343,7 +343,7 @@ impl Importing {
 
     /// A digest of an algorithm from its hexadecimal digits.
     fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
-        let digest = unhexadecimal(text).and_then(|bytes| digest_of(&bytes)).ok_or("a bad digest")?;
+        let digest = Output::from_hex(text.as_bytes()).ok_or("a bad digest")?;
         match self.digest_len(name)? {
             Some(length) if length != digest.as_bytes().len() => {
                 let found = digest.as_bytes().len();

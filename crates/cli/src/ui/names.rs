@@ -1,9 +1,9 @@
 //! Escapes names of files, which may be any bytes but NUL, in lines that must stay lines.
 
 use std::ffi::OsStr;
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 pub(crate) use verisum::files::text::printable as plain;
 use verisum::files::text::{escaped, is_unprintable, push_bytes};
@@ -31,14 +31,7 @@ impl Name {
 
 /// All bytes of a name in hexadecimal, if it is not UTF-8: as text something of it is lost then.
 pub(crate) fn bytes_hex(name: &OsStr) -> Option<String> {
-    name.to_str().is_none().then(|| hexadecimal(name.as_bytes()))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    name.to_str().is_none().then(|| HEXLOWER.encode(name.as_bytes()))
 }
 
 /// Appends a line of a list as the coreutils print it, where two texts stand before the name and one after it.

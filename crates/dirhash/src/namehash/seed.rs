@@ -1,5 +1,7 @@
 //! The seed of a name hash.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+
 /// The secret that is mixed into a hash: for ext4 the bytes of the superblock's `s_hash_seed`, which its
 /// tools print as a UUID. A hash uses the first [`NameHash::seed_bits`](super::NameHash::seed_bits) of it,
 /// little-endian.
@@ -12,16 +14,8 @@ impl Seed {
 
     /// Reads 32 hexadecimal digits, with hyphens as in a UUID or without.
     pub fn parse(text: &str) -> Option<Seed> {
-        let digits: Vec<u32> =
-            text.chars().filter(|&c| c != '-').map(|c| c.to_digit(16)).collect::<Option<_>>()?;
-        let mut seed = [0; 16];
-        if digits.len() != 32 {
-            return None;
-        }
-        for (byte, pair) in seed.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = (pair[0] << 4 | pair[1]) as u8;
-        }
-        Some(Seed(seed))
+        let bytes = HEXLOWER_PERMISSIVE.decode(text.replace('-', "").as_bytes()).ok()?;
+        bytes.try_into().ok().map(Seed)
     }
 
     /// The 32-bit word at this place.

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fastrand::Rng;
+
 use crate::ui::failure::Failure;
 use crate::ui::scratch::{Scratch, find_program};
 use crate::ui::sizes::human;
@@ -49,7 +51,8 @@ impl Picture {
 
     /// Makes it.
     pub(crate) fn make(&self, scratch: &Scratch, image: &Path) -> Result<(), Failure> {
-        let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
+        // Bytes that look like compressed data, always the same.
+        let mut noise = Rng::with_seed(1);
         let Some(mke2fs) = &self.mke2fs else {
             return self.make_raw(image, &mut noise).map_err(|error| written(image, error));
         };
@@ -66,7 +69,7 @@ impl Picture {
         (self.length / DATA_SHARE) as usize / FILE
     }
 
-    fn make_files(&self, folder: &Path, noise: &mut Noise) -> io::Result<()> {
+    fn make_files(&self, folder: &Path, noise: &mut Rng) -> io::Result<()> {
         fs::create_dir(folder)?;
         fs::write(folder.join("README"), "Files for a demonstration of verisum.\n")?;
         let mut content = vec![0; FILE];
@@ -77,7 +80,7 @@ impl Picture {
         Ok(())
     }
 
-    fn make_raw(&self, image: &Path, noise: &mut Noise) -> io::Result<()> {
+    fn make_raw(&self, image: &Path, noise: &mut Rng) -> io::Result<()> {
         let file = File::create(image)?;
         file.set_len(self.length)?;
         let mut content = vec![0; FILE];
@@ -106,18 +109,4 @@ pub(crate) fn copy_in_full(from: &Path, to: &Path) -> Result<(), Failure> {
 
 fn written(path: &Path, error: io::Error) -> Failure {
     Failure::File { name: path.to_path_buf(), operation: "write", error }
-}
-
-/// Bytes that look like compressed data: Marsaglia's xorshift64.
-struct Noise(u64);
-
-impl Noise {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for word in bytes.chunks_mut(8) {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            word.copy_from_slice(&self.0.to_le_bytes()[..word.len()]);
-        }
-    }
 }

@@ -5,7 +5,9 @@
 
 use std::io;
 
-use super::listed::{Bad, Claim, Listed, hexadecimal};
+use verisum_digest::Output;
+
+use super::listed::{Bad, Claim, Listed};
 use super::reader::ReadError;
 
 /// Hexadecimal digits of a number.
@@ -32,7 +34,8 @@ fn take_apart(line: &str) -> Result<Listed, &'static str> {
     }
     let name = rest.strip_prefix("  ").ok_or("Invalid space")?;
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    let digest = hexadecimal(hex.as_bytes()).filter(|_| hex.bytes().all(is_digit)).ok_or("Invalid hex")?;
+    let digest =
+        Output::from_hex(hex.as_bytes()).filter(|_| hex.bytes().all(is_digit)).ok_or("Invalid hex")?;
     let name = match escaped {
         true => without_backslashes(name).ok_or("Invalid backslash escape")?,
         false => name.to_string(),

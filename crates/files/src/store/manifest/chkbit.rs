@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use verisum_digest::{Algorithm, Digest};
+use verisum_digest::{Algorithm, Digest, Output};
 
-use super::listed::hexadecimal;
 use crate::{Record, RecordedTime, Timestamp};
 
 /// The longest index of one directory that is read, in bytes. An entry takes about 120. While it is read it
@@ -168,7 +168,7 @@ fn recorded(name: &str, item: &Item) -> Option<Recorded> {
         (None, None) => return None,
     };
     let algorithm = Algorithm::find(id).filter(|algorithm| algorithm.digest_len() * 2 == value.len())?;
-    let digest = hexadecimal(value.as_bytes())?;
+    let digest = Output::from_hex(value.as_bytes())?;
     let name = with_bytes(name).filter(|name| !name.is_empty() && !name.contains(&b'/'))?;
     let time = Timestamp {
         seconds: item.modified.div_euclid(1000),
@@ -231,7 +231,7 @@ fn with_bytes(name: &str) -> Option<Vec<u8>> {
     let mut pieces = name.split('\0');
     let mut out = pieces.next()?.as_bytes().to_vec();
     for piece in pieces {
-        out.extend_from_slice(hexadecimal(piece.as_bytes().get(..2)?)?.as_bytes());
+        out.extend(HEXLOWER.decode(piece.as_bytes().get(..2)?).ok()?);
         out.extend_from_slice(&piece.as_bytes()[2..]);
     }
     Some(out)

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use verisum_digest::Output;
+
 use super::coreutils::is_blank;
 use super::guess::Guess;
-use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::listed::{Bad, Claim, Listed};
 use super::rhash::Comments;
 use super::tags;
 
@@ -26,7 +28,7 @@ pub(super) fn sfv(line: &[u8], guess: &Guess, comments: &Comments) -> Result<Lis
             break;
         }
         let claim = (|| {
-            let digest = hexadecimal(&rest[blank + 1..])?;
+            let digest = Output::from_hex(&rest[blank + 1..])?;
             let (algorithm, assumed) = guess.of(rest.len() - blank - 1)?;
             Some(Claim { algorithm, digest, assumed })
         })();
@@ -67,7 +69,7 @@ pub(super) fn sized(line: &[u8], guess: &Guess) -> Option<Listed> {
         return None;
     }
     let (algorithm, assumed) = guess.of(length)?;
-    let claim = Claim { algorithm, digest: hexadecimal(hex)?, assumed };
+    let claim = Claim { algorithm, digest: Output::from_hex(hex)?, assumed };
     Some(Listed { name: name.to_vec(), claims: vec![claim], size: Some(size), ..Listed::default() })
 }
 
@@ -115,7 +117,7 @@ impl Hashdeep {
             match column {
                 Column::Size => listed.size = Some(decimal(value).ok_or(Bad::Malformed)?),
                 Column::Digest(id) => {
-                    let digest = hexadecimal(value).ok_or(Bad::Malformed)?;
+                    let digest = Output::from_hex(value).ok_or(Bad::Malformed)?;
                     if super::guess::digits(id) != Some(value.len()) {
                         return Err(Bad::Malformed);
                     }

@@ -3,10 +3,12 @@
 
 use std::borrow::Cow;
 
+use verisum_digest::Output;
+
 use super::columns;
 use super::escape;
 use super::guess::{self, Guess};
-use super::listed::{Bad, BlockHash, Claim, Listed, hexadecimal};
+use super::listed::{Bad, BlockHash, Claim, Listed};
 use super::tags;
 
 /// What a line may be.
@@ -151,7 +153,7 @@ impl Lines {
         let close = rest.iter().rposition(|byte| *byte == b')')?;
         let name = self.name(&rest[..close], escaped)?;
         let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
-        let mut digest = hexadecimal(self.text(skip_blanks(value)))?;
+        let mut digest = Output::from_hex(self.text(skip_blanks(value)))?;
         if guess::digits(&id)? != digest.as_bytes().len() * 2 {
             return None;
         }
@@ -169,7 +171,7 @@ impl Lines {
         };
         let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let (hex, rest) = line.split_at(length);
-        let mut digest = hexadecimal(hex).ok_or(Bad::Malformed)?;
+        let mut digest = Output::from_hex(hex).ok_or(Bad::Malformed)?;
         let [blank, rest @ ..] = rest else { return Err(Bad::Malformed) };
         if !is_blank(*blank) || rest.is_empty() {
             return Err(Bad::Malformed);

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Deserialize;
+use verisum_digest::Output;
 
-use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::listed::{Bad, Claim, Listed};
 use super::{guess, mtree, tags};
 
 #[derive(Deserialize)]
@@ -36,7 +38,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     let mut claims = Vec::with_capacity(record.digests.len());
     for (algorithm, value) in &record.digests {
         let Some(id) = tags::from_tag(algorithm) else { continue };
-        let digest = hexadecimal(value.as_bytes()).ok_or(Bad::Malformed)?;
+        let digest = Output::from_hex(value.as_bytes()).ok_or(Bad::Malformed)?;
         if guess::digits(&id) != Some(value.len()) {
             return Err(Bad::Malformed);
         }
@@ -70,7 +72,7 @@ pub(super) fn image(line: &[u8]) -> Result<Listed, Bad> {
     let Some((algorithm, block_hash)) = tags::from_block_hash_tag(&image.tag) else {
         return Err(Bad::UnknownDigest(image.tag.into_owned()));
     };
-    let digest = hexadecimal(image.digest.as_bytes()).ok_or(Bad::Malformed)?;
+    let digest = Output::from_hex(image.digest.as_bytes()).ok_or(Bad::Malformed)?;
     if guess::digits(&algorithm) != Some(image.digest.len()) {
         return Err(Bad::Malformed);
     }
@@ -81,7 +83,7 @@ pub(super) fn image(line: &[u8]) -> Result<Listed, Bad> {
 /// The bytes of a name; none if there cannot be a file of it.
 fn name(path: &str, path_bytes_hex: Option<&str>) -> Option<Vec<u8>> {
     let name = match path_bytes_hex {
-        Some(hex) => bytes(hex)?,
+        Some(hex) => HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?,
         None => path.as_bytes().to_vec(),
     };
     (!name.is_empty() && !name.contains(&0)).then_some(name)
@@ -94,15 +96,6 @@ fn before_path(host: &str, path: &[u8]) -> &'static [u8] {
         (true, false) => b"/~/",
         (false, _) => b":",
     }
-}
-
-/// Bytes of a name in hexadecimal.
-fn bytes(hex: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(hex.len() / 2);
-    for pair in hex.as_bytes().chunks(2) {
-        out.extend_from_slice(hexadecimal(pair)?.as_bytes());
-    }
-    Some(out)
 }
 
 #[cfg(test)]

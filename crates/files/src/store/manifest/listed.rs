@@ -77,16 +77,3 @@ pub enum Bad {
     #[error("unknown digest: {0}")]
     UnknownDigest(String),
 }
-
-/// The bytes of a hexadecimal digest in either case; none if it is something else, or longer than any.
-pub fn hexadecimal(text: &[u8]) -> Option<Output> {
-    if text.is_empty() || !text.len().is_multiple_of(2) || text.len() / 2 > verisum_digest::MAX_DIGEST_LEN {
-        return None;
-    }
-    let mut output = Output::zeroed(text.len() / 2);
-    for (byte, pair) in output.as_mut_bytes().iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |byte: u8| (byte as char).to_digit(16);
-        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
-    }
-    Some(output)
-}

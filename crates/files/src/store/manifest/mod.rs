@@ -27,7 +27,6 @@ pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit};
 pub use coreutils::BlockHashes;
 pub use format::Format;
 pub use lines::MAX_LINE;
-pub use listed::hexadecimal;
 pub use listed::{Bad, BlockHash, Claim, Line, Listed};
 pub use reader::{Dialect, Options, ReadError, Reader, Skipped};
 pub use tags::{block_hash_tag, tag};

@@ -1,8 +1,10 @@
 //! Specifications for mtree(8), as the mtree of FreeBSD and NetBSD and libarchive write them.
 
+use verisum_digest::Output;
+
 use super::columns::decimal;
 use super::guess;
-use super::listed::{Bad, Claim, Listed, hexadecimal};
+use super::listed::{Bad, Claim, Listed};
 use super::tags;
 use super::unvis::unvis;
 use crate::{Kind, Timestamp};
@@ -201,7 +203,7 @@ fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Re
                 }
                 return Ok(());
             };
-            let digest = hexadecimal(value).ok_or(Bad::Malformed)?;
+            let digest = Output::from_hex(value).ok_or(Bad::Malformed)?;
             if guess::digits(id) != Some(value.len()) {
                 return Err(Bad::Malformed);
             }
@@ -311,7 +313,7 @@ mod tests {
             let claims = mtree.parse(line.as_bytes())?.map(|listed| listed.claims).unwrap_or_default();
             Ok(claims.iter().map(|claim| claim.digest).collect::<Vec<_>>())
         };
-        let md5 = hexadecimal(MD5.as_bytes()).unwrap();
+        let md5 = Output::from_hex(MD5.as_bytes()).unwrap();
         assert_eq!(digests(format!("a md5={MD5} md5digest={MD5}")), Ok(vec![md5]));
         for line in ["a", "/set"] {
             assert_eq!(digests(format!("{line} md5={other} md5digest={MD5}")), Err(Bad::Malformed));

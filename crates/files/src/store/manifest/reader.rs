@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::io::{self, BufReader, Cursor, Read};
 
+use verisum_digest::Output;
+
 use super::b3sum;
 use super::chkbit::is_chkbit;
 use super::columns::{self, HASHDEEP, Hashdeep};
 use super::coreutils::{self, Accept, BlockHashes};
 use super::guess::{self, Guess};
 use super::lines::{Found, Lines};
-use super::listed::{Bad, Claim, Line, Listed, hexadecimal};
+use super::listed::{Bad, Claim, Line, Listed};
 use super::mtree::{self, Mtree};
 use super::rhash::Comments;
 use super::{Format, MAX_LINE, escape, json, tags};
@@ -343,7 +345,7 @@ fn hashdeep(rows: &mut Option<Hashdeep>, line: &[u8]) -> Result<Option<Listed>, 
 fn bag(line: &[u8], guess: &Guess) -> Result<Listed, Bad> {
     let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (hex, rest) = line.split_at(length);
-    let digest = hexadecimal(hex).ok_or(Bad::Malformed)?;
+    let digest = Output::from_hex(hex).ok_or(Bad::Malformed)?;
     let (algorithm, assumed) = guess.of(length).ok_or(Bad::Malformed)?;
     let blanks = rest.iter().take_while(|byte| coreutils::is_blank(**byte)).count();
     let raw = rest[blanks..].strip_prefix(b"*").unwrap_or(&rest[blanks..]);

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use data_encoding::HEXLOWER;
 use verisum_digest::{Digest, Output};
 
 use super::{Format, escape, tags};
@@ -293,7 +294,7 @@ impl Writer {
         push(out, format_args!("{{\"path\":{}", serde_json::Value::from(text.as_ref())));
         if matches!(text, Cow::Owned(_)) {
             out.extend_from_slice(b",\"path_bytes_hex\":\"");
-            item.name.iter().for_each(|byte| push(out, format_args!("{byte:02x}")));
+            out.extend_from_slice(HEXLOWER.encode(item.name).as_bytes());
             out.push(b'"');
         }
         push(out, format_args!(",\"size\":{}", item.size));

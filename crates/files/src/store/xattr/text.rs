@@ -64,15 +64,7 @@ pub fn parse_time(text: &[u8]) -> Option<RecordedTime> {
 
 /// Reads hexadecimal of exactly `len` bytes.
 pub fn parse_hex(text: &[u8], len: usize) -> Option<Output> {
-    if len == 0 || text.len() != 2 * len {
-        return None;
-    }
-    let mut output = Output::zeroed(len);
-    for (byte, digits) in output.as_mut_bytes().iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-        *byte = digit(digits[0])? << 4 | digit(digits[1])?;
-    }
-    Some(output)
+    Output::from_hex(text).filter(|output| output.as_bytes().len() == len)
 }
 
 #[cfg(test)]
