@@ -163,14 +163,14 @@ impl Agreement {
             .map(|pair| {
                 let (first, second) = (pair.first.words(), pair.second.words());
                 format!(
-                    "CONTRADICTION: {} beside {} ({}): {first}, then {second}",
+                    "CONTRADICTION: {} relative to {} ({}): {first}, then {second}",
                     pair.name, pair.beside, pair.group
                 )
             })
             .collect();
         lines.push(format!(
-            "pairs: {}, of which both resolve {} and agree on {}; \
-             only the first resolves {}, only the second {}, neither {}",
+            "pairs: {}; significant in both {}, of which {} agree; \
+             only in the first {}, only in the second {}, in neither {}",
             self.pairs.len(),
             count(Together::Agree) + count(Together::Contradict),
             count(Together::Agree),
@@ -182,11 +182,11 @@ impl Agreement {
         report.tables.push(self.groups());
         let mut table = Table::new(
             if all {
-                "Pairs that any of the two resolves"
+                "Pairs that are significant in any of the two"
             } else {
-                "Pairs that only one of the two resolves"
+                "Pairs that are significant in only one of the two"
             },
-            "group; what; beside; the first; the second; verdict",
+            "group; what; relative to; the first; the second; verdict",
         );
         let shown = Together::ALL.into_iter().filter(|together| match together {
             Together::Neither => false,
@@ -287,9 +287,9 @@ mod tests {
         assert_eq!(
             report.lines,
             [
-                "CONTRADICTION: a beside b (g): 1.50 times as fast, then 1.11 times as slow",
-                "pairs: 6, of which both resolve 5 and agree on 4; \
-                 only the first resolves 0, only the second 1, neither 0",
+                "CONTRADICTION: a relative to b (g): 1.50 times as fast, then 1.11 times as slow",
+                "pairs: 6; significant in both 5, of which 4 agree; \
+                 only in the first 0, only in the second 1, in neither 0",
             ]
         );
         let text = report.to_text();
@@ -338,7 +338,7 @@ mod tests {
         );
         let mut report = Report::new("T");
         agreement.tell(&mut report, false);
-        assert!(report.lines[0].starts_with("pairs: 1, "), "{:?}", report.lines);
+        assert!(report.lines[0].starts_with("pairs: 1; "), "{:?}", report.lines);
         let line = &report.lines[1];
         assert!(line.starts_with("pairs of many are not compared: with those of its 300 rows"), "{line}");
     }

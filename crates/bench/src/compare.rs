@@ -47,7 +47,7 @@ pub fn has_anything_in_common(first: &Results, second: &Results) -> bool {
 
 /// The report of two files.
 pub fn report(first: &Results, second: &Results) -> Report {
-    let mut report = Report::new(format!("{} beside {}", second.bench, first.bench));
+    let mut report = Report::new(format!("{} compared with {}", second.bench, first.bench));
     if !has_anything_in_common(first, second) {
         report.lines.push("nothing was compared: no row has times in both on the same data".to_string());
     }

@@ -419,7 +419,7 @@ mod tests {
             results.series.push(series);
         }
         results.complete = true;
-        assert_eq!(lines(&results), ["1 round resolves few differences or none: 6 are needed"]);
+        assert_eq!(lines(&results), ["1 round shows few differences or none: 6 are needed"]);
         // Another group's many rounds are no help to this one.
         for name in ["a", "b", "c"] {
             let mut series = Series::new(&About::new("h", name));
@@ -427,7 +427,7 @@ mod tests {
             (1..=20).for_each(|round| series.add(round, &measured, Cache::None));
             results.series.push(series);
         }
-        assert_eq!(lines(&results), ["1 round resolves few differences or none: 6 are needed (g)"]);
+        assert_eq!(lines(&results), ["1 round shows few differences or none: 6 are needed (g)"]);
     }
 
     #[test]

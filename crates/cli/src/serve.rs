@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: &mut Output) -> Result<Exit, Fa
             b"names" => names(&mut input, output)?,
             _ => {
                 put(output, &[b"bad", b"request"])?;
-                return Err(Failure::Usage("remote-serve: a request that nobody understands".to_string()));
+                return Err(Failure::Usage("remote-serve: unknown request".to_string()));
             }
         }
         put(output, &[b"end"])?;

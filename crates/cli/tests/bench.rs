@@ -349,9 +349,9 @@ fn runs_that_contradict_each_other_are_told() {
         fs::write(file, results.to_string()).unwrap();
     }
     let agree = bench(["compare", &a, &a]).clean();
-    assert!(agree.starts_with("pairs: 1, of which both resolve 1 and agree on 1; "), "{agree}");
-    assert!(!agree.contains("any of the two resolves"), "{agree}");
-    assert!(bench(["compare", "--pairs", &a, &a]).clean().contains("any of the two resolves"));
+    assert!(agree.starts_with("pairs: 1; significant in both 1, of which 1 agree; "), "{agree}");
+    assert!(!agree.contains("significant in any of the two"), "{agree}");
+    assert!(bench(["compare", "--pairs", &a, &a]).clean().contains("significant in any of the two"));
     let ended = bench(["compare", &a, &b]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
     assert!(ended.out().starts_with("CONTRADICTION: "), "{}", ended.out());

@@ -202,7 +202,7 @@ fn of_many_held_files_some_are_named() {
     more("encrypted");
     let alarm = tree.scrub(&["--alarm-changed", "20%"]);
     assert!(
-        alarm.out().contains("... and 5 more that changed or went (--verbose names all)"),
+        alarm.out().contains("... and 5 more that changed or are gone (--verbose names all)"),
         "{}",
         alarm.out()
     );
@@ -217,7 +217,7 @@ fn of_many_held_files_some_are_named() {
     let again = tree.scrub(&["--alarm-changed", "20%"]);
     assert!(again.stderr.contains("ALARM: 16 of 26 files changed or went: "), "{}", again.stderr);
     assert_eq!(again.out().matches("held until it is accepted").count(), 10, "{}", again.out());
-    assert!(again.out().contains("... and 6 more that changed or went"), "{}", again.out());
+    assert!(again.out().contains("... and 6 more that changed or are gone"), "{}", again.out());
     let ended = tree.scrub(&["--for", "0s"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("--for: 0s: must be above 0"), "{}", ended.stderr);

@@ -232,6 +232,6 @@ fn what_the_walk_cannot_look_at_because_storage_fails_is_an_error_of_it() {
     assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
     let ended = verisum([s("accept"), s("--catalog"), catalog.clone(), root]);
     assert_eq!(ended.code, Some(3));
-    assert!(ended.stderr.contains("file: ") && !ended.stderr.contains("in trouble"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("file: ") && !ended.stderr.contains("has a problem"), "{}", ended.stderr);
     check(&catalog);
 }

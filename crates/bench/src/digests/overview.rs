@@ -18,10 +18,10 @@ pub fn overview(results: &Results) -> Option<(Table, Chart)> {
     let mut table = Table::new(
         "Digests in process, the best implementation of each",
         "digest; one message at a time (GB/s); by this code; many at once (GB/s); many by this code; \
-         beside copying memory (%)",
+         relative to copying memory (%)",
     )
     .note(
-        "many at once: that many messages side by side on one thread; beside copying memory: the better of both \
+        "many at once: that many messages side by side on one thread; relative to copying memory: the better of both \
          rates, copying the same bytes being 100%",
     );
     let mut bars: Vec<Bar> = Vec::new();

@@ -251,7 +251,7 @@ pub(super) mod tests {
         assert_eq!(decision.runner_up.as_ref().unwrap().name, "blake3");
         let lines = sentences(&input, &decision);
         assert_eq!(lines[1], "88,000 files, 1.5 TB: 47 min, disk-bound; sha256 costs nothing extra here");
-        assert_eq!(lines[2], "device: 532 MB/s (505 MB to 559 MB) cold, from a disk that does not rotate");
+        assert_eq!(lines[2], "device: 532 MB/s (505 MB to 559 MB) cold, from a non-rotational disk");
         assert_eq!(
             lines[3],
             "of these 47 min: device 47 min (100%); sha256 6.4 min (14%), 3.9 GB/s on 2 threads; \
@@ -360,7 +360,7 @@ pub(super) mod tests {
         assert_eq!(
             lines[3],
             "of these 30 s: device 2.0 s (7%); opening the files and reading them from memory 30 s (100%); \
-             blake3 too little beside that to be told; the device works while the rest is done"
+             blake3 too little to be measured; the device works while the rest is done"
         );
         input.hashes.truncate(1);
         let line = &sentences(&input, &decide(&input).unwrap())[3];

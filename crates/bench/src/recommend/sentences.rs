@@ -68,7 +68,7 @@ fn reading(input: &Input, seconds: f64, bytes: u64) -> String {
         (Some(true), _) => "from memory: these files could not be put out of the cache",
         (None, _) => "from the disk or from memory: the kernel does not say it of files of others",
         (Some(false), true) => "cold, from a rotational disk",
-        (Some(false), false) => "cold, from a disk that does not rotate",
+        (Some(false), false) => "cold, from a non-rotational disk",
     };
     let what = if input.from_memory == Some(true) { "reading" } else { "device" };
     let rate = |seconds: f64| decimal(bytes as f64 / seconds);
@@ -93,7 +93,7 @@ fn shares(choice: &Row, hashed: u64, threads: usize) -> String {
             .map(|opening| format!("opening the files and reading them from memory {}", share(opening))),
     );
     parts.push(match choice.is_hidden() {
-        true => format!("{} too little beside that to be told", choice.name),
+        true => format!("{} too little to be measured", choice.name),
         false if choice.hash > 0.0 && !choice.resolved => {
             format!("{} {}, of too few or too different runs for a rate", choice.name, share(choice.hash))
         }

@@ -49,7 +49,7 @@ fn too_few(results: &Results) -> Vec<String> {
         }
     }
     let line = |((rounds, fewest), groups): &((usize, usize), Vec<&str>)| {
-        let rounds = if *rounds == 1 { "1 round resolves" } else { &format!("{rounds} rounds resolve") };
+        let rounds = if *rounds == 1 { "1 round shows" } else { &format!("{rounds} rounds show") };
         let of = match groups.as_slice() {
             all if all.len() == compared => String::new(),
             [first, second, .., last] if groups.len() > 3 => {

@@ -270,7 +270,7 @@ impl Writer<'_> {
         self.summary.add(verdict, 1);
         let error = match verdict {
             Verdict::RecordDamaged => "it is gone",
-            _ => "it is gone, and what it was when it was last seen is as bad",
+            _ => "it is gone, and was bad when it was last seen",
         };
         let path = self.path(place.0, &place.1)?;
         (self.report)(Report { error: Some(error.to_string()), ..Report::new(path, verdict) });

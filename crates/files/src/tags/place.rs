@@ -19,13 +19,13 @@ const MOMENT: Duration = Duration::from_millis(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// What stands there was written by somebody else since it was looked at.
-    #[error("its tag is another than the one that was compared")]
+    #[error("its tag was changed since it was compared")]
     Changed,
     /// Somebody removed it since it was looked at.
     #[error("its tag was removed since it was compared")]
     Removed,
     /// The new tag is no longer as it was written, so that the old one has to stay.
-    #[error("its new tag is gone or another one (the old tag stays)")]
+    #[error("its new tag was removed or changed (the old tag stays)")]
     Lost,
     /// Somebody holds a lock on the file.
     #[error("another program has locked it (the old tag stays)")]

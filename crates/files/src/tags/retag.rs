@@ -394,7 +394,7 @@ mod tests {
             let sum = OsStr::new("00000000000000000000000000000000");
             rustix::fs::setxattr(file, OLD, sum.as_encoded_bytes(), rustix::fs::XattrFlags::empty()).unwrap();
         });
-        assert!(told.ends_with("its tag is another than the one that was compared"), "{told}");
+        assert!(told.ends_with("its tag was changed since it was compared"), "{told}");
         assert_eq!((left.len(), counts.of(Outcome::Retagged)), (2, 2));
     }
 

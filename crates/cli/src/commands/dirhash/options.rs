@@ -151,7 +151,7 @@ pub(crate) fn too_few(rounds: usize, comparisons: usize) -> Option<String> {
     let fewest = stats::fewest_rounds_of(comparisons);
     (comparisons > 0 && rounds < fewest).then(|| {
         format!(
-            "{rounds} rounds resolve nothing: {comparisons} comparisons in one table need {fewest} or more"
+            "{rounds} rounds are too few for a verdict: {comparisons} comparisons in one table need {fewest} or more"
         )
     })
 }

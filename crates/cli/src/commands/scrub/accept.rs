@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         };
         match found {
             Ok(0) => {
-                says("no file here is in trouble");
+                says("no file here has a problem");
                 worst = worst.max(Exit::Unchecked);
             }
             Ok(_) if refused => worst = worst.max(Exit::Unchecked),

@@ -127,7 +127,7 @@ pub(crate) fn prometheus(summaries: &Summaries, failing: Failing, now: i64) -> S
             }
         }
     });
-    let help = "With what the run of this directory alone would end.";
+    let help = "What a run of this directory alone would end with.";
     figure(&mut text, "verisum_scrub_exit_code", help, |text, name| {
         for (root, summary) in done() {
             let code = super::run::exit(summary, failing).code();

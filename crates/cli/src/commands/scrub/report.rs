@@ -182,7 +182,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
             let gone = self.missing.min(NAMED);
             let rest = alarm.files.saturating_sub(named + lines.len() as u64 + gone);
             if rest > 0 {
-                lines.push(format!("... and {rest} more that changed or went (--verbose names all)"));
+                lines.push(format!("... and {rest} more that changed or are gone (--verbose names all)"));
             }
         } else if self.missing > NAMED {
             lines.push(format!("... and {} more missing (--verbose names all)", self.missing - NAMED));
