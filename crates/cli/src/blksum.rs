@@ -187,11 +187,7 @@ impl Arguments {
 fn check_queue_depth(value: String) -> Result<(), Failure> {
     match value.parse() {
         Ok(1..=MAX_QUEUE_DEPTH) => Ok(()),
-        _ => Err(Failure::Value {
-            option: "--queue-depth",
-            value,
-            must: format!("must be 1 to {MAX_QUEUE_DEPTH}"),
-        }),
+        _ => Err(Failure::value("--queue-depth", value, format!("must be 1 to {MAX_QUEUE_DEPTH}"))),
     }
 }
 
@@ -199,11 +195,11 @@ fn check_queue_depth(value: String) -> Result<(), Failure> {
 fn check_read_size(value: String, block_size: u32) -> Result<(), Failure> {
     match sizes::parse(&value) {
         Some(bytes) if bytes > 0 && bytes % u64::from(block_size) == 0 => Ok(()),
-        _ => Err(Failure::Value {
-            option: "--read-size",
+        _ => Err(Failure::value(
+            "--read-size",
             value,
-            must: format!("must be a multiple of the block size, {block_size}"),
-        }),
+            format!("must be a multiple of the block size, {block_size}"),
+        )),
     }
 }
 

@@ -23,6 +23,13 @@ impl Output {
         Output { bytes: [0; MAX_DIGEST_LEN], len: len as u8 }
     }
 
+    /// The digest of these bytes; none of no bytes, or of more than any digest has.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut output = (1..=MAX_DIGEST_LEN).contains(&bytes.len()).then(|| Output::zeroed(bytes.len()))?;
+        output.as_mut_bytes().copy_from_slice(bytes);
+        Some(output)
+    }
+
     /// The digest that these hexadecimal digits of either case are; none if they are something else, or
     /// more than any digest has.
     pub fn from_hex(digits: &[u8]) -> Option<Self> {

@@ -98,35 +98,16 @@ pub fn ways() -> Vec<Way> {
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
         ways.push(Way { program, digest, executable, arguments, parse });
     };
-    for (digest, executable) in [
-        ("md5", "md5sum"),
-        ("sha1", "sha1sum"),
-        ("sha224", "sha224sum"),
-        ("sha256", "sha256sum"),
-        ("sha384", "sha384sum"),
-        ("sha512", "sha512sum"),
-        ("blake2b512", "b2sum"),
-        (CKSUM, "cksum"),
-        (SUM, "sum"),
-    ] {
+    let coreutils = "md5=md5sum sha1=sha1sum sha224=sha224sum sha256=sha256sum sha384=sha384sum \
+                     sha512=sha512sum blake2b512=b2sum cksum sum";
+    for (digest, executable) in pairs(coreutils) {
         add("coreutils", digest, executable, &[], first_word);
     }
     let legacy = ["-provider", "legacy", "-provider", "default"];
-    for (digest, option) in [
-        ("md5", "-md5"),
-        ("sha1", "-sha1"),
-        ("sha224", "-sha224"),
-        ("sha256", "-sha256"),
-        ("sha384", "-sha384"),
-        ("sha512", "-sha512"),
-        ("ripemd160", "-ripemd160"),
-        ("sha3-256", "-sha3-256"),
-        ("sha3-512", "-sha3-512"),
-        ("blake2b512", "-blake2b512"),
-        ("blake2s256", "-blake2s256"),
-        ("sm3", "-sm3"),
-    ] {
-        add("openssl", digest, "openssl", &["dgst", option], last_word);
+    let openssl =
+        "md5 sha1 sha224 sha256 sha384 sha512 ripemd160 sha3-256 sha3-512 blake2b512 blake2s256 sm3";
+    for (digest, name) in pairs(openssl) {
+        add("openssl", digest, "openssl", &["dgst", &format!("-{name}")], last_word);
     }
     add("openssl", "md4", "openssl", &[&["dgst"][..], &legacy, &["-md4"]].concat(), last_word);
     for (digest, module, constructor) in [
@@ -145,33 +126,15 @@ pub fn ways() -> Vec<Way> {
         };
         add("perl", digest, "perl", &[&format!("-M{module}"), "-e", &format!("{PERL}{print}")], first_word);
     }
-    for (digest, option) in [
-        ("md5", "--md5"),
-        ("sha1", "--sha1"),
-        ("sha224", "--sha224"),
-        ("sha256", "--sha256"),
-        ("sha384", "--sha384"),
-        ("sha512", "--sha512"),
-        ("ripemd160", "--ripemd160"),
-        ("md4", "--md4"),
-        ("whirlpool", "--whirlpool"),
-        ("sha3-256", "--sha3-256"),
-        ("sha3-512", "--sha3-512"),
-        ("blake2b512", "--blake2b"),
-        ("blake2s256", "--blake2s"),
-        ("crc32", "--crc32"),
-        ("crc32c", "--crc32c"),
-    ] {
-        add("rhash", digest, "rhash", &["--simple", option], first_word);
+    let rhash = "md5 sha1 sha224 sha256 sha384 sha512 ripemd160 md4 whirlpool sha3-256 sha3-512 \
+                 blake2b512=blake2b blake2s256=blake2s crc32 crc32c";
+    for (digest, name) in pairs(rhash) {
+        add("rhash", digest, "rhash", &["--simple", &format!("--{name}")], first_word);
     }
-    for (digest, applet) in
-        [("md5", "md5sum"), ("sha1", "sha1sum"), ("sha256", "sha256sum"), ("sha512", "sha512sum")]
-    {
+    for (digest, applet) in pairs("md5=md5sum sha1=sha1sum sha256=sha256sum sha512=sha512sum") {
         add("busybox", digest, "busybox", &[applet], first_word);
     }
-    for (digest, executable) in
-        [("md5", "md5deep"), ("sha1", "sha1deep"), ("sha256", "sha256deep"), ("whirlpool", "whirlpooldeep")]
-    {
+    for (digest, executable) in pairs("md5=md5deep sha1=sha1deep sha256=sha256deep whirlpool=whirlpooldeep") {
         add("hashdeep", digest, executable, &[], first_word);
     }
     add("b3sum", "blake3", "b3sum", &[], first_word);
@@ -180,21 +143,17 @@ pub fn ways() -> Vec<Way> {
         let parse = if digest == "xxh3-64" { last_word } else { first_word };
         add("xxhsum", digest, "xxhsum", &["-q", option], parse);
     }
-    for (digest, name) in [
-        ("md5", "md5"),
-        ("sha1", "sha1"),
-        ("sha224", "sha224"),
-        ("sha256", "sha256"),
-        ("sha384", "sha384"),
-        ("sha512", "sha512"),
-        ("sha3-256", "sha3_256"),
-        ("sha3-512", "sha3_512"),
-        ("blake2b512", "blake2b"),
-        ("blake2s256", "blake2s"),
-    ] {
+    let python = "md5 sha1 sha224 sha256 sha384 sha512 sha3-256=sha3_256 sha3-512=sha3_512 blake2b512=blake2b \
+                  blake2s256=blake2s";
+    for (digest, name) in pairs(python) {
         add("python", digest, "python3", &["-c", PYTHON, name], first_word);
     }
     ways
+}
+
+/// Digests with what a program calls them, where that is another name: `digest=name`.
+fn pairs(words: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    words.split(' ').map(|word| word.split_once('=').unwrap_or((word, word)))
 }
 
 /// As the coreutils print it; a backslash in front says that the name is escaped.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use verisum_digest::{Digest, Output};
 
@@ -191,23 +191,23 @@ impl Subject for Shared {
 }
 
 /// A file's digest in this process: open, read, hash, close.
-pub struct Within<'a> {
-    file: &'a Path,
+pub struct Within {
+    file: PathBuf,
     digest: Option<Digest>,
     buffer: Vec<u8>,
     found: Option<String>,
 }
 
-impl<'a> Within<'a> {
+impl Within {
     /// Without a digest the file is only read.
-    pub fn new(file: &'a Path, digest: Option<Digest>) -> Within<'a> {
-        Within { file, digest, buffer: vec![0; 256 * 1024], found: None }
+    pub fn new(file: &Path, digest: Option<Digest>) -> Within {
+        Within { file: file.to_path_buf(), digest, buffer: vec![0; 256 * 1024], found: None }
     }
 }
 
-impl Work for Within<'_> {
+impl Work for Within {
     fn work(&mut self) -> Result<(), Error> {
-        let path = self.file;
+        let path = &self.file;
         let failed = |operation| move |error| Error::io(path, operation, error);
         let mut file = File::open(path).map_err(failed("open"))?;
         let mut stream = self.digest.as_ref().map(|digest| digest.stream()).transpose()?;

@@ -310,17 +310,7 @@ pub(super) fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
 
 pub(super) fn output(row: &Row<'_>, at: usize) -> rusqlite::Result<Output> {
     let bytes = row.get_ref(at)?.as_blob()?;
-    digest_of(bytes).ok_or(rusqlite::Error::IntegralValueOutOfRange(at, bytes.len() as i64))
-}
-
-/// A digest of these bytes, unless they are more than any has.
-pub(super) fn digest_of(bytes: &[u8]) -> Option<Output> {
-    if bytes.is_empty() || bytes.len() > verisum_digest::MAX_DIGEST_LEN {
-        return None;
-    }
-    let mut digest = Output::zeroed(bytes.len());
-    digest.as_mut_bytes().copy_from_slice(bytes);
-    Some(digest)
+    Output::from_bytes(bytes).ok_or(rusqlite::Error::IntegralValueOutOfRange(at, bytes.len() as i64))
 }
 
 #[cfg(test)]

@@ -17,11 +17,7 @@ pub(crate) fn run(command: &mut clap::Command, folder: &Path) -> Result<Exit, Fa
     // What is printed about `verisum help` is said by `verisum --help`.
     let mut command = std::mem::take(command).disable_help_subcommand(true);
     command.build();
-    pages(&command, folder).map_err(|error| Failure::File {
-        name: folder.to_path_buf(),
-        operation: "write",
-        error,
-    })?;
+    pages(&command, folder).map_err(|error| Failure::file(folder, "write", error))?;
     Ok(Exit::Clean)
 }
 

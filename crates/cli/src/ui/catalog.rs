@@ -163,11 +163,7 @@ pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Op
                 || path.symlink_metadata().is_err() && catalog.root_of(&address)?.is_some();
             Ok(is_meant.then_some(address))
         }
-        Err(must) if is_address(path) => Err(Failure::Value {
-            option: "PLACE",
-            value: path.to_string_lossy().into_owned(),
-            must: must.to_string(),
-        }),
+        Err(must) if is_address(path) => Err(Failure::value("PLACE", path.to_string_lossy(), must)),
         _ => Ok(None),
     }
 }

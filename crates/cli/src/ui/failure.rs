@@ -50,6 +50,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// An option does not take this value.
+    pub(crate) fn value(option: &'static str, value: impl ToString, must: impl Into<String>) -> Failure {
+        Failure::Value { option, value: value.to_string(), must: must.into() }
+    }
+
+    /// Something could not be done with a file.
+    pub(crate) fn file(name: impl Into<PathBuf>, operation: &'static str, error: io::Error) -> Failure {
+        Failure::File { name: name.into(), operation, error }
+    }
+
     /// What a program that has ended says, in one line, if it did not succeed.
     pub(crate) fn of_program(program: &str, ended: &std::process::Output) -> Result<(), Failure> {
         if ended.status.success() {

@@ -70,11 +70,8 @@ impl Scratch {
     /// How long an image may be so that it and a full copy fit well.
     pub(crate) fn image_length(&self) -> Result<u64, Failure> {
         let path = self.folder.path();
-        let space = rustix::fs::statvfs(path).map_err(|error| Failure::File {
-            name: path.to_path_buf(),
-            operation: "ask for free space",
-            error: error.into(),
-        })?;
+        let space = rustix::fs::statvfs(path)
+            .map_err(|error| Failure::file(path, "ask for free space", error.into()))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         let length = IMAGE.min(free / 3) >> 20 << 20;
         if length < SMALLEST_IMAGE {

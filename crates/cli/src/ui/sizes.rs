@@ -38,31 +38,27 @@ pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
         true => decimal(amount).or_else(|| parse(amount)).or_else(|| amount.strip_suffix('B')?.parse().ok()),
         false => None,
     };
-    rate.filter(|rate| *rate > 0).ok_or_else(|| Failure::Value {
-        option: "--limit",
-        value: text.to_string(),
-        must: "must be a number of bytes a second and its unit, as 200MB/s or 64MiB/s".to_string(),
+    rate.filter(|rate| *rate > 0).ok_or_else(|| {
+        Failure::value(
+            "--limit",
+            text,
+            "must be a number of bytes a second and its unit, as 200MB/s or 64MiB/s",
+        )
     })
 }
 
 /// Reads a block size: even, not zero, of 32 bits.
 pub(crate) fn block_size(text: &str) -> Result<u32, Failure> {
     let bytes = parse(text).and_then(|bytes| u32::try_from(bytes).ok());
-    bytes.filter(|bytes| *bytes > 0 && bytes % 2 == 0).ok_or_else(|| Failure::Value {
-        option: "--block-size",
-        value: text.to_string(),
-        must: "must be an even number of bytes, more than 0 and less than 4G".to_string(),
+    bytes.filter(|bytes| *bytes > 0 && bytes % 2 == 0).ok_or_else(|| {
+        Failure::value("--block-size", text, "must be an even number of bytes, more than 0 and less than 4G")
     })
 }
 
 /// Reads a number of workers.
 pub(crate) fn threads(text: &str) -> Result<usize, Failure> {
     let number = text.parse().ok().filter(|number| (1..=MAX_THREADS).contains(number));
-    number.ok_or_else(|| Failure::Value {
-        option: "--threads",
-        value: text.to_string(),
-        must: format!("must be 1 to {MAX_THREADS}"),
-    })
+    number.ok_or_else(|| Failure::value("--threads", text, format!("must be 1 to {MAX_THREADS}")))
 }
 
 /// Writes a number of bytes in the largest unit that leaves at least one, with three digits.

@@ -16,13 +16,15 @@ pub(crate) fn now() -> i64 {
 
 /// Reads a duration: a whole number and its unit, as `90d` or `2h`; several may follow each other.
 pub(crate) fn duration(option: &'static str, text: &str) -> Result<Duration, Failure> {
-    parse_duration(text).ok_or_else(|| Failure::Value {
-        option,
-        value: text.to_string(),
-        must: match parse_seconds(text) {
-            Some(0) if !text.is_empty() => "must be above 0".to_string(),
-            _ => "must be a number and s, m, h, d, w or y, as in 90d".to_string(),
-        },
+    parse_duration(text).ok_or_else(|| {
+        Failure::value(
+            option,
+            text,
+            match parse_seconds(text) {
+                Some(0) if !text.is_empty() => "must be above 0".to_string(),
+                _ => "must be a number and s, m, h, d, w or y, as in 90d".to_string(),
+            },
+        )
     })
 }
 
@@ -60,10 +62,8 @@ pub(crate) fn share(option: &'static str, text: &str) -> Result<f64, Failure> {
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse(),
     };
-    number.ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| Failure::Value {
-        option,
-        value: text.to_string(),
-        must: "must be a share above 0 and up to all, as in 5% or 0.05".to_string(),
+    number.ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
+        Failure::value(option, text, "must be a share above 0 and up to all, as in 5% or 0.05")
     })
 }
 
@@ -74,11 +74,12 @@ pub(crate) fn moment(option: &'static str, text: &str, now: i64) -> Result<i64, 
         Some(seconds) => seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1000)),
         None => parse_duration(text).map(|ago| now - ago.as_millis() as i64).or_else(|| date(text)),
     };
-    found.ok_or_else(|| Failure::Value {
-        option,
-        value: text.to_string(),
-        must: "must be a date (2026-11-01 or 2026-11-01T04:00, UTC), @SECONDS, or a time ago, as in 30d"
-            .to_string(),
+    found.ok_or_else(|| {
+        Failure::value(
+            option,
+            text,
+            "must be a date (2026-11-01 or 2026-11-01T04:00, UTC), @SECONDS, or a time ago, as in 30d",
+        )
     })
 }
 

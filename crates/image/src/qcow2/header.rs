@@ -134,15 +134,7 @@ impl Header {
         let invalid = |offset: u64, what: String| Error::invalid(path, Operation::Open, Some(offset), what);
         let refused = |what: String| Error::Refused { path: path.to_path_buf(), what };
         let file_length = file.exact_length();
-        let mut fixed = [0; V3_LEN + 8];
-        if file_length < V2_LEN as u64 {
-            return Err(invalid(0, "too short for a qcow2 header".into()));
-        }
-        let present = file_length.min(fixed.len() as u64) as usize;
-        file.read_at(&mut fixed[..present], 0)?;
-        if !fixed.starts_with(MAGIC) {
-            return Err(invalid(0, "not a qcow2 image".into()));
-        }
+        let fixed = fixed_part(file, path)?;
         let version = be32(&fixed, 4);
         if !matches!(version, 2 | 3) {
             return Err(refused(format!("qcow2 version {version} is not known")));
@@ -175,19 +167,7 @@ impl Header {
         let extensions = Extensions::parse(&start, header_len as usize)
             .map_err(|offset| invalid(offset, "header extension reaches beyond its place".into()))?;
 
-        let (mut encryption, mut not_read) = (None, None);
-        match be32(&fixed, 32) {
-            0 => {}
-            1 => encryption = Some("AES"),
-            2 => encryption = Some("LUKS"),
-            other => {
-                encryption = Some("unknown");
-                not_read = Some(format!("encryption method {other} is not known"));
-            }
-        }
-        if let (Some(name), None) = (encryption, &not_read) {
-            not_read = Some(format!("encrypted images ({name}) are not supported"));
-        }
+        let (encryption, mut not_read) = encryption(be32(&fixed, 32));
         let unknown = incompatible & !KNOWN;
         if unknown != 0 {
             let names = extensions.feature_names(unknown).join(", ");
@@ -218,11 +198,7 @@ impl Header {
             (offset, len) if len > MAX_NAME.min(cluster_size - offset) || offset + len > file_length => {
                 return Err(invalid(16, format!("backing file name of {len} bytes at {offset}")));
             }
-            (offset, len) => {
-                let mut name = vec![0; len as usize];
-                file.read_at(&mut name, offset)?;
-                Some(OsString::from_vec(name))
-            }
+            (offset, len) => Some(name(file, offset, len)?),
         };
         let external_data = incompatible & EXTERNAL_DATA != 0;
         let header = Header {
@@ -283,6 +259,39 @@ impl Header {
             _ => Err(invalid(format!("L1 table at {offset}, outside the file"))),
         }
     }
+}
+
+/// The part of the header that every image has, with zeros for what an older version lacks.
+fn fixed_part(file: &RawImage, path: &Path) -> Result<[u8; V3_LEN + 8], Error> {
+    let invalid = |what: &str| Error::invalid(path, Operation::Open, Some(0), what.to_string());
+    let mut fixed = [0; V3_LEN + 8];
+    if file.exact_length() < V2_LEN as u64 {
+        return Err(invalid("too short for a qcow2 header"));
+    }
+    let present = file.exact_length().min(fixed.len() as u64) as usize;
+    file.read_at(&mut fixed[..present], 0)?;
+    match fixed.starts_with(MAGIC) {
+        true => Ok(fixed),
+        false => Err(invalid("not a qcow2 image")),
+    }
+}
+
+/// How an image is encrypted, by the number in its header, and why it cannot be read.
+fn encryption(method: u32) -> (Option<&'static str>, Option<String>) {
+    let name = match method {
+        0 => return (None, None),
+        1 => "AES",
+        2 => "LUKS",
+        other => return (Some("unknown"), Some(format!("encryption method {other} is not known"))),
+    };
+    (Some(name), Some(format!("encrypted images ({name}) are not supported")))
+}
+
+/// The name of the backing file.
+fn name(file: &RawImage, offset: u64, len: u64) -> Result<OsString, Error> {
+    let mut name = vec![0; len as usize];
+    file.read_at(&mut name, offset)?;
+    Ok(OsString::from_vec(name))
 }
 
 /// What was found behind the fixed part of a header.

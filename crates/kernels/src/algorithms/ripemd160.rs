@@ -88,28 +88,14 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Ripemd160 {
                 $a:ident, $b:ident, $c:ident, $d:ident, $e:ident,
                 $aa:ident, $bb:ident, $cc:ident, $dd:ident, $ee:ident
             ) => {
-                line!(
-                    $left,
-                    LEFT_WORDS[$round][$i],
-                    k[0][$round],
-                    LEFT_ROTATIONS[$round][$i],
-                    $a,
-                    $b,
-                    $c,
-                    $d,
-                    $e
-                );
-                line!(
-                    $right,
-                    RIGHT_WORDS[$round][$i],
-                    k[1][$round],
-                    RIGHT_ROTATIONS[$round][$i],
-                    $aa,
-                    $bb,
-                    $cc,
-                    $dd,
-                    $ee
-                );
+                line! {
+                    $left, LEFT_WORDS[$round][$i], k[0][$round], LEFT_ROTATIONS[$round][$i],
+                    $a, $b, $c, $d, $e
+                }
+                line! {
+                    $right, RIGHT_WORDS[$round][$i], k[1][$round], RIGHT_ROTATIONS[$round][$i],
+                    $aa, $bb, $cc, $dd, $ee
+                }
             };
         }
         macro_rules! round {

@@ -201,7 +201,7 @@ impl Chosen {
                         let all: Vec<&str> = known.iter().map(|way| way.name.as_str()).collect();
                         let must =
                             format!("{must} (known: {PUBLISHED}, {}, {OURS}, {WITHIN})", all.join(", "));
-                        Failure::Value { option: "--way", value: text.clone(), must }
+                        Failure::value("--way", text, must)
                     })?),
                 },
             }
@@ -214,11 +214,9 @@ impl Chosen {
         names.extend([OURS, WITHIN]);
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(twice) => Err(Failure::Value {
-                option: "--way",
-                value: twice[0].to_string(),
-                must: "must be another name: there is such a way already".to_string(),
-            }),
+            Some(twice) => {
+                Err(Failure::value("--way", twice[0], "must be another name: there is such a way already"))
+            }
             None => Ok(chosen),
         }
     }
@@ -250,11 +248,8 @@ struct Hashed {
 /// The files of the experiment.
 fn made(arguments: &FilesArgs, folder: &Folder, session: &Session<'_>) -> Result<Vec<Hashed>, Failure> {
     let size = |option: &'static str, text: &str| {
-        sizes::parse(text).ok_or_else(|| Failure::Value {
-            option,
-            value: text.to_string(),
-            must: "must be a number of bytes, as 2335 or 1G".to_string(),
-        })
+        sizes::parse(text)
+            .ok_or_else(|| Failure::value(option, text, "must be a number of bytes, as 2335 or 1G"))
     };
     let length = |option, text: &Option<String>, otherwise| match text {
         Some(text) => size(option, text),
@@ -379,7 +374,7 @@ fn ours(digest: &Digest) -> Way {
     Way { name: OURS.to_string(), words, script: None, lines: false, published: false }
 }
 
-fn in_process<'a>(about: About, work: Within<'a>, arguments: &FilesArgs) -> Box<dyn Subject + 'a> {
+fn in_process(about: About, work: Within, arguments: &FilesArgs) -> Box<dyn Subject> {
     let subject = InProcess::new(about, work);
     // A second reading would find what the first left in the cache.
     if arguments.options.cold { subject.once().boxed() } else { subject.boxed() }
@@ -403,11 +398,7 @@ pub(super) fn failure(error: Error, path: &Path) -> Failure {
     match error {
         Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
         Error::Digest(error) => Failure::Digest(error),
-        other => Failure::File {
-            name: path.to_path_buf(),
-            operation: "hash",
-            error: std::io::Error::other(other.to_string()),
-        },
+        other => Failure::file(path, "hash", std::io::Error::other(other.to_string())),
     }
 }
 

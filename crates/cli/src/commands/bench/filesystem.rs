@@ -79,11 +79,7 @@ pub(crate) fn run(arguments: &FilesystemArgs, output: &mut Output) -> Result<Exi
 
 fn size(text: &str) -> Result<u64, Failure> {
     let size = sizes::parse(text).filter(|size| (4 << 20..=1 << 40).contains(size));
-    size.ok_or_else(|| Failure::Value {
-        option: "--size",
-        value: text.to_string(),
-        must: "must be 4M to 1T, as 256M".to_string(),
-    })
+    size.ok_or_else(|| Failure::value("--size", text, "must be 4M to 1T, as 256M"))
 }
 
 fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exit, Failure> {
@@ -215,11 +211,11 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
         |error: Error| Failure::Program { name: "--style original".to_string(), why: error.to_string() };
     let smallest = 128 << 20;
     if size < smallest {
-        return Err(Failure::Value {
-            option: "--size",
-            value: arguments.size.clone().unwrap_or_default(),
-            must: "must be 128M or more with --style original".to_string(),
-        });
+        return Err(Failure::value(
+            "--size",
+            arguments.size.clone().unwrap_or_default(),
+            "must be 128M or more with --style original",
+        ));
     }
     root().map_err(unavailable)?;
     let programs = programs().map_err(unavailable)?;

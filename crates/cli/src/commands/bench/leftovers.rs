@@ -117,11 +117,8 @@ impl Folder {
     /// The bytes that may be written there.
     pub(crate) fn free(&self) -> Result<u64, Failure> {
         let path = self.path();
-        let space = rustix::fs::statvfs(path).map_err(|error| Failure::File {
-            name: path.to_path_buf(),
-            operation: "ask for free space",
-            error: error.into(),
-        })?;
+        let space = rustix::fs::statvfs(path)
+            .map_err(|error| Failure::file(path, "ask for free space", error.into()))?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 

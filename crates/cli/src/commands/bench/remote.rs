@@ -174,10 +174,8 @@ fn place(typed: &OsString) -> Result<(Address, bool), Failure> {
 fn making(arguments: &FilesArgs) -> Result<Making, Failure> {
     let size = |option: &'static str, text: &str, least: u64, most: u64| {
         let found = sizes::parse(text).filter(|size| (least..=most).contains(size));
-        found.ok_or_else(|| Failure::Value {
-            option,
-            value: text.to_string(),
-            must: format!("must be a number of bytes from {least} to {most}"),
+        found.ok_or_else(|| {
+            Failure::value(option, text, format!("must be a number of bytes from {least} to {most}"))
         })
     };
     let small = size("--small", arguments.small.as_deref().unwrap_or(SMALL), 10, 1 << 20)?;
@@ -190,7 +188,7 @@ fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
     for way in &arguments.ways {
         if !WAYS.contains(&way.as_str()) {
             let must = format!("must be a way to hash on hosts ({})", WAYS.join(", "));
-            return Err(Failure::Value { option: "--way", value: way.clone(), must });
+            return Err(Failure::value("--way", way, must));
         }
     }
     let may_ask = rustix::termios::isatty(rustix::stdio::stdin());

@@ -38,11 +38,7 @@ pub(super) fn own_program() -> Result<PathBuf, Failure> {
         }
     };
     let found = std::env::current_exe().ok().or_else(called).filter(|path| path.exists());
-    let missing = || Failure::File {
-        name: SELF.into(),
-        operation: "find this program",
-        error: rustix::io::Errno::NOENT.into(),
-    };
+    let missing = || Failure::file(SELF, "find this program", rustix::io::Errno::NOENT.into());
     found.ok_or_else(missing)
 }
 

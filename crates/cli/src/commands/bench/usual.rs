@@ -1,14 +1,15 @@
 //! `verisum bench` alone: within a minute, how fast each digest is here, and a file beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use verisum::digest::{Algorithm, Digest, Output as Value, Policy};
+use verisum::digest::{Algorithm, Digest, Policy};
 use verisum_bench::digests::{self, INSIDE, Message};
-use verisum_bench::measure::{About, Amount, Error, InProcess, Subject, Work};
+use verisum_bench::files::Within;
+use verisum_bench::measure::{About, Amount, InProcess, Subject};
 use verisum_bench::summary::{self, Quantity};
 
-use super::digests::{ReadFile, USUAL_INSIDE, add_inside, fill};
+use super::digests::{USUAL_INSIDE, add_inside, fill};
 use super::leftovers::Folder;
 use super::{BenchOptions, Session};
 use crate::ui::Output;
@@ -74,37 +75,11 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
 
 fn of_file(file: &Path, policy: &Policy, subjects: &mut Vec<Box<dyn Subject>>) {
     let about = |name: &str| About::new(GROUP, name).bytes(LENGTH).file(file);
-    subjects.push(InProcess::new(about("read the file").control(), ReadFile::new(file)).once().boxed());
+    subjects.push(InProcess::new(about("read the file").control(), Within::new(file, None)).once().boxed());
     for id in OF_FILE {
         let digest = Algorithm::find(id).map(|row| Digest::of(row, policy));
         if let Some(Ok(digest)) = digest {
-            let work = HashFile { path: file.to_path_buf(), digest, buffer: vec![0; 256 * 1024] };
-            subjects.push(InProcess::new(about(id), work).once().boxed());
+            subjects.push(InProcess::new(about(id), Within::new(file, Some(digest))).once().boxed());
         }
-    }
-}
-
-/// Reads a file and hashes it.
-struct HashFile {
-    path: PathBuf,
-    digest: Digest,
-    buffer: Vec<u8>,
-}
-
-impl Work for HashFile {
-    fn work(&mut self) -> Result<(), Error> {
-        use std::io::Read;
-        let path = &self.path;
-        let failed = |operation| move |error| Error::io(path, operation, error);
-        let mut file = std::fs::File::open(path).map_err(failed("open"))?;
-        let mut stream = self.digest.stream()?;
-        loop {
-            match file.read(&mut self.buffer).map_err(failed("read"))? {
-                0 => break,
-                count => stream.update(&self.buffer[..count])?,
-            }
-        }
-        stream.finish(Value::zeroed(self.digest.len()).as_mut_bytes())?;
-        Ok(())
     }
 }

@@ -217,11 +217,7 @@ fn seconds(time: Duration) -> String {
 
 /// Length in bytes of a file, and how many of them take room on the disk.
 fn sizes(path: &Path) -> Result<(u64, u64), Failure> {
-    let metadata = path.metadata().map_err(|error| Failure::File {
-        name: path.to_path_buf(),
-        operation: "stat",
-        error,
-    })?;
+    let metadata = path.metadata().map_err(|error| Failure::file(path, "stat", error))?;
     Ok((metadata.len(), metadata.blocks() * 512))
 }
 

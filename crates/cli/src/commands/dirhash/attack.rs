@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
     let count = options::at_least_one("--count", arguments.count.unwrap_or(USUAL_COUNT))?;
     if count > MOST_NAMES {
         let must = format!("must be at most {MOST_NAMES}");
-        return Err(Failure::Value { option: "--count", value: count.to_string(), must });
+        return Err(Failure::value("--count", count, must));
     }
     let count = count as usize;
     let geometry = arguments.tree.geometry()?;
@@ -136,24 +136,7 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
             }
             continue;
         }
-        let time = found.time.as_secs_f64();
-        let rate = (found.method == Method::Search && time > 0.0).then(|| found.tried as f64 / time);
-        let expected = match found.method {
-            Method::Inversion if !found.names.is_empty() => Some(time / found.names.len() as f64),
-            _ => rate.map(|rate| 2f64.powi(KEY_BITS) / rate),
-        };
-        let example = found.names.first().map(|name| shell::word(name));
-        made.row([
-            Cell::text(hashing.hash.id),
-            Cell::text(found.method.name()),
-            Cell::text(found.method.equal(hashing.hash)),
-            Cell::Count(found.names.len() as u64),
-            Cell::Number(time, 3),
-            if found.tried > 0 { Cell::Count(found.tried) } else { Cell::Missing },
-            rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e6, 1)),
-            expected.map_or(Cell::Missing, |time| Cell::Number(time, 2)),
-            example.map_or(Cell::Missing, Cell::Text),
-        ]);
+        made.row(making(hashing, &found));
         let secret = Hashing { seed: attack::other_seed(&hashing.seed), ..hashing };
         for (with, hashing) in [("known", hashing), ("secret", secret)] {
             if found.names.len() < 2 || (with == "secret" && !hashing.hash.is_seeded()) {
@@ -186,6 +169,28 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         arguments.report.show(&report, output)?;
     }
     Ok(exit)
+}
+
+/// How names of one hash were made, and how fast.
+fn making(hashing: Hashing, found: &Collisions) -> Vec<Cell> {
+    let time = found.time.as_secs_f64();
+    let rate = (found.method == Method::Search && time > 0.0).then(|| found.tried as f64 / time);
+    let expected = match found.method {
+        Method::Inversion if !found.names.is_empty() => Some(time / found.names.len() as f64),
+        _ => rate.map(|rate| 2f64.powi(KEY_BITS) / rate),
+    };
+    let example = found.names.first().map(|name| shell::word(name));
+    vec![
+        Cell::text(hashing.hash.id),
+        Cell::text(found.method.name()),
+        Cell::text(found.method.equal(hashing.hash)),
+        Cell::Count(found.names.len() as u64),
+        Cell::Number(time, 3),
+        if found.tried > 0 { Cell::Count(found.tried) } else { Cell::Missing },
+        rate.map_or(Cell::Missing, |rate| Cell::Number(rate / 1e6, 1)),
+        expected.map_or(Cell::Missing, |time| Cell::Number(time, 2)),
+        example.map_or(Cell::Missing, Cell::Text),
+    ]
 }
 
 /// Why there are fewer names than were asked for.

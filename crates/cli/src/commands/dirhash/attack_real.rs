@@ -25,11 +25,11 @@ pub(super) struct Attack {
 pub(super) fn require(hashings: &[Hashing], geometry: Geometry) -> Result<(), Failure> {
     let kinds = hashings.iter().map(|hashing| kind(hashing, geometry)).collect::<Result<Vec<_>, _>>()?;
     if let Some(place) = kinds.iter().position(|kind| !matches!(kind, Kind::Ext4 { .. })) {
-        return Err(Failure::Value {
-            option: "--alg",
-            value: hashings[place].hash.id.to_string(),
-            must: "with --real, must be one of legacy, half_md4, tea".to_string(),
-        });
+        return Err(Failure::value(
+            "--alg",
+            hashings[place].hash.id,
+            "with --real, must be one of legacy, half_md4, tea",
+        ));
     }
     volume::require(&kinds)
 }

@@ -39,11 +39,9 @@ pub(super) fn kind(hashing: &Hashing, geometry: Geometry) -> Result<Kind, Failur
         hash @ ("legacy" | "half_md4" | "tea") => Ok(Kind::Ext4 { hash, seed: hashing.seed, geometry }),
         "xfs" => Ok(Kind::Xfs),
         "btrfs" => Ok(Kind::Btrfs),
-        other => Err(Failure::Value {
-            option: "--alg",
-            value: other.to_string(),
-            must: format!("with --real, must be one of {}", ALL.join(", ")),
-        }),
+        other => {
+            Err(Failure::value("--alg", other, format!("with --real, must be one of {}", ALL.join(", "))))
+        }
     }
 }
 
@@ -144,11 +142,7 @@ fn one(question: &Question<'_>, kind: Kind, stop: &Ending) -> Result<(Found, [Sp
         .map(|number| volume.path().join(if number == 0 { "d".to_string() } else { format!("d{number}") }))
         .collect();
     for folder in &folders {
-        std::fs::create_dir(folder).map_err(|error| Failure::File {
-            name: folder.clone(),
-            operation: "create",
-            error,
-        })?;
+        std::fs::create_dir(folder).map_err(|error| Failure::file(folder, "create", error))?;
     }
     let names = question.names;
     let mut create = Spent::default();
@@ -207,11 +201,7 @@ pub(super) fn perform(
 
 /// Blocks and bytes of a directory, where its file system tells.
 pub(super) fn length(folder: &Path, kind: Kind) -> Result<(Option<u64>, Option<u64>), Failure> {
-    let status = std::fs::metadata(folder).map_err(|error| Failure::File {
-        name: folder.to_path_buf(),
-        operation: "stat",
-        error,
-    })?;
+    let status = std::fs::metadata(folder).map_err(|error| Failure::file(folder, "stat", error))?;
     Ok(match kind {
         Kind::Ext4 { geometry, .. } => {
             (Some(status.len() / u64::from(geometry.block_size())), Some(status.len()))
@@ -224,11 +214,8 @@ pub(super) fn length(folder: &Path, kind: Kind) -> Result<(Option<u64>, Option<u
 
 /// Reads the directory from the unmounted image, and lets the model do the same.
 fn look(image: &Path, question: &Question<'_>, names: u64, found: &mut Found) -> Result<(), Failure> {
-    let failed = |error: ext4::ReadError| Failure::File {
-        name: image.to_path_buf(),
-        operation: "read",
-        error: std::io::Error::other(error.to_string()),
-    };
+    let failed =
+        |error: ext4::ReadError| Failure::file(image, "read", std::io::Error::other(error.to_string()));
     let ext4 = Ext4::open(image).map_err(failed)?;
     let inode = ext4.find(b"/d").map_err(failed)?;
     let Some(directory) = ext4.directory(inode).map_err(failed)? else { return Ok(()) };

@@ -39,11 +39,9 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
         LiveError::System { operation, error } => {
             Failure::File { name: arguments.directory.clone(), operation, error }
         }
-        other => Failure::File {
-            name: arguments.directory.clone(),
-            operation: "read the hashes",
-            error: std::io::Error::other(other.to_string()),
-        },
+        other => {
+            Failure::file(&arguments.directory, "read the hashes", std::io::Error::other(other.to_string()))
+        }
     })?;
     let blocks = found.size.div_ceil(found.block_size.max(1));
     let live: u64 =
@@ -89,10 +87,8 @@ pub(crate) fn run(arguments: &LiveArgs, output: &mut Output) -> Result<Exit, Fai
     report.parameters.push(("directory", report.title.clone()));
     report.tables.push(table);
     if arguments.leaves {
-        let index = index.ok_or_else(|| Failure::File {
-            name: arguments.directory.clone(),
-            operation: "read the index",
-            error: rustix::io::Errno::ACCESS.into(),
+        let index = index.ok_or_else(|| {
+            Failure::file(&arguments.directory, "read the index", rustix::io::Errno::ACCESS.into())
         })?;
         let mut table = Table::new("Leaves", "block; from hash; names; fill (%)");
         for (leaf, used) in index.iter().zip(found.leaf_uses(&index)) {

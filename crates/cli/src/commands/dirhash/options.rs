@@ -45,10 +45,8 @@ impl HashOptions {
     /// The seed that was given, or zeros.
     pub(crate) fn seed(&self) -> Result<Seed, Failure> {
         let Some(text) = &self.seed else { return Ok(Seed::ZERO) };
-        Seed::parse(text).ok_or_else(|| Failure::Value {
-            option: "--seed",
-            value: text.clone(),
-            must: "must be 32 hexadecimal digits, with hyphens or without".to_string(),
+        Seed::parse(text).ok_or_else(|| {
+            Failure::value("--seed", text, "must be 32 hexadecimal digits, with hyphens or without")
         })
     }
 }
@@ -68,11 +66,7 @@ pub(crate) fn parameters(verb: &str, hashings: &[Hashing]) -> Vec<(&'static str,
 fn find(name: &str) -> Result<&'static NameHash, Failure> {
     NameHash::find(name).ok_or_else(|| {
         let known: Vec<&str> = NAME_HASHES.iter().map(|hash| hash.id).collect();
-        Failure::Value {
-            option: "--alg",
-            value: name.to_string(),
-            must: format!("must be all, or one of {}", known.join(", ")),
-        }
+        Failure::value("--alg", name, format!("must be all, or one of {}", known.join(", ")))
     })
 }
 
@@ -102,8 +96,7 @@ pub(crate) struct TreeOptions {
 
 impl TreeOptions {
     pub(crate) fn geometry(&self) -> Result<Geometry, Failure> {
-        let wrong =
-            |must: String| Failure::Value { option: "--block-size", value: self.block_size.clone(), must };
+        let wrong = |must: String| Failure::value("--block-size", &self.block_size, must);
         let bytes = sizes::parse(&self.block_size).ok_or_else(|| wrong("must be a size".to_string()))?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         Geometry::new(bytes, self.checksums, self.large_dir).map_err(|error| wrong(error.to_string()))
@@ -139,11 +132,8 @@ impl TreeOptions {
 
 /// A corpus by its name, or a pattern.
 pub(crate) fn names(text: &str) -> Result<Names, Failure> {
-    Names::parse(text).map_err(|error| Failure::Value {
-        option: "--names",
-        value: text.to_string(),
-        must: format!("{error}; or maildir, hex, utf8 or camera"),
-    })
+    Names::parse(text)
+        .map_err(|error| Failure::value("--names", text, format!("{error}; or maildir, hex, utf8 or camera")))
 }
 
 /// Says when rounds are too few for any verdict of a table, whatever was measured.
@@ -164,24 +154,20 @@ const MOST_NAMES: u32 = 200_000_000;
 pub(crate) fn names_in_memory(option: &'static str, number: u32) -> Result<u32, Failure> {
     match at_least_one(option, number)? {
         number if number <= MOST_NAMES => Ok(number),
-        _ => Err(Failure::Value {
+        _ => Err(Failure::value(
             option,
-            value: number.to_string(),
-            must: format!("must be at most {MOST_NAMES}: the model keeps every name in memory"),
-        }),
+            number,
+            format!("must be at most {MOST_NAMES}: the model keeps every name in memory"),
+        )),
     }
 }
 
 /// A number above zero.
 pub(crate) fn at_least_one(option: &'static str, number: u32) -> Result<u32, Failure> {
     match number {
-        0 => Err(Failure::Value { option, value: "0".to_string(), must: "must be 1 or more".to_string() }),
+        0 => Err(Failure::value(option, "0".to_string(), "must be 1 or more")),
         // u32::MAX is the model's mark for `.` and `..`.
-        u32::MAX => Err(Failure::Value {
-            option,
-            value: number.to_string(),
-            must: "must be below 4294967295".to_string(),
-        }),
+        u32::MAX => Err(Failure::value(option, number, "must be below 4294967295")),
         other => Ok(other),
     }
 }

@@ -70,29 +70,23 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
     let names = options::names(&arguments.names)?;
     let count = options::names_in_memory("--count", arguments.count)?;
     if let (Some(range), TrafficName::Fifo | TrafficName::Random) = (arguments.range, arguments.traffic) {
-        return Err(Failure::Value {
-            option: "--range",
-            value: range.to_string(),
-            must: "needs --traffic program or program-as-written".to_string(),
-        });
+        return Err(Failure::value("--range", range, "needs --traffic program or program-as-written"));
     }
     let range = arguments.range.unwrap_or(2 * count);
     let most = count.saturating_mul(DRAWS_A_NAME).min(MOST_RANGE);
     if !(count..=most).contains(&range) {
-        return Err(Failure::Value {
-            option: "--range",
-            value: range.to_string(),
-            must: format!(
-                "must be {count} to {most}: a name that is there is drawn once in range / count draws"
-            ),
-        });
+        return Err(Failure::value(
+            "--range",
+            range,
+            format!("must be {count} to {most}: a name that is there is drawn once in range / count draws"),
+        ));
     }
     if u64::from(count) + arguments.cycles >= u64::from(u32::MAX) {
-        return Err(Failure::Value {
-            option: "--cycles",
-            value: arguments.cycles.to_string(),
-            must: "must be below 4294967295, together with --count".to_string(),
-        });
+        return Err(Failure::value(
+            "--cycles",
+            arguments.cycles,
+            "must be below 4294967295, together with --count",
+        ));
     }
     let traffic = match arguments.traffic {
         TrafficName::Fifo => Traffic::FirstInFirstOut,

@@ -168,14 +168,10 @@ impl Volume {
         run("mount", arguments, &self.path()).map_err(|failure| match self.kind {
             // Only newer kernels mount blocks longer than their pages.
             Kind::Ext4 { geometry, .. } if geometry.block_size() as usize > rustix::param::page_size() => {
-                Failure::Value {
-                    option: "--block-size",
-                    value: geometry.block_size().to_string(),
-                    must: format!(
+                Failure::value("--block-size", geometry.block_size(), format!(
                         "this kernel cannot mount such blocks, its pages have {} bytes; without --real a model answers",
                         rustix::param::page_size()
-                    ),
-                }
+                    ))
             }
             _ => failure,
         })?;

@@ -152,11 +152,11 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
 fn open(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
     match input::open(input, how)? {
         Opened::Image(image) => Ok(image),
-        Opened::Stream(_) => Err(Failure::File {
-            name: input.path(),
-            operation: "compare",
-            error: std::io::Error::other("a pipe can be compared with a block map only"),
-        }),
+        Opened::Stream(_) => Err(Failure::file(
+            input.path(),
+            "compare",
+            std::io::Error::other("a pipe can be compared with a block map only"),
+        )),
     }
 }
 
@@ -164,11 +164,9 @@ fn open(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
 fn check_block_size(map: &BlockMap, wanted: Option<u32>) -> Result<(), Failure> {
     let own = map.params().block_bytes();
     match wanted {
-        Some(wanted) if wanted != own => Err(Failure::Value {
-            option: "--block-size",
-            value: wanted.to_string(),
-            must: format!("the map has blocks of {own} bytes"),
-        }),
+        Some(wanted) if wanted != own => {
+            Err(Failure::value("--block-size", wanted, format!("the map has blocks of {own} bytes")))
+        }
         _ => Ok(()),
     }
 }

@@ -56,11 +56,11 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
     let found = match input::open(&input, &how) {
         Ok(Opened::Image(image)) => ImageRecord::new(&input, &*image),
         Ok(Opened::Stream(_)) => {
-            return Err(Failure::File {
-                name: input.path(),
-                operation: "info",
-                error: std::io::Error::other("nothing is known of a pipe before it is read"),
-            });
+            return Err(Failure::file(
+                input.path(),
+                "info",
+                std::io::Error::other("nothing is known of a pipe before it is read"),
+            ));
         }
         Err(failure) => Err(failure),
     };

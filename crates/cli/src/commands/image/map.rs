@@ -78,11 +78,7 @@ pub(super) fn is_map(name: &Path) -> bool {
 
 /// Begins a map. Nothing but an older map, or an empty file, is replaced: least of all an image.
 pub(super) fn replacement(name: &Path, input: &Input, opened: &Opened) -> Result<Replacement, Failure> {
-    let refuse = |what: &str| Failure::File {
-        name: name.to_path_buf(),
-        operation: "create",
-        error: std::io::Error::other(what),
-    };
+    let refuse = |what: &str| Failure::file(name, "create", std::io::Error::other(what));
     if name.as_os_str() == "-" {
         return Err(Failure::Usage(
             "-o -: a map is a file and needs a name (./- is a file of that name)".into(),

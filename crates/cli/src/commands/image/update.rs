@@ -64,11 +64,11 @@ pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Fa
     let opened = input::open(&input, &how)?;
     let file = map::replacement(&arguments.output, &input, &opened)?;
     let Opened::Image(image) = &opened else {
-        return Err(Failure::File {
-            name: input.path(),
-            operation: "update",
-            error: std::io::Error::other("a pipe cannot be read in places"),
-        });
+        return Err(Failure::file(
+            input.path(),
+            "update",
+            std::io::Error::other("a pipe cannot be read in places"),
+        ));
     };
     let params = how.params(&input, Some(image.length()))?;
     let bytes = touched.iter().map(|range| range.end - range.start).sum::<u64>().min(image.length());

@@ -132,12 +132,14 @@ impl TreeArgs {
 /// The row of a digest that tags of a family can hold.
 pub(crate) fn algorithm(name: &str, family: Family) -> Result<&'static Algorithm, Failure> {
     let digest = digests::find(name, &kernel::policy()?)?;
-    digest.algorithm().filter(|algorithm| family.holds(algorithm)).ok_or_else(|| Failure::Value {
-        option: "--algorithm",
-        value: name.to_string(),
-        must: match family {
-            Family::Shatag => "shatag has tags of sha256 only".to_string(),
-            _ => "tags have no place for it".to_string(),
-        },
+    digest.algorithm().filter(|algorithm| family.holds(algorithm)).ok_or_else(|| {
+        Failure::value(
+            "--algorithm",
+            name,
+            match family {
+                Family::Shatag => "shatag has tags of sha256 only".to_string(),
+                _ => "tags have no place for it".to_string(),
+            },
+        )
     })
 }

@@ -52,10 +52,8 @@ impl Chosen {
         let mut chosen = Vec::new();
         for name in &arguments.program {
             let found = programs.iter().find(|program| *program == name);
-            chosen.push(*found.ok_or_else(|| Failure::Value {
-                option: "--program",
-                value: name.clone(),
-                must: format!("must be one of {}", programs.join(", ")),
+            chosen.push(*found.ok_or_else(|| {
+                Failure::value("--program", name, format!("must be one of {}", programs.join(", ")))
             })?);
         }
         if chosen.is_empty() {

@@ -3,8 +3,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use verisum_bench::measure::{Error, Work};
-
 use super::DigestsArgs;
 use crate::commands::bench::Session;
 use crate::commands::bench::leftovers::Folder;
@@ -37,11 +35,8 @@ impl Files {
                 }
             }
             None => {
-                let length = sizes::parse(&arguments.size).ok_or_else(|| Failure::Value {
-                    option: "--size",
-                    value: arguments.size.clone(),
-                    must: "must be a size, as 64M".to_string(),
-                })?;
+                let length = sizes::parse(&arguments.size)
+                    .ok_or_else(|| Failure::value("--size", &arguments.size, "must be a size, as 64M"))?;
                 let large = folder.path().join("large");
                 folder.needs(length)?;
                 session.preparing("making the file");
@@ -65,45 +60,14 @@ pub(in crate::commands::bench) fn fill(
 ) -> Result<(), Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "write", error };
     let mut file = std::fs::File::create(path).map_err(failed)?;
-    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = fastrand::Rng::with_seed(1);
     let mut buffer = vec![0; 256 * 1024];
     let mut left = length;
     while left > 0 && !session.stopped() {
-        for word in buffer.chunks_exact_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes());
-        }
+        random.fill(&mut buffer);
         let count = left.min(buffer.len() as u64) as usize;
         file.write_all(&buffer[..count]).map_err(failed)?;
         left -= count as u64;
     }
     file.sync_all().map_err(failed)
-}
-
-/// Reads a file and does nothing with it.
-pub(in crate::commands::bench) struct ReadFile {
-    path: PathBuf,
-    buffer: Vec<u8>,
-}
-
-impl ReadFile {
-    pub(in crate::commands::bench) fn new(path: &Path) -> ReadFile {
-        ReadFile { path: path.to_path_buf(), buffer: vec![0; 256 * 1024] }
-    }
-}
-
-impl Work for ReadFile {
-    fn work(&mut self) -> Result<(), Error> {
-        use std::io::Read;
-        let mut file =
-            std::fs::File::open(&self.path).map_err(|error| Error::io(&self.path, "open", error))?;
-        loop {
-            let read = file.read(&mut self.buffer).map_err(|error| Error::io(&self.path, "read", error))?;
-            if read == 0 {
-                return Ok(());
-            }
-        }
-    }
 }

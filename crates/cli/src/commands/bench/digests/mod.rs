@@ -24,7 +24,7 @@ use chosen::Chosen;
 use data::Files;
 use programs::{lists, programs};
 
-pub(super) use data::{ReadFile, fill};
+pub(super) use data::fill;
 
 /// What `verisum bench digests` takes.
 #[derive(Args, Debug)]
@@ -169,11 +169,8 @@ fn inside(
     subjects: &mut Vec<Box<dyn Subject>>,
 ) -> Result<(), Failure> {
     let length = sizes::parse(&arguments.message).filter(|length| (1..=64 << 20).contains(length));
-    let length = length.ok_or_else(|| Failure::Value {
-        option: "--message",
-        value: arguments.message.clone(),
-        must: "must be 1 byte to 64M".to_string(),
-    })?;
+    let length =
+        length.ok_or_else(|| Failure::value("--message", &arguments.message, "must be 1 byte to 64M"))?;
     let message = Message { length: length as usize, ..Message::default() };
     for algorithm in &chosen.inside {
         add_inside(algorithm, message, session, subjects);

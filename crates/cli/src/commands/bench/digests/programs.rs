@@ -4,15 +4,17 @@ use std::path::Path;
 
 use verisum::digest::Algorithm;
 use verisum_bench::digests::{self, PROGRAMS, SMALL};
+use verisum_bench::files::Within;
 use verisum_bench::measure::{self, About, Error, InProcess, Process, Subject, find_program};
 
 use super::OURS;
 use super::chosen::Chosen;
-use super::data::{Files, ReadFile};
+use super::data::Files;
 use super::style::{CHECKS, LISTS};
 use crate::commands::bench::Session;
 use crate::commands::bench::starter::own_program;
 use crate::ui::failure::Failure;
+use crate::ui::names;
 
 /// Programs, and the controls beside them.
 pub(super) fn programs(
@@ -65,7 +67,8 @@ pub(super) fn programs(
         // It computes nothing, so that it has no rate.
         let nothing = about("verisum, null digest").bytes(0).control();
         subjects.push(our_program(nothing, &ours, null, file).boxed());
-        subjects.push(InProcess::new(about("read the file").control(), ReadFile::new(file)).once().boxed());
+        subjects
+            .push(InProcess::new(about("read the file").control(), Within::new(file, None)).once().boxed());
         // It reads no file, so that the cache is nothing to it.
         let start = About::new(&group, "start a program").control().label("digest", digest);
         let start = start.label("kind", "program").label("size", kind);
@@ -112,41 +115,11 @@ pub(super) fn lists(
             }
         };
         let list = files.folder.path().join(program);
-        let line = listed(&expected, &files.large);
-        std::fs::write(&list, [&line[..], &line].concat()).map_err(|error| Failure::File {
-            name: list.clone(),
-            operation: "write",
-            error,
-        })?;
+        let mut line = Vec::new();
+        names::list_line(&mut line, [&expected, "  ", ""], files.large.as_os_str(), false);
+        std::fs::write(&list, [&line[..], &line].concat())
+            .map_err(|error| Failure::file(&list, "write", error))?;
         subjects.push(Process::new(about, found, ["-c".into(), list.into_os_string()]).boxed());
     }
     Ok(())
-}
-
-/// A line as md5sum writes it.
-fn listed(digest: &str, file: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    let name = file.as_os_str().as_bytes();
-    let mut escaped = Vec::new();
-    for &byte in name {
-        match byte {
-            b'\\' => escaped.extend(b"\\\\"),
-            b'\n' => escaped.extend(b"\\n"),
-            b'\r' => escaped.extend(b"\\r"),
-            byte => escaped.push(byte),
-        }
-    }
-    let start: &[u8] = if escaped == name { b"" } else { b"\\" };
-    [start, digest.as_bytes(), b"  ", &escaped, b"\n"].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_written_as_md5sum_does() {
-        assert_eq!(listed("d4", Path::new("/a b")), b"d4  /a b\n");
-        assert_eq!(listed("d4", Path::new("/a\n\\")), b"\\d4  /a\\n\\\\\n");
-    }
 }

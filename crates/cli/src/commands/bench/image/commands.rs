@@ -55,11 +55,7 @@ impl<'a> Commands<'a> {
         let size = match (&arguments.size, arguments.full) {
             (Some(text), _) => {
                 let size = sizes::parse(text).filter(|size| *size >= SMALLEST && size % 512 == 0);
-                size.ok_or_else(|| Failure::Value {
-                    option: "--size",
-                    value: text.clone(),
-                    must: "must be whole sectors, and at least 1M".to_string(),
-                })?
+                size.ok_or_else(|| Failure::value("--size", text, "must be whole sectors, and at least 1M"))?
             }
             (None, true) => PUBLISHED,
             // An image and its qcow2, and as much for others.

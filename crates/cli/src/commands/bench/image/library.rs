@@ -49,10 +49,8 @@ impl LibraryArgs {
             self.block_size.iter().map(|text| sizes::block_size(text)).collect::<Result<_, _>>()?;
         let size = |option: &'static str, text: &str, least: u64| {
             let size = sizes::parse(text).filter(|size| (least..=1 << 40).contains(size));
-            size.ok_or_else(|| Failure::Value {
-                option,
-                value: text.to_string(),
-                must: format!("must be a size from {} to 1T", sizes::human(least)),
+            size.ok_or_else(|| {
+                Failure::value(option, text, format!("must be a size from {} to 1T", sizes::human(least)))
             })
         };
         let bytes = size("--input-size", &self.input_size, BUFFER as u64)?;

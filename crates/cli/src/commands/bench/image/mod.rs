@@ -135,11 +135,11 @@ fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
     }
     let find = |name: &String| {
         let named = |content: &&Content| content.name == name || content.name == format!("{name}% full");
-        CONTENTS.iter().find(named).copied().ok_or_else(|| Failure::Value {
-            option: "--image",
-            value: name.clone(),
-            must: "must be 25, 50, 75, 100, empty or zeros".to_string(),
-        })
+        CONTENTS
+            .iter()
+            .find(named)
+            .copied()
+            .ok_or_else(|| Failure::value("--image", name, "must be 25, 50, 75, 100, empty or zeros"))
     };
     let mut found: Vec<Content> = Vec::new();
     for name in &arguments.images {
