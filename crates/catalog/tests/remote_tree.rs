@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use verisum_catalog::scrub::{
-    Accept, Alarm, Error as ScrubError, Options, PlaceTree, Report, Summary, TooMuch, accept_remote,
-    scrub_remote,
+    Accept, Alarm, Error as ScrubError, Options, PlaceTree, Report, Summary, TooMuch, accept_tree, scrub_tree,
 };
 use verisum_catalog::store::{Catalog, Identity, State};
 use verisum_digest::Digest;
@@ -229,7 +228,7 @@ impl Records {
         let address = Path::new(address);
         let turn = Mutex::new(());
         let mut tree = PlaceTree { place: machine, root: b"/srv", notes: &|_| true };
-        let summary = scrub_remote(&mut self.catalog, address, (&options, &turn), &mut tree, &mut tell);
+        let summary = scrub_tree(&mut self.catalog, address, (&options, &turn), &mut tree, &mut tell);
         assert_eq!(self.catalog.check().unwrap(), []);
         (summary, reports)
     }
@@ -442,7 +441,7 @@ fn too_many_changes_are_held() {
     let what = Accept { path: Path::new(SRV), dry: false, enters: false, now: 1 };
     machine.again = 0;
     let mut tree = PlaceTree { place: &mut machine, root: b"/srv", notes: &|_| true };
-    assert_eq!(accept_remote(&records.catalog, &what, &mut tree, &mut |_| {}).unwrap(), 5);
+    assert_eq!(accept_tree(&records.catalog, &what, &mut tree, &mut |_| {}).unwrap(), 5);
     records.expect(&mut machine.clone(), &[]);
 }
 

@@ -86,13 +86,16 @@ pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)
     accept_with(catalog, what, (1, &mut read), report)
 }
 
-/// The same with files of a tree in another place, whose root has this path in the catalogue.
-pub fn accept_remote(
+/// The same in the tree of any place that is the root of the path in the catalogue.
+pub fn accept_tree(
     catalog: &Catalog,
     what: &Accept,
     tree: &mut PlaceTree,
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Error> {
+    if tree.place.is_here() {
+        return accept(catalog, what, report);
+    }
     let root = root_of(catalog, what.path)?.path;
     let mut read = |files: &[(PathBuf, Digest)]| {
         let mut found: HashMap<PathBuf, Result<Option<Seen>, String>> = HashMap::new();

@@ -25,22 +25,24 @@ mod top;
 mod writer;
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use verisum_digest::Digest;
 
 use crate::store::{self, Catalog, Run, Seen};
 use tally::Tally;
+use verisum_files::place::LocalPlace;
 use verisum_files::{
     Entry, Excludes, Limits, Operation, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted,
 };
 
-pub use accept::{Accept, Accepted, accept, accept_remote};
+pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
-pub use remote_tree::{Notes, PlaceTree, is_same_time, scrub_remote};
+pub use remote_tree::{Notes, PlaceTree, is_same_time};
 pub use verisum_files::reread::Bypass;
 
 /// How to scrub.
@@ -301,7 +303,7 @@ impl Scope {
     }
 }
 
-/// Scrubs one directory: a root of the catalogue, a directory in one, or a new root.
+/// Scrubs one directory of this machine: a root of the catalogue, a directory in one, or a new root.
 ///
 /// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock.
 pub fn scrub(
@@ -310,17 +312,53 @@ pub fn scrub(
     options: &Options,
     report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<Summary, Error> {
+    let mut place = LocalPlace::default();
+    let root = directory.as_os_str().as_bytes();
+    let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };
+    scrub_tree(catalog, directory, (options, &Mutex::new(())), &mut tree, report)
+}
+
+/// Scrubs one directory of any place, by the path or address that the catalogue has for it. A new root of another
+/// machine is forgotten again if nothing of it can be recorded.
+///
+/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock; several
+/// runs over directories of other machines may go on at once, each with a connection of its own, and take turns
+/// to write.
+pub fn scrub_tree(
+    catalog: &mut Catalog,
+    path: &Path,
+    (options, turn): (&Options, &Mutex<()>),
+    tree: &mut PlaceTree,
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<Summary, Error> {
     let clock = Instant::now();
+    let take_turn = || turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = take_turn();
     catalog.require_writable()?;
     catalog.require_sound()?;
-    let scope = guard::scope(catalog, directory, options)?;
+    let is_here = tree.place.is_here();
+    let scope = match is_here {
+        true => guard::scope(catalog, path, options)?,
+        false => remote_tree::scope(catalog, path)?,
+    };
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = digests(catalog, options)?;
     let plan = due::Plan::new(options, &history, clock);
-    let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
+    // Trees of other machines are read whole: each run is a cycle.
+    let cycle = if is_here { plan.cycle } else { options.now };
+    let mut run = Run { started: options.now, cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
-    let done = work(catalog, &scope, options, (&history, &plan, algorithm), digests, report);
+    drop(held);
+    let told = (&history[..], &plan, algorithm);
+    let done = match is_here {
+        true => work(catalog, &scope, options, told, digests, report),
+        false => remote_tree::work(catalog, &scope, (options, &take_turn), told, digests, tree, report),
+    };
+    let _held = take_turn();
+    if !is_here && done.is_err() && remote_tree::forgotten(catalog, &scope, &done, &history)? {
+        return done.map(|(summary, _)| summary);
+    }
     end(catalog, run, done, (&history, options, clock))
 }
 

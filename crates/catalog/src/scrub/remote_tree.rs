@@ -12,16 +12,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use verisum_digest::{Digest, Output};
 
 use super::jobs::Outcome;
 use super::judge::{Judge, Look, Token};
 use super::writer::{Message, Writer};
-use super::{Digests, Error, Options, Report, Scope, Summary, Tally, digests, due, end, forecast, guard};
+use super::{Digests, Error, Options, Report, Scope, Summary, Tally, due, guard};
 use crate::store::{Catalog, Identity, Record, Run, Seen, State};
 use listing::Listing;
 use verisum_files::place::PlaceError;
@@ -34,51 +33,31 @@ pub use reader::{Notes, PlaceTree, is_same_time};
 /// How many files are judged and written at once.
 const BATCH: usize = 1000;
 
-/// Scrubs one directory of another machine, by its address: a root of the catalogue, a directory in one, or a
-/// new root, which is forgotten again if nothing of it can be recorded.
-///
-/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock; several
-/// runs over other directories may go on at once, each with a connection of its own, and take turns to write.
-pub fn scrub_remote(
-    catalog: &mut Catalog,
-    address: &Path,
-    (options, turn): (&Options, &Mutex<()>),
-    tree: &mut PlaceTree,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, Error> {
-    let clock = Instant::now();
-    let take_turn = || turn.lock().unwrap_or_else(PoisonError::into_inner);
-    let held = take_turn();
-    let scope = match catalog.root_of(address)? {
-        Some(root) => guard::inside(catalog, root, address, 0)?,
-        None => {
-            let root = catalog.add_root(address, Identity { device: 0, inode: 0 })?;
-            Scope { directory: root.directory, path: address.to_path_buf(), root, top: None }
-        }
-    };
-    let history = catalog.runs(scope.root.id, forecast::RUNS)?;
-    let algorithm = catalog.algorithm(options.digest.name())?;
-    let digests = digests(catalog, options)?;
-    let plan = due::Plan::new(options, &history, clock);
-    let mut run = Run { started: options.now, cycle: options.now, ..Run::default() };
-    run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
-    drop(held);
-
-    let done =
-        work(catalog, &scope, (options, &take_turn), (&history, &plan, algorithm), digests, tree, report);
-    let _held = take_turn();
-    if let (Err(Error::Remote { .. } | Error::Root { .. }), true) = (&done, history.is_empty())
-        && let Some(root) = catalog.root(&scope.root.path)?
-        && root.files == 0
-    {
-        // Nobody could tell it from a name that was mistyped.
-        catalog.forget_root(&root)?;
-        return done.map(|(summary, _)| summary);
+/// The directory of this address: a root of the catalogue, a directory in one, or a new root.
+pub(super) fn scope(catalog: &Catalog, address: &Path) -> Result<Scope, Error> {
+    if let Some(root) = catalog.root_of(address)? {
+        return guard::inside(catalog, root, address, 0);
     }
-    end(catalog, run, done, (&history, options, clock))
+    let root = catalog.add_root(address, Identity { device: 0, inode: 0 })?;
+    Ok(Scope { directory: root.directory, path: address.to_path_buf(), root, top: None })
 }
 
-fn work<'t>(
+/// Forgets a new root of which nothing could be read: nobody could tell it from a name that was mistyped.
+pub(super) fn forgotten(
+    catalog: &Catalog,
+    scope: &Scope,
+    done: &Result<(Summary, bool), Error>,
+    history: &[Run],
+) -> Result<bool, Error> {
+    let is_new = matches!(done, Err(Error::Remote { .. } | Error::Root { .. })) && history.is_empty();
+    let root = if is_new { catalog.root(&scope.root.path)? } else { None };
+    match root.filter(|root| root.files == 0) {
+        Some(root) => catalog.forget_root(&root).map(|_| true).map_err(Error::from),
+        None => Ok(false),
+    }
+}
+
+pub(super) fn work<'t>(
     catalog: &mut Catalog,
     scope: &Scope,
     (options, take_turn): (&Options, &(dyn Fn() -> MutexGuard<'t, ()> + Sync)),

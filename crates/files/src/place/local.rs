@@ -70,6 +70,10 @@ impl LocalPlace {
 }
 
 impl Place for LocalPlace {
+    fn is_here(&self) -> bool {
+        true
+    }
+
     fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
         let in_order = self.in_order;
         let own = Capabilities::new("verisum");

@@ -47,6 +47,12 @@ pub use sorted::Sorted;
 /// What a place answers goes to a [`Sink`], on threads of the place's own: a sink that waits makes the place
 /// wait, and one that returns false ends the work, which is no error.
 pub trait Place: Send {
+    /// Whether its files are those of this machine: then engines may walk and open them themselves, and know all
+    /// that inodes tell.
+    fn is_here(&self) -> bool {
+        false
+    }
+
     /// Gets ready to compute these digests, all in one read, and says what it is able to do. The other calls do
     /// the same where nobody did it before.
     ///

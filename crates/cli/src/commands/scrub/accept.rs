@@ -111,7 +111,7 @@ fn remote(
     };
     let mut place = hosts::place(&hosts.hosts(1)?, &address.host)?;
     let mut tree = PlaceTree { place: &mut place, root: &address.path, notes: &notes };
-    Ok(scrub::accept_remote(catalog, what, &mut tree, report)?)
+    Ok(scrub::accept_tree(catalog, what, &mut tree, report)?)
 }
 
 fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Result<(), Failure> {

@@ -166,10 +166,9 @@ impl Task<'_, '_> {
         let results = &self.arguments.results;
         let reporter = Reporter::new(&self.output, results.style(), results.failing(), false);
         let reporter = Mutex::new(reporter.of_host(&place.host.name()));
+        let mut report = |report| lock(&reporter).file(&report);
         let ended =
-            scrub::scrub_remote(&mut catalog, &address, (self.scrub, &self.turn), &mut tree, &mut |report| {
-                lock(&reporter).file(&report)
-            });
+            scrub::scrub_tree(&mut catalog, &address, (self.scrub, &self.turn), &mut tree, &mut report);
         let mut reporter = reporter.into_inner().unwrap_or_else(PoisonError::into_inner);
         let ended = match ended {
             Ok(summary) => {
