@@ -178,6 +178,8 @@ pub fn read(
                 }
                 true
             }
+            // Every file has an answer, whatever its program said beside.
+            PlaceEvent::Unlisted(line) => sink(side, PlaceEvent::Note(line)),
             other => sink(side, other),
         };
         match requests.is_empty() {

@@ -38,6 +38,7 @@ mod address;
 mod base64;
 mod error;
 mod folder;
+mod host_list;
 mod host_place;
 mod link;
 mod listing;
@@ -60,6 +61,7 @@ use verisum_files::place::{FileAnswer, FileRequest, FileState, Modified, PlaceEv
 pub use address::{Address, Host};
 pub use error::SessionError;
 pub use folder::Folder;
+pub use host_list::{CheckedFile, HostList, HostListError, kept};
 pub use host_place::{HostPlace, Hosts};
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::GREETING;

@@ -237,7 +237,7 @@ impl SumArgs {
         let json = (self.format() == Format::Json).then_some(digest);
         hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {
             let digests = std::slice::from_ref(digest);
-            let Some((mut place, way)) = hosts::open(&reached, &on.host, digests, &lines.report) else {
+            let Some((mut place, way)) = hosts::open(&reached, &on.host, digest, &lines.report) else {
                 return;
             };
             for address in &on.places {

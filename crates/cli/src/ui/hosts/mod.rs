@@ -281,11 +281,11 @@ pub(crate) fn place(hosts: &Hosts, host: &Host) -> Result<HostPlace, Failure> {
     hosts.place(host).map_err(no_folder)
 }
 
-/// A host that is ready to compute these digests, and what computes them there; what goes wrong is reported.
+/// A host that is ready to compute a digest, and what computes them there; what goes wrong is reported.
 pub(crate) fn open(
     hosts: &Hosts,
     host: &Host,
-    digests: &[Digest],
+    digest: &Digest,
     report: &Report,
 ) -> Option<(HostPlace, &'static str)> {
     let mut place = match place(hosts, host) {
@@ -295,8 +295,18 @@ pub(crate) fn open(
             return None;
         }
     };
-    match place.capabilities(digests, &|event| report.event(host, event)) {
-        Ok(capabilities) => Some((place, capabilities.way)),
+    way(&mut place, host, digest, report).map(|way| (place, way))
+}
+
+/// What computes a digest on a host; what goes wrong is reported.
+pub(crate) fn way(
+    place: &mut HostPlace,
+    host: &Host,
+    digest: &Digest,
+    report: &Report,
+) -> Option<&'static str> {
+    match place.capabilities(std::slice::from_ref(digest), &|event| report.event(host, event)) {
+        Ok(capabilities) => Some(capabilities.way),
         Err(error) => {
             report.failed(host, error.to_string());
             None

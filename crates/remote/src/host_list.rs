@@ -1,0 +1,267 @@
+//! A list of digests that is checked on hosts: each line belongs to the host before its name, or to all.
+//!
+//! It is read once for each of its digests and places, in memory that does not grow with it.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+
+use verisum_digest::{Digest, Output};
+use verisum_files::Kind;
+use verisum_files::place::{
+    FileAnswer, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
+};
+use verisum_files::store::manifest::{Bad, Line, Options, ReadError, Reader, Skipped};
+
+use crate::address::{Address, Host};
+
+/// A list, and whose lines are in it.
+#[derive(Debug)]
+pub struct HostList {
+    file: Mutex<File>,
+    reading: Options,
+    /// The hosts that are asked.
+    asked: Vec<Host>,
+    /// Whether one of them stands before a name.
+    stands: bool,
+    /// The ids of its digests.
+    pub algorithms: Vec<String>,
+    /// Files that are listed without a digest that is known here.
+    pub without: u64,
+    /// Lines that are not understood.
+    pub bad: u64,
+    /// Lines of hosts that are not asked.
+    pub of_others: u64,
+    /// What was left out of it.
+    pub skipped: Skipped,
+}
+
+/// A file of a list that was looked at.
+#[derive(Debug)]
+pub struct CheckedFile {
+    /// Its name, as the list has it.
+    pub name: Vec<u8>,
+    /// What was seen of it besides its content.
+    pub seen: FileState,
+    /// The digest that the list has.
+    pub listed: Option<Output>,
+    /// The digest that it has, or why there is none.
+    pub found: Result<Output, Reason>,
+}
+
+/// Why a list is not checked to its end.
+#[derive(Debug)]
+pub enum HostListError {
+    /// The list cannot be read, though it could be before.
+    List(ReadError),
+    /// The host failed.
+    Place(PlaceError),
+}
+
+impl fmt::Display for HostListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostListError::List(error) => error.fmt(f),
+            HostListError::Place(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for HostListError {}
+
+impl From<ReadError> for HostListError {
+    fn from(error: ReadError) -> HostListError {
+        HostListError::List(error)
+    }
+}
+
+impl HostList {
+    /// A list in a regular file, for these hosts. It is read to its end, to know which digests it has, and whose
+    /// lines.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn open(file: File, reading: Options, asked: Vec<Host>) -> Result<HostList, ReadError> {
+        let mut list = HostList {
+            file: Mutex::new(file),
+            reading,
+            asked,
+            stands: false,
+            algorithms: Vec::new(),
+            without: 0,
+            bad: 0,
+            of_others: 0,
+            skipped: Skipped::default(),
+        };
+        let mut reader = list.reader()?;
+        while let Some(line) = reader.line()? {
+            match line {
+                Line::File(listed) if listed.claims.is_empty() => {
+                    list.without += u64::from(listed.kind.is_none_or(|kind| kind == Kind::File));
+                }
+                Line::File(listed) => {
+                    match list.is_asked(&listed.name) {
+                        true => list.stands = true,
+                        false => list.of_others += u64::from(is_of_a_host(&listed.name)),
+                    }
+                    for claim in &listed.claims {
+                        if !list.algorithms.iter().any(|known| *known == claim.algorithm) {
+                            list.algorithms.push(claim.algorithm.to_string());
+                        }
+                    }
+                }
+                Line::Bad(Bad::UnknownDigest(_)) => list.without += 1,
+                Line::Bad(_) => list.bad += 1,
+            }
+        }
+        list.skipped = reader.skipped();
+        if !list.stands {
+            list.of_others = 0;
+        }
+        Ok(list)
+    }
+
+    /// Checks the files at an address that have a digest of this kind.
+    ///
+    /// # Errors
+    /// The list or the host fails; what was found before stands.
+    pub fn check(
+        &self,
+        place: &mut dyn Place,
+        address: &Address,
+        digest: &Digest,
+        notes: Sink,
+        each: &(dyn Fn(CheckedFile) -> bool + Sync),
+    ) -> Result<(), HostListError> {
+        let mut claimed =
+            Claimed { reader: self.reader()?, algorithm: digest.name(), address, list: self, failed: None };
+        let sink = |event: PlaceEvent| match event {
+            PlaceEvent::Answer(FileAnswer { request, result }) => {
+                let found = match result {
+                    Ok(read) => read.digest().ok_or(Reason::Failed(String::new())),
+                    Err(error) => Err(error.reason()),
+                };
+                let name = Written::name(request.tag, address, &request.path);
+                each(CheckedFile { name, seen: request.seen, listed: request.expected, found })
+            }
+            // Every file has an answer, whatever its program said beside.
+            PlaceEvent::Unlisted(line) => notes(PlaceEvent::Note(line)),
+            event => notes(event),
+        };
+        let asked = place.hash(std::slice::from_ref(digest), Files::Named(&mut claimed), &sink);
+        match claimed.failed {
+            Some(error) => Err(HostListError::List(error)),
+            None => asked.map_err(HostListError::Place),
+        }
+    }
+
+    /// Its lines from the start on.
+    fn reader(&self) -> Result<Reader<File>, ReadError> {
+        let held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each reader needs a position of its own.
+        let mut file = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&*held)))
+            .or_else(|_| held.try_clone())?;
+        file.seek(SeekFrom::Start(0))?;
+        Reader::new(file, &self.reading)
+    }
+
+    fn is_asked(&self, name: &[u8]) -> bool {
+        self.asked.iter().any(|host| host.strip(name).is_some())
+    }
+
+    /// The name that the list has for a file of this host. `None` for a file of another one, which then stands
+    /// before the name. Where no line has a host that is asked, none is taken to have one: names may have
+    /// colons.
+    fn own<'n>(&self, name: &'n [u8], host: &Host) -> Option<&'n [u8]> {
+        match host.strip(name) {
+            Some(rest) => Some(rest),
+            None if self.stands && (self.is_asked(name) || is_of_a_host(name)) => None,
+            None => Some(name),
+        }
+    }
+}
+
+fn is_of_a_host(name: &[u8]) -> bool {
+    Address::parse(OsStr::from_bytes(name), false).is_ok()
+}
+
+/// Keeps what a source gives, to be read several times.
+///
+/// # Errors
+/// It cannot be read, or not be kept.
+pub fn kept(source: &mut dyn Read) -> io::Result<File> {
+    let mut kept = tempfile::tempfile()?;
+    io::copy(source, &mut kept)?;
+    Ok(kept)
+}
+
+/// What a list has for an address.
+struct Claimed<'a> {
+    reader: Reader<File>,
+    algorithm: &'a str,
+    address: &'a Address,
+    list: &'a HostList,
+    /// Why the rest of it cannot be read: it could be read before.
+    failed: Option<ReadError>,
+}
+
+impl Iterator for Claimed<'_> {
+    type Item = FileRequest;
+
+    fn next(&mut self) -> Option<FileRequest> {
+        while self.failed.is_none() {
+            let listed = match self.reader.line() {
+                Ok(Some(Line::File(listed))) => listed,
+                Ok(Some(_)) => continue,
+                Ok(None) => return None,
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            };
+            if let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == self.algorithm) {
+                let Some(name) = self.list.own(&listed.name, &self.address.host) else { continue };
+                let (path, tag) = (self.address.join(name), Written::of(name) as u64);
+                return Some(FileRequest {
+                    path,
+                    expected: Some(claim.digest),
+                    tag,
+                    ..FileRequest::default()
+                });
+            }
+        }
+        None
+    }
+}
+
+/// How a name was written in a list, to show it so again.
+#[derive(Clone, Copy)]
+enum Written {
+    Below = 0,
+    FromRoot = 1,
+    WithDot = 2,
+}
+
+impl Written {
+    fn of(name: &[u8]) -> Written {
+        match name {
+            [b'/', ..] => Written::FromRoot,
+            [b'.', b'/', ..] => Written::WithDot,
+            _ => Written::Below,
+        }
+    }
+
+    /// The name by the path that was made of it.
+    fn name(tag: u64, address: &Address, path: &[u8]) -> Vec<u8> {
+        const FROM_ROOT: u64 = Written::FromRoot as u64;
+        const WITH_DOT: u64 = Written::WithDot as u64;
+        match tag {
+            FROM_ROOT => path.to_vec(),
+            WITH_DOT => [b"./", address.below(path)].concat(),
+            _ => address.below(path).to_vec(),
+        }
+    }
+}
