@@ -140,6 +140,17 @@ mod tests {
     use crate::args::Verisum;
 
     #[test]
+    fn the_page_of_commands_is_what_the_parser_has() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == commands::reference::page(definition()),
+            "docs/commands.md is not what the parser has; renew it: \
+             cargo run -p verisum-cli -- reference > docs/commands.md"
+        );
+    }
+
+    #[test]
     fn clap_is_brief() {
         let error = |arguments: &[&str]| {
             one_line(&Verisum::<AnyCommand>::try_parse_from(arguments).unwrap_err().render().to_string())
