@@ -142,3 +142,15 @@ pub(crate) unsafe fn lend(
     }
     Ok(())
 }
+
+/// Raises `KeyboardInterrupt` in the main thread as soon as that runs Python code again.
+pub(crate) fn interrupt_again() {
+    extern "C" fn raise(_: *mut c_void) -> c_int {
+        // SAFETY: Python calls it with the GIL held, and takes -1 to say that an exception is set.
+        unsafe { ffi::PyErr_SetNone(ffi::PyExc_KeyboardInterrupt) };
+        -1
+    }
+    // SAFETY: it may be called by any thread, without the GIL. Where too much is pending already, nothing is lost: the
+    // reader of the rows raises an exception of its own.
+    unsafe { ffi::Py_AddPendingCall(Some(raise), ptr::null_mut()) };
+}

@@ -5,19 +5,22 @@ use std::ffi::OsStr;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
-use verisum::digest;
+use verisum::{digest, files};
 
 /// The classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// A digest is not known, not available, or failed.
     Digest,
+    /// A file could not be found, opened, read or hashed.
+    File,
 }
 
 impl Kind {
     fn class(self) -> &'static str {
         match self {
             Kind::Digest => "DigestError",
+            Kind::File => "FileError",
         }
     }
 }
@@ -40,7 +43,9 @@ impl Failure<'_> {
             let errors = ERRORS.get_or_try_init(py, || py.import("verisum._errors").map(Bound::unbind))?;
             let errno = self.system.and_then(std::io::Error::raw_os_error);
             let class = errors.bind(py).getattr(self.kind.class())?;
-            class.call1((self.message, self.path, self.operation, errno))
+            // Rust adds the system's number, which is an attribute here.
+            let message = self.message.split(" (os error ").next();
+            class.call1((message, self.path, self.operation, errno))
         };
         made().map_or_else(|error| error, PyErr::from_value)
     }
@@ -58,6 +63,28 @@ pub(crate) fn of_digest(py: Python<'_>, error: &digest::Error) -> PyErr {
         path: None,
         operation: Some(operation),
         system: None,
+    }
+    .raise(py)
+}
+
+/// The exception for a file's error.
+pub(crate) fn of_file(py: Python<'_>, error: &files::Error) -> PyErr {
+    let (operation, system) = match error {
+        files::Error::Io { operation, source, .. } => (operation.name(), Some(source)),
+        files::Error::NotAFile { .. } | files::Error::IsLink { .. } | files::Error::Loop { .. } => {
+            ("open", None)
+        }
+        files::Error::Stopped { .. } | files::Error::NotRead { .. } => ("read", None),
+        files::Error::Digest { .. } => ("hash", None),
+        files::Error::Record { .. } => ("read attribute", None),
+        files::Error::Conflict { operation, .. } => (operation.name(), None),
+    };
+    Failure {
+        kind: Kind::File,
+        message: error.to_string(),
+        path: Some(error.path().as_os_str()),
+        operation: Some(operation),
+        system,
     }
     .raise(py)
 }

@@ -5,11 +5,13 @@
 
 #![deny(unsafe_code)]
 
+mod arrow;
 #[allow(unsafe_code)]
 mod buffer;
 #[allow(unsafe_code)]
 mod digests;
 mod errors;
+mod files;
 mod hash;
 mod interrupt;
 mod many;
@@ -21,7 +23,11 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use crate::arrow::ArrowStream;
+    #[pymodule_export]
     use crate::digests::Digests;
+    #[pymodule_export]
+    use crate::files::{FileRow, HashFiles, hash_files};
     #[pymodule_export]
     use crate::hash::{Hash, algorithms, new};
     #[pymodule_export]

@@ -7,27 +7,33 @@
 ['d33fb48a', 'dc770fff']
 
 Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
+`hash_files` hashes the files of trees, and gives a row for each.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verisum._errors import DigestError, Error
+from verisum._errors import DigestError, Error, FileError
 from verisum._filelike import file_digest
-from verisum._native import Digests, Hash, hash_many, new
+from verisum._native import ArrowStream, Digests, FileRow, Hash, HashFiles, hash_files, hash_many, new
 
 if TYPE_CHECKING:
     algorithms_available: frozenset[str]
     """The names of all digests that this machine can compute. Others may be had as `openssl:NAME`."""
 
 __all__ = [
+    "ArrowStream",
     "DigestError",
     "Digests",
     "Error",
+    "FileError",
+    "FileRow",
     "Hash",
+    "HashFiles",
     "algorithms_available",
     "file_digest",
+    "hash_files",
     "hash_many",
     "new",
 ]

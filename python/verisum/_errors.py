@@ -40,3 +40,18 @@ class Error(Exception):
 
 class DigestError(Error, ValueError):
     """A digest is not known, not available on this machine, or failed."""
+
+
+class FileError(Error, OSError):
+    """A file could not be found, opened, read or hashed."""
+
+    def __init__(
+        self,
+        message: str,
+        path: str | None = None,
+        operation: str | None = None,
+        errno: int | None = None,
+    ) -> None:
+        super().__init__(message, path, operation, errno)
+        self.filename = path
+        self.strerror = None if errno is None else os.strerror(errno)

@@ -1,11 +1,25 @@
 """The native part. What is documented here is exported by `verisum`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from types import TracebackType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, overload, type_check_only
 
 from typing_extensions import Buffer
 
-__all__ = ["Digests", "Hash", "algorithms", "hash_many", "new"]
+from verisum._errors import FileError
+
+__all__ = [
+    "ArrowStream",
+    "Digests",
+    "FileRow",
+    "Hash",
+    "HashFiles",
+    "algorithms",
+    "hash_files",
+    "hash_many",
+    "new",
+]
 
 @type_check_only
 class _Array(Protocol):
@@ -15,6 +29,7 @@ class _Array(Protocol):
     def __array_interface__(self) -> dict[str, Any]: ...
 
 _Data: TypeAlias = Buffer | _Array
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
 @final
 class Hash:
@@ -115,6 +130,151 @@ def hash_many(
         DigestError: The digest is not to be had.
         TypeError: A buffer is none.
         BufferError: A buffer is not contiguous (NumPy: `ValueError`).
+    """
+
+@final
+class FileRow:
+    """A file and its digests, or why it has none.
+
+    A file that could not be read never looks like one that could: all but `path`, `path_bytes` and `error` raise its
+    `FileError`.
+    """
+
+    @property
+    def path(self) -> str:
+        """Its path, below the root as that was given; `os.fsencode` gives the bytes again where they are no UTF-8."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def error(self) -> FileError | None:
+        """Why it has no digests; None where it has."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes were hashed."""
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """Its digests, in the order of the algorithms."""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the first algorithm."""
+
+    @property
+    def hexdigest(self) -> str:
+        """The digest of the first algorithm, in lowercase hexadecimal."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """When its bytes last changed, in nanoseconds since 1970."""
+
+    @property
+    def ctime_ns(self) -> int:
+        """When its inode last changed, in nanoseconds since 1970."""
+
+    @property
+    def inode(self) -> int:
+        """The number of its inode."""
+
+    @property
+    def device(self) -> int:
+        """The number of the device that it is on, as `os.stat` gives it."""
+
+    @property
+    def links(self) -> int:
+        """How many names it has."""
+
+    @property
+    def stored(self) -> int:
+        """Bytes of storage that it takes: fewer than `size` where it has holes."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether it changed while it was read: the digests may fit no state of it then."""
+
+@final
+class HashFiles:
+    """The rows of `hash_files`: an iterator, and a source of Arrow record batches.
+
+    Files are read and hashed on threads of their own while rows are taken. If nobody takes them, reading waits: memory
+    does not grow with the number of files. Dropping or closing it ends the work.
+    """
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The names of the digests of each row."""
+
+    def close(self) -> None:
+        """Ends the work. There are no more rows then."""
+
+    def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
+        """The rows that are left, as Arrow record batches of this many rows."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __iter__(self) -> HashFiles: ...
+    def __next__(self) -> FileRow: ...
+    def __enter__(self) -> HashFiles: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+@final
+class ArrowStream:
+    """Rows of files as Arrow record batches, by the Arrow PyCapsule interface.
+
+    `pyarrow.table(stream)`, `polars.DataFrame(stream)` and DuckDB read it once, without a copy. Columns:
+
+    - `path`: text; null where the path is no UTF-8.
+    - `path_bytes`: binary; null where `path` is not.
+    - `error`: text; null where there are digests. All columns below are null where there is an error.
+    - `size`: bytes that were hashed, uint64.
+    - `mtime`, `ctime`: timestamps in nanoseconds, UTC; null where 64 bits do not reach.
+    - `device`, `inode`: uint64.
+    - `changed`: whether the file changed while it was read.
+    - a column for each digest, with its name: binary of fixed length.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+def hash_files(
+    paths: _Path | Iterable[_Path],
+    algorithms: Sequence[str] | None = None,
+    *,
+    ordered: bool = False,
+    threads: int = 0,
+    one_file_system: bool = False,
+    follow_links: bool = False,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> HashFiles:
+    """Hashes the regular files of trees: many at once, on all cores, every digest in one read.
+
+    What cannot be listed, opened or read is a row with an `error`, and the others go on. Ctrl-C ends the wait for a row
+    within 100 ms.
+
+    Args:
+        paths: A file or directory, or several. Links among them are followed.
+        algorithms: The names of digests, as for `new`; SHA-256 if there is none.
+        ordered: Give the rows root by root, by the bytes of the paths; otherwise as files are finished, which is faster.
+        threads: How many threads read and hash; 0 for as many as there are cores.
+        one_file_system: Do not enter directories of other file systems.
+        follow_links: Follow links to files and directories below the roots too.
+        exclude: What is left out, by patterns as in `.gitignore`.
+        limit: The most bytes to read in a second.
+
+    Raises:
+        DigestError: A digest is not to be had.
+        ValueError: A pattern cannot be understood, or no algorithm is named.
     """
 
 def algorithms() -> list[tuple[str, int, int, str]]:

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use verisum_digest::{Digest, Output};
 
@@ -176,23 +178,48 @@ impl Iterator for HashFiles {
     type Item = HashResult;
 
     fn next(&mut self) -> Option<HashResult> {
-        let results = self.results.as_ref()?;
-        let Some((next, early)) = &mut self.next else {
-            return results.recv().ok().map(|(_, result)| result);
-        };
+        self.take(|results| results.recv().map_err(RecvTimeoutError::from)).ok()?
+    }
+}
+
+impl HashFiles {
+    /// The next result, if it comes within this time, for who has to look after something else meanwhile.
+    pub fn next_within(&mut self, time: Duration) -> Poll<Option<HashResult>> {
+        let deadline = Instant::now() + time;
+        match self.take(|results| results.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
+            Ok(result) => Poll::Ready(result),
+            Err(StillWaiting) => Poll::Pending,
+        }
+    }
+
+    fn take(
+        &mut self,
+        receive: impl Fn(&Receiver<Numbered>) -> Result<Numbered, RecvTimeoutError>,
+    ) -> Result<Option<HashResult>, StillWaiting> {
+        let Some(results) = &self.results else { return Ok(None) };
         loop {
-            if let Some(result) = early.remove(next) {
+            if let Some((next, early)) = &mut self.next
+                && let Some(result) = early.remove(next)
+            {
                 *next += 1;
-                return Some(result);
+                return Ok(Some(result));
             }
-            // Only where the work ended early are numbers left out.
-            let Ok((number, result)) = results.recv() else {
-                return early.pop_first().map(|(_, result)| result);
-            };
-            early.insert(number, result);
+            match (receive(results), &mut self.next) {
+                (Ok((number, result)), Some((_, early))) => drop(early.insert(number, result)),
+                (Ok((_, result)), None) => return Ok(Some(result)),
+                (Err(RecvTimeoutError::Timeout), _) => return Err(StillWaiting),
+                // Only where the work ended early are numbers left out.
+                (Err(RecvTimeoutError::Disconnected), next) => {
+                    let left = next.as_mut().and_then(|(_, early)| early.pop_first());
+                    return Ok(left.map(|(_, result)| result));
+                }
+            }
         }
     }
 }
+
+/// Nothing came in time.
+struct StillWaiting;
 
 impl Drop for HashFiles {
     fn drop(&mut self) {

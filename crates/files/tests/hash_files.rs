@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use verisum_digest::Digest;
-use verisum_files::{FileDigests, HashOptions, ResultOrder, hash_files};
+use verisum_files::{FileDigests, HashOptions, Limits, ResultOrder, hash_files};
 
 /// A tree of files in some directories, with a link and an empty file, and the paths of its files in order.
 fn tree(folder: &std::path::Path, count: usize) -> Vec<PathBuf> {
@@ -53,6 +56,29 @@ fn each_file_comes_once_with_its_digests_and_by_name_if_wanted() {
 }
 
 #[test]
+fn who_waits_for_a_result_can_look_up_now_and_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = tree(folder.path(), 100);
+    for mut options in [ordered(), HashOptions::default()] {
+        // Slow enough that some waits end before a result comes.
+        options.limits = Some(Arc::new(Limits::new(2_000_000, 0)));
+        let mut results = hash_files(vec![folder.path().into()], &options).unwrap();
+        let (mut found, mut waits) = (Vec::new(), 0);
+        loop {
+            match results.next_within(Duration::from_micros(100)) {
+                Poll::Ready(Some(file)) => found.push(file.unwrap().path),
+                Poll::Ready(None) => break,
+                Poll::Pending => waits += 1,
+            }
+        }
+        found.sort();
+        assert_eq!(found, paths);
+        assert!(waits > 0);
+        assert!(matches!(results.next_within(Duration::ZERO), Poll::Ready(None)));
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_an_error_among_the_results() {
     let folder = tempfile::tempdir().unwrap();
     tree(folder.path(), 20);
@@ -74,7 +100,7 @@ fn what_nobody_takes_is_not_hashed() {
     fs::write(&path, "x").unwrap();
     let mut results = hash_files(vec![path.clone(); COUNT], &ordered()).unwrap();
     assert!(results.by_ref().take(10).all(|result| result.is_ok()));
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     fs::remove_file(&path).unwrap();
     let (hashed, failed): (Vec<_>, Vec<_>) = results.partition(|result| result.is_ok());
     assert!(hashed.len() < COUNT / 2, "{} were hashed", hashed.len());
