@@ -38,7 +38,7 @@ pub struct HashOptions {
     pub follow_links: bool,
     /// What is left out.
     pub excludes: Option<Arc<crate::Excludes>>,
-    /// The most to read in a second.
+    /// The limit of read bandwidth.
     pub limits: Option<Arc<Limits>>,
 }
 

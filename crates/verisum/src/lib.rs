@@ -14,7 +14,7 @@
 //!
 //! | module | what it has | feature |
 //! |---|---|---|
-//! | [`digest`] | the table of digests, and who computes each | |
+//! | [`digest`] | the table of digests, and their implementations | |
 //! | [`files`] | trees: walk, hash, tags, lists and their check | |
 #![cfg_attr(feature = "image", doc = "| [`image`] | disk images as bytes and extents | `image` |")]
 #![cfg_attr(

@@ -83,7 +83,7 @@ pub struct Options {
     pub excludes: Option<Arc<Excludes>>,
     /// In which order files are read that are about equally urgent.
     pub order: Order,
-    /// The most to read in a second.
+    /// The limit of read bandwidth.
     pub limits: Option<Arc<Limits>>,
     /// When to end early: files in progress are given up, and what was done is kept.
     pub stop: Arc<Stop>,

@@ -142,7 +142,7 @@ impl RateArgs {
 }
 
 impl Order {
-    /// The order of a walk by name where nothing else is asked for, on disks without moving heads.
+    /// The order of a walk by name where nothing else is asked for, on disks that are not rotational.
     pub(crate) fn of_names(self) -> verisum::files::Order {
         match self {
             Order::Name | Order::Auto => verisum::files::Order::Name,
@@ -152,7 +152,7 @@ impl Order {
         }
     }
 
-    /// The order of a walk from `root`; `still` is for disks without moving heads.
+    /// The order of a walk from `root`; `still` is for disks that are not rotational.
     pub(crate) fn of_walk(self, root: &Entry, still: verisum::files::Order) -> verisum::files::Order {
         match self {
             Order::Name => verisum::files::Order::Name,

@@ -56,7 +56,7 @@ pub struct Plan {
     /// Before a file is read that was changed lately, see to it that whoever writes to it from then on moves
     /// its times, also through mapped memory. It is for those who record what they read.
     pub settles: bool,
-    /// The most to read in a second.
+    /// The limit of read bandwidth.
     pub limits: Option<Arc<Limits>>,
     /// When to end early.
     pub stop: Arc<Stop>,

@@ -33,7 +33,7 @@ pub struct LocalPlace {
     pub plan: Plan,
     /// How to walk trees.
     pub walk: WalkOptions,
-    /// Whether trees on disks with moving heads are walked by where the data lies, in place of the order of
+    /// Whether trees on rotational disks are walked by where the data lies, in place of the order of
     /// `walk`.
     pub by_extent: bool,
     /// Whether answers come in the order of the walk, or of the names that were asked.

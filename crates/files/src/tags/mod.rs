@@ -62,7 +62,7 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync {
 /// What all operations need to know.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The form of the tags.
+    /// The attribute format.
     pub family: Family,
     /// How to hash. Its sets of digests are not looked at: the tags tell which are needed.
     pub plan: Plan,
