@@ -3,28 +3,24 @@
 //! They follow the specifications named in each module and know nothing of
 //! padding: whole blocks only.
 
-mod blake2b;
-mod blake2s;
+mod blake2;
 mod keccak;
 mod md4;
 mod md5;
 mod ripemd160;
 mod sha1;
-mod sha256;
-mod sha512;
+mod sha2;
 mod sm3;
 
-pub(crate) use blake2b::Blake2b;
-pub(crate) use blake2s::Blake2s;
+pub(crate) use blake2::{Blake2b, Blake2s};
 pub(crate) use keccak::Keccak;
 pub(crate) use md4::Md4;
 pub(crate) use md5::Md5;
 pub(crate) use ripemd160::Ripemd160;
 pub(crate) use sha1::Sha1;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use sha256::K as SHA256_K;
-pub(crate) use sha256::Sha256;
-pub(crate) use sha512::Sha512;
+pub(crate) use sha2::SHA256_K;
+pub(crate) use sha2::{Sha256, Sha512};
 pub(crate) use sm3::Sm3;
 
 use crate::vector::Vector;
