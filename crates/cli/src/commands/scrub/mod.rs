@@ -2,13 +2,13 @@
 
 mod accept;
 mod catalog;
-mod hosts;
 pub(crate) mod metrics;
 pub(crate) mod report;
 mod results;
 pub(crate) mod run;
 mod schedule;
 mod status;
+mod trees;
 
 use clap::Subcommand;
 

@@ -163,7 +163,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
 
     /// Says in JSON why a directory was not scrubbed; others read it on standard error.
     pub(crate) fn failed(&mut self, root: &Path, message: &str) {
-        if self.style == Style::Json && self.result.is_ok() {
+        if self.style == Style::Json && !self.of.is_empty() && self.result.is_ok() {
             self.result = self.json(with_name(json!({ "type": "failed", "error": message }), root));
         }
     }

@@ -2,21 +2,19 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use verisum::catalog::scrub::{self, Options, Report, Summary};
+use verisum::catalog::scrub::{Options, Summary};
 use verisum::catalog::store::Catalog;
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Class, Entry, Excludes, Stop, Verdict};
+use verisum::files::{Class, Excludes, Stop, Verdict};
 
-use super::hosts;
-use super::metrics::Reason;
-use super::report::Reporter;
 use super::results::{Failing, ResultArgs};
+use super::trees::{self, Trees};
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
@@ -24,7 +22,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::values;
-use crate::ui::{self, Output, progress};
+use crate::ui::{self, Output};
 use crate::ui::{digests, kernel, sizes};
 
 /// What `verisum scrub` takes.
@@ -74,11 +72,11 @@ pub(crate) struct ScrubArgs {
     stop_after: u64,
 
     #[command(flatten)]
-    reading: ReadingArgs,
+    pub(super) reading: ReadingArgs,
 
     /// Order among files that are about equally urgent
     #[arg(long, value_enum, default_value = "auto")]
-    order: Order,
+    pub(super) order: Order,
 
     /// Run at normal priority, not behind all other programs
     #[arg(long)]
@@ -129,7 +127,7 @@ pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Fa
     let roots = || {
         let (here, there) = arguments.many.split(&arguments.directories)?;
         let here = here.iter().map(|path| absolute(Path::new(path)));
-        here.chain(there.iter().flat_map(|on| &on.places).map(|place| Ok(hosts::path(place)))).collect()
+        here.chain(there.iter().flat_map(|on| &on.places).map(|place| Ok(trees::path(place)))).collect()
     };
     arguments.results.ended(ended, &arguments.catalog, &roots, output)
 }
@@ -137,7 +135,7 @@ pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Fa
 fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = options(arguments)?;
     let (here, there) = arguments.many.split(&arguments.directories)?;
-    hosts::check(&there)?;
+    trees::check(&there)?;
     if !there.is_empty() {
         arguments.refused_for_hosts()?;
     }
@@ -148,7 +146,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     arguments.results.refuse_own(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
-    let places = hosts::with_recorded(&there, &catalog.roots()?, all_recorded);
+    let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
     if let (true, Err(failure)) = (all_recorded && !places.is_empty(), arguments.refused_for_hosts()) {
         ui::say(PROGRAM, &format!("{}: they are read whole", failure.message()));
     }
@@ -156,49 +154,14 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         verisum::files::go_to_background();
     }
     end_by_signals(&mut options)?;
-    let mut worst = Exit::Clean;
-    let mut summaries = Vec::new();
-    let wanted = arguments.reading.progress();
-    let shared = Mutex::new(&mut *output);
-    let reporter =
-        Reporter::new(&shared, arguments.results.style(), arguments.results.failing(), wanted.is_drawn());
-    let reporter = Mutex::new(reporter);
-    let told = options.progress.clone();
-    progress::of_files(wanted, progress::Total::Unknown, &told, || {
-        for directory in &directories {
-            if options.stop.is_due() {
-                break;
-            }
-            if let Ok(root) = Entry::followed(directory) {
-                options.order = arguments.order.of_walk(&root, verisum::files::Order::Directory);
-            }
-            // What cannot be printed any more is an error at the end; the run is of use without it.
-            let mut report =
-                |report: Report| reporter.lock().unwrap_or_else(|e| e.into_inner()).file(&report);
-            match scrub::scrub(&mut catalog, directory, &options, &mut report) {
-                Ok(summary) => {
-                    worst = worst.max(exit(&summary, arguments.results.failing()));
-                    reporter.lock().unwrap_or_else(|e| e.into_inner()).summary(&summary);
-                    summaries.push((directory.clone(), Ok(summary)));
-                }
-                Err(error) => {
-                    let failure = Failure::from(error);
-                    worst = worst.max(failure.exit());
-                    ui::say(PROGRAM, &failure.message());
-                    summaries.push((directory.clone(), Err(Reason::of(&failure))));
-                }
-            }
-        }
-    });
-    let mut printed = reporter.into_inner().unwrap_or_else(|e| e.into_inner()).end();
-    if options.stop.is_due() {
-        worst = Exit::Interrupted;
-    } else if !places.is_empty() {
-        let there = hosts::scrub_places(arguments, &places, &catalog, &of_hosts(&options), output)?;
-        summaries.extend(there.summaries);
-        worst = worst.max(there.worst);
-        printed = printed.and(there.printed);
+    let trees = Trees::new(arguments, &mut *output);
+    trees.here(&directories, &mut catalog, &mut options);
+    let is_interrupted = options.stop.is_due();
+    if !is_interrupted && !places.is_empty() {
+        trees.there(&places, &catalog, &of_hosts(&options))?;
     }
+    let (summaries, found, printed) = trees.end();
+    let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(&summaries, worst, &options, output);
     printed.and(told)

@@ -1,0 +1,259 @@
+//! The trees of `verisum scrub`, on this machine and on others, against the catalogue of this one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use verisum::catalog::scrub::{self, Options, PlaceTree, Summary};
+use verisum::catalog::store::{Catalog, Root};
+use verisum::files::place::{LocalPlace, PlaceEvent};
+use verisum::files::{Entry, Order};
+use verisum::remote::{Address, Host, Hosts};
+
+use super::metrics::Reason;
+use super::report::{Reporter, Style};
+use super::run::{ScrubArgs, exit};
+use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{self, OnHost};
+use crate::ui::{self, Output, names, progress};
+
+/// The trees of a run: those of this machine first, one after the other, then those of hosts, some hosts at once.
+/// One that cannot be scrubbed does not keep the others from it.
+pub(super) struct Trees<'a, 'o> {
+    arguments: &'a ScrubArgs,
+    /// Who has it may write.
+    turn: Mutex<()>,
+    output: Mutex<&'o mut Output>,
+    done: Mutex<Vec<Done>>,
+    worst: Mutex<Exit>,
+    broken: Mutex<Result<(), Failure>>,
+}
+
+/// A tree, and what was found in it.
+type Done = (PathBuf, Result<Summary, Reason>);
+
+impl<'a, 'o> Trees<'a, 'o> {
+    pub(super) fn new(arguments: &'a ScrubArgs, output: &'o mut Output) -> Trees<'a, 'o> {
+        Trees {
+            arguments,
+            turn: Mutex::new(()),
+            output: Mutex::new(output),
+            done: Mutex::default(),
+            worst: Mutex::new(Exit::Clean),
+            broken: Mutex::new(Ok(())),
+        }
+    }
+
+    /// Scrubs directories of this machine.
+    pub(super) fn here(&self, directories: &[PathBuf], catalog: &mut Catalog, options: &mut Options) {
+        let wanted = self.arguments.reading.progress();
+        let results = &self.arguments.results;
+        let reporter = Reporter::new(&self.output, results.style(), results.failing(), wanted.is_drawn());
+        let reporter = Mutex::new(reporter);
+        let told = options.progress.clone();
+        progress::of_files(wanted, progress::Total::Unknown, &told, || {
+            for directory in directories {
+                if options.stop.is_due() {
+                    break;
+                }
+                if let Ok(root) = Entry::followed(directory) {
+                    options.order = self.arguments.order.of_walk(&root, Order::Directory);
+                }
+                let mut place = LocalPlace::default();
+                let root = directory.as_os_str().as_bytes();
+                let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };
+                self.tree(directory, catalog, options, &mut tree, &reporter);
+            }
+        });
+        self.printed(reporter);
+    }
+
+    /// Scrubs trees on hosts. Nothing else may write to the catalogue meanwhile.
+    pub(super) fn there(
+        &self,
+        places: &[OnHost],
+        catalog: &Catalog,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        let hosts = self.arguments.hosts.hosts(places.len())?;
+        let before = lock(&self.done).len();
+        let shared = Mutex::new(catalog.again()?);
+        hosts::each(places, self.arguments.many.at_once(), &|on| self.host(on, &hosts, &shared, options));
+        let _ = lock(&shared).checkpoint();
+        lock(&self.done)[before..].sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(())
+    }
+
+    /// What was found in each tree, the worst of it, and whether all of it could be printed.
+    pub(super) fn end(self) -> (Vec<Done>, Exit, Result<(), Failure>) {
+        let Trees { done, worst, broken, .. } = self;
+        (
+            done.into_inner().unwrap_or_else(PoisonError::into_inner),
+            worst.into_inner().unwrap_or_else(PoisonError::into_inner),
+            broken.into_inner().unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn host(&self, on: &OnHost, hosts: &Hosts, catalog: &Mutex<Catalog>, options: &Options) {
+        let is_quiet = matches!(self.arguments.results.style(), Style::Quiet | Style::Nothing);
+        let notes = |event: PlaceEvent| {
+            if let (PlaceEvent::Note(text) | PlaceEvent::Way(text), false) = (event, is_quiet) {
+                self.say(&format!("{}: {text}", on.host.name()));
+            }
+            true
+        };
+        let mut opened = hosts::place(hosts, &on.host);
+        for address in &on.places {
+            let path = path(address);
+            let ready = opened.as_mut().map_err(|failure| failure.message());
+            let ready = ready.map_err(|why| Failure::Program { name: on.host.name(), why });
+            let ready = ready.and_then(|opened| Ok((opened, self.own(catalog, &path)?)));
+            let (opened, mut catalog) = match ready {
+                Ok(ready) => ready,
+                Err(failure) => {
+                    self.failed(&path, &failure);
+                    continue;
+                }
+            };
+            let results = &self.arguments.results;
+            let reporter = Reporter::new(&self.output, results.style(), results.failing(), false);
+            let reporter = Mutex::new(reporter.of_host(&on.host.name()));
+            let mut tree = PlaceTree { place: opened, root: &address.path, notes: &notes };
+            self.tree(&path, &mut catalog, options, &mut tree, &reporter);
+            self.printed(reporter);
+        }
+    }
+
+    /// A connection of its own for a tree, which is named if it is almost one that is recorded.
+    fn own(&self, catalog: &Mutex<Catalog>, address: &Path) -> Result<Catalog, Failure> {
+        let catalog = lock(catalog);
+        if let Some(other) = almost(&catalog.roots()?, address) {
+            let (address, other) = (names::quoted(address.as_os_str()), names::quoted(other.as_os_str()));
+            let why = "users and ports are part of addresses: this is another tree";
+            self.say(&format!("{address}: {other} is recorded, and {why}"));
+        }
+        Ok(catalog.again()?)
+    }
+
+    fn tree(
+        &self,
+        path: &Path,
+        catalog: &mut Catalog,
+        options: &Options,
+        tree: &mut PlaceTree,
+        reporter: &Mutex<Reporter>,
+    ) {
+        // What cannot be printed any more is an error at the end; the run is of use without it.
+        let mut report = |report| lock(reporter).file(&report);
+        match scrub::scrub_tree(catalog, path, (options, &self.turn), tree, &mut report) {
+            Ok(summary) => {
+                self.worse(exit(&summary, self.arguments.results.failing()));
+                lock(reporter).summary(&summary);
+                lock(&self.done).push((path.to_path_buf(), Ok(summary)));
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                lock(reporter).failed(path, &failure.message());
+                self.failed(path, &failure);
+            }
+        }
+    }
+
+    fn failed(&self, path: &Path, failure: &Failure) {
+        self.worse(failure.exit());
+        self.say(&failure.message());
+        lock(&self.done).push((path.to_path_buf(), Err(Reason::of(failure))));
+    }
+
+    fn printed(&self, reporter: Mutex<Reporter>) {
+        if let Err(failure) = reporter.into_inner().unwrap_or_else(PoisonError::into_inner).end() {
+            *lock(&self.broken) = Err(failure);
+        }
+    }
+
+    fn worse(&self, exit: Exit) {
+        let mut worst = lock(&self.worst);
+        *worst = (*worst).max(exit);
+    }
+
+    /// Says something after all results that were before it.
+    fn say(&self, message: &str) {
+        if let Err(failure) = lock(&self.output).flush() {
+            *lock(&self.broken) = Err(failure);
+        }
+        ui::say(PROGRAM, message);
+    }
+}
+
+/// Fails for places that no catalogue can know again.
+pub(super) fn check(places: &[OnHost]) -> Result<(), Failure> {
+    for place in places.iter().flat_map(|on| &on.places) {
+        if place.host == Host::Local {
+            return Err(Failure::Usage("local: trees of this machine are named by their paths".to_string()));
+        }
+        if place.path.split(|byte| *byte == b'/').any(|part| part == b"..") {
+            let value = path(place).to_string_lossy().into_owned();
+            let must = "must be without `..`: the catalogue knows a tree by its path".to_string();
+            return Err(Failure::Value { option: "PLACE", value, must });
+        }
+    }
+    Ok(())
+}
+
+/// The places, each once, and the recorded trees below them, which have records of their own; with `all_recorded` all
+/// recorded trees of hosts.
+pub(super) fn with_recorded(typed: &[OnHost], roots: &[Root], all_recorded: bool) -> Vec<OnHost> {
+    let recorded = || {
+        let remote = roots.iter().filter(|root| root.is_remote());
+        remote.filter_map(|root| Some((root, Address::of_address(root.path.as_os_str().as_bytes())?)))
+    };
+    let mut all: Vec<OnHost> = Vec::new();
+    let mut add = |place: &Address| {
+        let at = match all.iter().position(|on| on.host == place.host) {
+            Some(at) => at,
+            None => {
+                all.push(OnHost { host: place.host.clone(), places: Vec::new() });
+                all.len() - 1
+            }
+        };
+        if !all[at].places.iter().any(|known| known.path == place.path) {
+            all[at].places.push(place.clone());
+        }
+    };
+    if all_recorded {
+        recorded().for_each(|(_, place)| add(&place));
+    }
+    for place in typed.iter().flat_map(|on| &on.places) {
+        add(place);
+        let address = path(place);
+        recorded().filter(|(root, _)| root.path.starts_with(&address)).for_each(|(_, place)| add(&place));
+    }
+    all
+}
+
+/// The address of a place.
+pub(super) fn path(place: &Address) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&place.address()))
+}
+
+/// A recorded tree that a new one differs from by nothing but the user or the port.
+fn almost(roots: &[Root], address: &Path) -> Option<PathBuf> {
+    let bare = |address: &Path| {
+        let place = Address::of_address(address.as_os_str().as_bytes())?;
+        let Host::Ssh { destination, .. } = place.host else { return None };
+        let host = destination.rsplit_once('@').map_or(&destination[..], |(_, host)| host).to_string();
+        Some((host, place.path))
+    };
+    if roots.iter().any(|root| address.starts_with(&root.path)) {
+        return None;
+    }
+    let same = roots.iter().filter(|root| root.is_remote()).find(|root| bare(&root.path) == bare(address));
+    same.map(|root| root.path.clone())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
