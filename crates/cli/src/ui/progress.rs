@@ -50,6 +50,14 @@ pub(crate) fn erase() {
     let _ = stderr().write_all(ERASE.as_bytes());
 }
 
+/// Draws a line on standard error, as much of it as fits, if that is a terminal; nothing erases what was there.
+pub(crate) fn show(line: &str) {
+    if stderr().is_terminal() {
+        let line: String = line.chars().take(width().saturating_sub(1)).collect();
+        let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
+    }
+}
+
 /// Does `work`, and draws the progress that it makes on standard error if that is `wanted` and standard
 /// error is a terminal. The line is gone when this returns. Nothing about the terminal is changed that a
 /// signal could leave behind.
@@ -67,26 +75,33 @@ pub(crate) fn drawn<T>(
         Wanted::Named => names::quoted(Path::new(name).file_name().unwrap_or(name)),
         _ => String::new(),
     };
+    let draw = |time: Duration| {
+        let width = width();
+        let head = head(&name, width);
+        let line = line(progress.bytes(), length, time, width.saturating_sub(columns(&head)));
+        let _ = stderr().write_all(format!("{ERASE}{head}{line}").as_bytes());
+    };
+    let result = watched(&draw, || work(&progress));
+    erase();
+    result
+}
+
+/// Does `work`, and calls `tick` with the time that has passed again and again meanwhile.
+fn watched<T>(tick: &(dyn Fn(Duration) + Sync), work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, wait) = mpsc::channel::<()>();
-        let watched = &progress;
-        let drawer = move || {
+        let watcher = move || {
             let started = Instant::now();
             while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let width = width();
-                let head = head(&name, width);
-                let rest = width.saturating_sub(columns(&head));
-                let line = line(watched.bytes(), length, started.elapsed(), rest);
-                let _ = stderr().write_all(format!("{ERASE}{head}{line}").as_bytes());
+                tick(started.elapsed());
             }
-            let _ = stderr().write_all(ERASE.as_bytes());
         };
         // Without a thread there is no line, and the work is done all the same.
-        let drawer = thread::Builder::new().spawn_scoped(scope, drawer);
-        let result = work(&progress);
+        let watcher = thread::Builder::new().spawn_scoped(scope, watcher);
+        let result = work();
         drop(done);
-        if let Ok(drawer) = drawer {
-            let _ = drawer.join();
+        if let Ok(watcher) = watcher {
+            let _ = watcher.join();
         }
         result
     })
@@ -176,33 +191,24 @@ pub(crate) fn of_files<T>(
         Total::Walked(_) | Total::Unknown => (Tally::default(), None),
     };
     let tally = &tally;
+    let tick = |time: Duration| {
+        let line = |width: usize| line_of_files(progress, tally.whole(), time, width);
+        if asked.swap(false, Ordering::Relaxed) {
+            let erase = if drawn { ERASE } else { "" };
+            let _ = stderr().write_all(format!("{erase}verisum: {}\n", line(usize::MAX)).as_bytes());
+        }
+        if drawn {
+            let _ = stderr().write_all(format!("{ERASE}{}", line(width())).as_bytes());
+        }
+    };
     thread::scope(|scope| {
         if let Some(walk) = walk {
             let _ = thread::Builder::new().spawn_scoped(scope, move || tally.count(*walk));
         }
-        let (done, wait) = mpsc::channel::<()>();
-        let watcher = move || {
-            let started = Instant::now();
-            while wait.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let line = |width: usize| line_of_files(progress, tally.whole(), started.elapsed(), width);
-                if asked.swap(false, Ordering::Relaxed) {
-                    let erase = if drawn { ERASE } else { "" };
-                    let _ = stderr().write_all(format!("{erase}verisum: {}\n", line(usize::MAX)).as_bytes());
-                }
-                if drawn {
-                    let _ = stderr().write_all(format!("{ERASE}{}", line(width())).as_bytes());
-                }
-            }
-            if drawn {
-                let _ = stderr().write_all(ERASE.as_bytes());
-            }
-        };
-        let watcher = thread::Builder::new().spawn_scoped(scope, watcher);
-        let result = work();
+        let result = watched(&tick, work);
         tally.is_given_up.store(true, Ordering::Relaxed);
-        drop(done);
-        if let Ok(watcher) = watcher {
-            let _ = watcher.join();
+        if drawn {
+            erase();
         }
         result
     })

@@ -1,6 +1,6 @@
 //! One measurement from its beginning to its report: progress, signals, saving, exit code.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, stderr, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::starter::starter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::progress::{ERASE, clock, width};
+use crate::ui::progress::{self, clock};
 use crate::ui::{self, Output, names};
 use crate::ui::{kernel, sizes};
 
@@ -70,10 +70,7 @@ impl<'a> Session<'a> {
 
     /// Says on a terminal what is made ready, until there is something else to say.
     pub(crate) fn preparing(&self, what: &str) {
-        if stderr().is_terminal() {
-            let line: String = names::plain(what).chars().take(width().saturating_sub(1)).collect();
-            let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
-        }
+        progress::show(&names::plain(what));
     }
 
     /// Adds a row for what cannot be measured here.
@@ -144,9 +141,7 @@ impl<'a> Session<'a> {
             plan.seed = plan.seed.wrapping_add(place as u64);
             self.measure_group(subjects, &plan, (place, count));
         }
-        if stderr().is_terminal() {
-            let _ = stderr().write_all(ERASE.as_bytes());
-        }
+        progress::show("");
     }
 
     /// Measures these in rounds of all groups, so that each group sees what the machine does over the whole
@@ -154,9 +149,7 @@ impl<'a> Session<'a> {
     pub(crate) fn measure_together(&mut self, subjects: Vec<Box<dyn Subject + '_>>) {
         let plan = Plan { starter: Some(starter(self.stop())), ..self.plan.clone() };
         self.measure_group(subjects, &plan, (0, 1));
-        if stderr().is_terminal() {
-            let _ = stderr().write_all(ERASE.as_bytes());
-        }
+        progress::show("");
     }
 
     fn measure_group(
@@ -296,26 +289,24 @@ struct Watcher<'a> {
 }
 
 impl Watch for Watcher<'_> {
-    fn progress(&mut self, progress: &Progress<'_>) {
-        if !self.drawn || progress.round > 0 && self.last.elapsed() < Duration::from_millis(100) {
+    fn progress(&mut self, now: &Progress<'_>) {
+        if !self.drawn || now.round > 0 && self.last.elapsed() < Duration::from_millis(100) {
             return;
         }
         self.last = Instant::now();
         let (place, count) = self.group;
-        let left = match progress.left {
+        let left = match now.left {
             // Groups are taken to be alike until they are seen.
             Some(left) => format!("{} left", clock((left * (count - place) as u32).as_secs())),
             None => "warming up".to_string(),
         };
-        let percent = (place as f64 + progress.part) / count as f64 * 100.0;
-        let name = names::plain(progress.name);
+        let percent = (place as f64 + now.part) / count as f64 * 100.0;
+        let name = names::plain(now.name);
         let group = match count {
-            1 => names::plain(progress.group).to_string(),
+            1 => names::plain(now.group).to_string(),
             _ => format!("group {} of {count}", place + 1),
         };
-        let line = format!("{:>3}%  {left}  {group}: {name}", percent as u32);
-        let line: String = line.chars().take(width().saturating_sub(1)).collect();
-        let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
+        progress::show(&format!("{:>3}%  {left}  {group}: {name}", percent as u32));
     }
 
     fn stopped(&self) -> bool {

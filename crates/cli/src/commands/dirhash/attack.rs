@@ -1,7 +1,6 @@
 //! `verisum dirhash attack`: names of one hash, and what they do.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
 use crate::ui::failure::Failure;
-use crate::ui::progress::ERASE;
+use crate::ui::progress;
 use crate::ui::{self, Output, names, shell};
 
 /// What `verisum dirhash attack` takes.
@@ -206,29 +205,23 @@ fn shortage(hashing: Hashing, found: &Collisions, count: usize) -> String {
 
 /// Makes the names of one hash; a terminal is told how far a search is.
 fn collide(hashing: Hashing, arguments: &AttackArgs, count: usize) -> Collisions {
-    let is_seen = std::io::stderr().is_terminal();
     let started = Instant::now();
     let mut next = INTERVAL;
-    let mut is_drawn = false;
     let mut watch = |tried: u64, found: usize| {
         let time = started.elapsed();
-        if !is_seen || time < next || Method::of(hashing.hash) != Method::Search {
+        if time < next || Method::of(hashing.hash) != Method::Search {
             return;
         }
         next = time + INTERVAL;
-        is_drawn = true;
         let rate = tried as f64 / time.as_secs_f64();
         let each = 2f64.powi(KEY_BITS) / rate;
-        let line = format!(
-            "{ERASE}{}: {found} of {count} names, {tried} hashes, {:.0} million/s, about {each:.0} s a name",
+        progress::show(&format!(
+            "{}: {found} of {count} names, {tried} hashes, {:.0} million/s, about {each:.0} s a name",
             hashing.hash.id,
             rate / 1e6
-        );
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        ));
     };
     let found = attack::collide(hashing, arguments.like.as_bytes(), count, arguments.tries, &mut watch);
-    if is_drawn {
-        let _ = std::io::stderr().write_all(ERASE.as_bytes());
-    }
+    progress::show("");
     found
 }

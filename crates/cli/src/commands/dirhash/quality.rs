@@ -1,7 +1,5 @@
 //! `verisum dirhash quality`: does a hash spread names as chance would?
 
-use std::io::{IsTerminal, Write};
-
 use clap::Args;
 use verisum_bench::export::{Cell, Report, Table};
 use verisum_dirhash::quality::{self, SUSPICIOUS, Subject};
@@ -11,7 +9,7 @@ use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
 use crate::ui::failure::Failure;
-use crate::ui::progress::ERASE;
+use crate::ui::progress;
 
 /// What `verisum dirhash quality` takes.
 #[derive(Args, Debug)]
@@ -43,17 +41,9 @@ pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, 
         if arguments.all { "Every test" } else { "Tests that failed" },
         "hash; test; measured; expected; p",
     );
-    let is_seen = std::io::stderr().is_terminal();
-    let watch = |done: usize| {
-        if is_seen {
-            let line = format!("{ERASE}{done} of {} hashes", subjects.len());
-            let _ = std::io::stderr().write_all(line.as_bytes());
-        }
-    };
+    let watch = |done: usize| progress::show(&format!("{done} of {} hashes", subjects.len()));
     let all = quality::examine_all(&subjects, &seed, arguments.count as usize, &watch);
-    if is_seen {
-        let _ = std::io::stderr().write_all(ERASE.as_bytes());
-    }
+    progress::show("");
     for (subject, findings) in subjects.iter().zip(all) {
         let failed = findings.iter().filter(|finding| finding.p < SUSPICIOUS).count();
         verdicts.row([
