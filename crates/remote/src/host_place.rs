@@ -1,18 +1,21 @@
 //! A host as a place: a session for each digest that was needed so far.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Sink,
-    Sorted,
+    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, LocalPlace, Place, PlaceError,
+    PlaceEvent, Sink, Sorted,
 };
 
-use crate::address::Host;
+use crate::address::{Address, Host};
 use crate::error::SessionError;
 use crate::folder::Folder;
 use crate::range::RangeReader;
@@ -41,6 +44,21 @@ impl Hosts {
         Hosts { options: Arc::new(options), scratch: scratch.to_path_buf(), folder: Mutex::default() }
     }
 
+    /// A tree as a user types it, be it a path of this machine or an address of a host: its address, and the place
+    /// where it is. Nobody is called yet.
+    ///
+    /// # Errors
+    /// It is a URL that cannot be understood, or the private directory cannot be made.
+    pub fn tree(&self, typed: &OsStr) -> Result<(Address, Box<dyn Place>), OpenError> {
+        Ok(match Address::typed(typed).map_err(OpenError::Address)? {
+            Some(address) => {
+                let place = self.place(&address.host).map_err(OpenError::Folder)?;
+                (address, Box::new(place))
+            }
+            None => (Address::new(Host::Local, typed.as_bytes()), Box::new(LocalPlace::default())),
+        })
+    }
+
     /// A host, which nobody calls yet.
     ///
     /// # Errors
@@ -59,6 +77,26 @@ impl Hosts {
         })
     }
 }
+
+/// Why a tree cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// What is wrong with its address.
+    Address(&'static str),
+    /// The private directory for the sockets of ssh cannot be made.
+    Folder(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Address(must) => f.write_str(must),
+            OpenError::Folder(error) => write!(f, "make a private directory: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
 
 /// The files of a host, by the programs that it has.
 pub struct HostPlace {

@@ -12,6 +12,10 @@
 //! # }
 //! ```
 //!
+//! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as
+//! [`files::place`] says, whatever the machine. [`files::compare`] compares two such trees, and
+//! `catalog::scrub::scrub_tree` scrubs one.
+//!
 //! | module | what it has | feature |
 //! |---|---|---|
 //! | [`digest`] | the table of digests, and their implementations | |

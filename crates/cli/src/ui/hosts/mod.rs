@@ -13,14 +13,16 @@ use std::thread;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
-use verisum::files::place::{LocalPlace, Place};
+use verisum::files::place::Place;
 
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel};
-use verisum::remote::{Address, Folder, Host, HostPlace, Hosts, Options, Program, SshOptions, WAYS};
+use verisum::remote::{
+    Address, Folder, Host, HostPlace, Hosts, OpenError, Options, Program, SshOptions, WAYS,
+};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -172,12 +174,9 @@ fn refuse_place(typed: &OsString) -> Result<(), Failure> {
 
 /// A tree of any machine as it was typed: its address, and the place where it is.
 pub(crate) fn tree(text: &OsString, hosts: &Hosts) -> Result<(Address, Box<dyn Place>), Failure> {
-    Ok(match Address::typed(text).map_err(|must| bad_place(text, must))? {
-        Some(address) => {
-            let place = place(hosts, &address.host)?;
-            (address, Box::new(place))
-        }
-        None => (Address::new(Host::Local, text.as_bytes()), Box::new(LocalPlace::default())),
+    hosts.tree(text).map_err(|error| match error {
+        OpenError::Address(must) => bad_place(text, must),
+        OpenError::Folder(error) => no_folder(error),
     })
 }
 
