@@ -1,11 +1,13 @@
 //! Errors of the library as exceptions of `verisum/_errors.py`: with path, operation and cause.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
-use verisum::{digest, files};
+use verisum::blockhash::{self, MapError};
+use verisum::{digest, files, image};
 
 /// The classes.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +16,8 @@ pub(crate) enum Kind {
     Digest,
     /// A file could not be found, opened, read or hashed.
     File,
+    /// An image or a block map could not be opened, read or understood.
+    Image,
 }
 
 impl Kind {
@@ -21,6 +25,7 @@ impl Kind {
         match self {
             Kind::Digest => "DigestError",
             Kind::File => "FileError",
+            Kind::Image => "ImageError",
         }
     }
 }
@@ -83,6 +88,33 @@ pub(crate) fn of_file(py: Python<'_>, error: &files::Error) -> PyErr {
         kind: Kind::File,
         message: error.to_string(),
         path: Some(error.path().as_os_str()),
+        operation: Some(operation),
+        system,
+    }
+    .raise(py)
+}
+
+/// The exception for an error of an image or a block map. `path` is its name where the error has none.
+pub(crate) fn of_image(py: Python<'_>, path: &Path, error: &blockhash::Error) -> PyErr {
+    let (path, operation, system) = match error {
+        blockhash::Error::Digest(error) => return of_digest(py, error),
+        blockhash::Error::Image(error) => match &**error {
+            image::Error::Io { path, operation, source, .. } => (&**path, operation.name(), Some(source)),
+            image::Error::Invalid { path, operation, .. } => (&**path, operation.name(), None),
+            image::Error::Changed { path, .. } => (&**path, "read", None),
+            error => (error.path(), "open", None),
+        },
+        blockhash::Error::Map(MapError::Io { path, operation, source }) => {
+            (&**path, *operation, Some(&**source))
+        }
+        blockhash::Error::Map(MapError::NotAMap { path, .. }) => (&**path, "open", None),
+        blockhash::Error::Map(MapError::Corrupt { path, .. }) => (&**path, "read", None),
+        _ => (path, "hash", None),
+    };
+    Failure {
+        kind: Kind::Image,
+        message: error.to_string(),
+        path: Some(path.as_os_str()),
         operation: Some(operation),
         system,
     }

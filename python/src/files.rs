@@ -1,8 +1,8 @@
 //! The digests of the files of trees, as an iterator of rows.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::mem::ManuallyDrop;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use verisum::digest::Digest;
 use verisum::files::{Excludes, Limits, StartError, Timestamp};
@@ -21,6 +20,7 @@ use crate::arrow::ArrowStream;
 use crate::digests::hex;
 use crate::errors;
 use crate::hash::find;
+use crate::image::fs_path;
 use crate::interrupt::TICK;
 
 /// What was found of one file.
@@ -125,22 +125,12 @@ pub(crate) fn hash_files(
 
 /// One path or several.
 fn roots(paths: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
-    static FSENCODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = paths.py();
-    let path = |object: &Bound<'_, PyAny>| -> PyResult<PathBuf> {
-        let encoded = FSENCODE.import(py, "os", "fsencode")?.call1((object,))?;
-        let name = OsString::from_vec(encoded.extract::<Vec<u8>>()?);
-        match name.as_bytes().contains(&0) {
-            true => Err(PyValueError::new_err("embedded null byte")),
-            false => Ok(PathBuf::from(name)),
-        }
-    };
     let is_one = paths.is_instance_of::<PyString>()
         || paths.is_instance_of::<PyBytes>()
         || paths.hasattr("__fspath__")?;
     match is_one {
-        true => Ok(vec![path(paths)?]),
-        false => paths.try_iter()?.map(|object| path(&object?)).collect(),
+        true => Ok(vec![fs_path(paths)?]),
+        false => paths.try_iter()?.map(|object| fs_path(&object?)).collect(),
     }
 }
 

@@ -13,6 +13,7 @@ mod digests;
 mod errors;
 mod files;
 mod hash;
+mod image;
 mod interrupt;
 mod many;
 
@@ -30,6 +31,8 @@ mod _native {
     use crate::files::{FileRow, HashFiles, hash_files};
     #[pymodule_export]
     use crate::hash::{Hash, algorithms, new};
+    #[pymodule_export]
+    use crate::image::{BlockMap, ImageSum, image_sum};
     #[pymodule_export]
     use crate::many::hash_many;
 }

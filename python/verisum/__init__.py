@@ -8,15 +8,28 @@
 
 Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
 `hash_files` hashes the files of trees, and gives a row for each.
+`image_sum` computes the block hash of a disk image, and `BlockMap` reads the digests of its blocks.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verisum._errors import DigestError, Error, FileError
+from verisum._errors import DigestError, Error, FileError, ImageError
 from verisum._filelike import file_digest
-from verisum._native import ArrowStream, Digests, FileRow, Hash, HashFiles, hash_files, hash_many, new
+from verisum._native import (
+    ArrowStream,
+    BlockMap,
+    Digests,
+    FileRow,
+    Hash,
+    HashFiles,
+    ImageSum,
+    hash_files,
+    hash_many,
+    image_sum,
+    new,
+)
 
 if TYPE_CHECKING:
     algorithms_available: frozenset[str]
@@ -24,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrowStream",
+    "BlockMap",
     "DigestError",
     "Digests",
     "Error",
@@ -31,10 +45,13 @@ __all__ = [
     "FileRow",
     "Hash",
     "HashFiles",
+    "ImageError",
+    "ImageSum",
     "algorithms_available",
     "file_digest",
     "hash_files",
     "hash_many",
+    "image_sum",
     "new",
 ]
 

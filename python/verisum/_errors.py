@@ -42,8 +42,8 @@ class DigestError(Error, ValueError):
     """A digest is not known, not available on this machine, or failed."""
 
 
-class FileError(Error, OSError):
-    """A file could not be found, opened, read or hashed."""
+class _PathError(Error, OSError):
+    """What an `OSError` has too, for those who catch that."""
 
     def __init__(
         self,
@@ -55,3 +55,11 @@ class FileError(Error, OSError):
         super().__init__(message, path, operation, errno)
         self.filename = path
         self.strerror = None if errno is None else os.strerror(errno)
+
+
+class FileError(_PathError):
+    """A file could not be found, opened, read or hashed."""
+
+
+class ImageError(_PathError):
+    """A disk image or a block map could not be opened, read or understood."""

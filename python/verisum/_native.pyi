@@ -1,6 +1,6 @@
 """The native part. What is documented here is exported by `verisum`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, overload, type_check_only
@@ -11,13 +11,16 @@ from verisum._errors import FileError
 
 __all__ = [
     "ArrowStream",
+    "BlockMap",
     "Digests",
     "FileRow",
     "Hash",
     "HashFiles",
+    "ImageSum",
     "algorithms",
     "hash_files",
     "hash_many",
+    "image_sum",
     "new",
 ]
 
@@ -276,6 +279,128 @@ def hash_files(
         DigestError: A digest is not to be had.
         ValueError: A pattern cannot be understood, or no algorithm is named.
     """
+
+@final
+class ImageSum:
+    """The block hash of a disk image."""
+
+    @property
+    def digest(self) -> bytes:
+        """The block hash."""
+
+    @property
+    def hexdigest(self) -> str:
+        """The block hash in lowercase hexadecimal."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of its digest."""
+
+    @property
+    def block_size(self) -> int:
+        """Length of its blocks in bytes."""
+
+    @property
+    def length(self) -> int:
+        """How many bytes the guest sees, padding included."""
+
+    @property
+    def padded(self) -> int:
+        """How many zeros were added to complete the last sector."""
+
+    @property
+    def modified(self) -> bool:
+        """Whether somebody may have written to the image meanwhile."""
+
+def image_sum(
+    path: _Path,
+    algorithm: str = "sha256",
+    *,
+    block_size: int = 65536,
+    exact: bool = False,
+    threads: int = 0,
+    progress: Callable[[int], object] | None = None,
+) -> ImageSum:
+    """Computes the block hash of a disk image as a guest sees it, on all cores. Holes are not read.
+
+    It is the value that `verisum image sum` prints. Ctrl-C ends it.
+
+    Args:
+        path: A file of any format that verisum reads, a block device, a pipe, or the address of an NBD export.
+        algorithm: The name of a digest, as for `new`. It changes the value.
+        block_size: Length of the blocks in bytes, even and not 0. It changes the value.
+        exact: Do not complete the last sector of 512 bytes with zeros.
+        threads: How many threads hash; 0 for as many as there are cores.
+        progress: Called about 25 times a second with the number of bytes hashed so far, and with all at the end. What
+            it raises ends the work and comes through.
+
+    Raises:
+        DigestError: The digest is not to be had.
+        ImageError: The image cannot be opened, read or understood. It is an `OSError`.
+        ValueError: The block size is odd or 0, or there are too many threads.
+    """
+
+@final
+class BlockMap:
+    """A block map, as `verisum image map` writes it: the digest of every block of an image.
+
+    Opening checks all of it but the digests, which are checked when they are read.
+
+    Raises:
+        ImageError: The file cannot be read, is no block map, or is damaged.
+    """
+
+    def __new__(cls, path: _Path) -> BlockMap: ...
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def digest_size(self) -> int:
+        """Length of each digest in bytes."""
+
+    @property
+    def block_size(self) -> int:
+        """Length of the blocks in bytes; the last may be shorter."""
+
+    @property
+    def length(self) -> int:
+        """Length of the image in bytes, as it was hashed."""
+
+    @property
+    def data_blocks(self) -> int:
+        """How many blocks are not all zeros."""
+
+    @property
+    def root(self) -> bytes:
+        """The block hash of the image, as the map states it."""
+
+    def __len__(self) -> int:
+        """How many blocks the image has."""
+
+    def digests(self, start: int = 0, stop: int | None = None) -> Digests:
+        """The digests of the blocks from `start` up to `stop`, those of zeros too: a buffer of shape
+        `(stop - start, digest_size)`.
+
+        Raises:
+            ImageError: The map is damaged there.
+            IndexError: There are no such blocks.
+            ValueError: They take more than 4 GiB; take them in several calls.
+        """
+
+    def check(self) -> None:
+        """Reads all of the map.
+
+        Raises:
+            ImageError: Its digests do not give its root.
+        """
+
+    def differences(self, other: BlockMap, /) -> list[tuple[int, int]]:
+        """The byte ranges, begin and end, in which the images of two maps differ, as whole blocks.
+
+        Raises:
+            ImageError: The maps have different digests or block sizes, or one is damaged.
+        """
 
 def algorithms() -> list[tuple[str, int, int, str]]:
     """The digests that can be had here: name, length and block length in bytes, and what they are good for."""

@@ -120,6 +120,13 @@ proptest! {
         prop_assert_eq!((a_map.length(), *a_map.root()), (a.length(), root_a));
         prop_assert_eq!(a_map.file_length(), map_a.len() as u64);
 
+        let of_block = |block: &[u8]| params.digest().hash(block).unwrap().as_bytes().to_vec();
+        let digests: Vec<Vec<u8>> = a.content.chunks(block_size as usize).map(of_block).collect();
+        prop_assert!(a_map.digests(0..a_map.blocks()).unwrap() == digests.concat());
+        let middle = digests.len() / 3..digests.len() * 2 / 3;
+        let some = a_map.digests(middle.start as u64..middle.end as u64).unwrap();
+        prop_assert!(some == digests[middle].concat());
+
         let expected = truth(&a.content, &b.content, block_size as usize);
         prop_assert_eq!(&compare_maps(&a_map, &b_map, threads).unwrap(), &expected);
         prop_assert_eq!(&compare_images(&a, &b, block_size, threads, &progress).unwrap(), &expected);

@@ -165,6 +165,38 @@ impl BlockMap {
         }
     }
 
+    /// The digests of these blocks one after the other, those of zeros too. Only the sections that hold them are
+    /// read.
+    ///
+    /// # Panics
+    /// If there are no such blocks.
+    pub fn digests(&self, blocks: Range<u64>) -> Result<Vec<u8>, Error> {
+        assert!(blocks.start <= blocks.end && blocks.end <= self.blocks(), "the map has these blocks");
+        let digest_len = self.geometry.digest_len;
+        let mut digests = Vec::new();
+        let mut cursor = Cursor::new(self)?;
+        cursor.advance(blocks.start);
+        while cursor.block() < blocks.end {
+            let left = blocks.end - cursor.block();
+            let Some(known) = cursor.peek()? else { break };
+            let now = match known {
+                Known::Zeros(found) => {
+                    let now = found.min(left);
+                    let zero = self.zero()?;
+                    (0..now).for_each(|_| digests.extend_from_slice(zero));
+                    now
+                }
+                Known::Digests(found) => {
+                    let now = ((found.len() / digest_len) as u64).min(left);
+                    digests.extend_from_slice(&found[..now as usize * digest_len]);
+                    now
+                }
+            };
+            cursor.advance(now);
+        }
+        Ok(digests)
+    }
+
     /// The sections that are stored, in order.
     pub(super) fn sections(&self) -> Sections<'_> {
         Sections::new(&self.file, &self.path, &self.geometry, self.index, self.trailer.sections)

@@ -1,0 +1,240 @@
+//! Block hashes of disk images, and block maps.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use verisum::blockhash::{
+    self, DigestSink, Error, MAX_THREADS, Params, Progress, compare_maps, hash_image_to, hash_stream_to,
+};
+use verisum::digest::{Output, Policy};
+use verisum::files::Stop;
+use verisum::image::{NbdImage, OpenOptions, Opened, is_nbd_uri, open};
+
+use crate::digests::{Digests, hex};
+use crate::errors;
+use crate::hash::find;
+use crate::interrupt::interruptible;
+
+/// The digests of one call are at most so many bytes: a small file can claim blocks without end.
+const MOST_BYTES: u64 = 1 << 32;
+
+/// The block hash of a disk image.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct ImageSum {
+    digest: Output,
+    #[pyo3(get)]
+    algorithm: String,
+    #[pyo3(get)]
+    block_size: u32,
+    #[pyo3(get)]
+    length: u64,
+    #[pyo3(get)]
+    padded: u64,
+    #[pyo3(get)]
+    modified: bool,
+}
+
+#[pymethods]
+impl ImageSum {
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.digest.as_bytes())
+    }
+
+    #[getter]
+    fn hexdigest(&self) -> String {
+        hex(self.digest.as_bytes())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.ImageSum {} of {} bytes: {}>", self.algorithm, self.length, self.digest)
+    }
+}
+
+/// Computes the block hash of a disk image as a guest sees it.
+#[pyfunction]
+#[pyo3(signature = (path, algorithm="sha256", *, block_size=65536, exact=false, threads=0, progress=None))]
+pub(crate) fn image_sum(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    algorithm: &str,
+    block_size: u32,
+    exact: bool,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<ImageSum> {
+    let name = fs_path(path)?;
+    let params = params(py, algorithm, block_size, threads)?;
+    let done = Progress::default();
+    let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
+    let summed = interruptible(py, &mut tick, |stop| sum(&name, &params, exact, &done, stop))?;
+    let (digest, length, padded, modified) = summed.map_err(|error| errors::of_image(py, &name, &error))?;
+    if let Some(progress) = progress {
+        progress.call1((length,))?;
+    }
+    Ok(ImageSum {
+        digest,
+        algorithm: params.digest().name().to_string(),
+        block_size,
+        length,
+        padded,
+        modified,
+    })
+}
+
+fn params(py: Python<'_>, algorithm: &str, block_size: u32, threads: usize) -> PyResult<Params> {
+    let threads = if threads == 0 { cores() } else { threads };
+    let params = Params::new(find(py, algorithm)?).block_size(block_size);
+    params
+        .and_then(|params| params.threads(threads))
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+}
+
+/// Digest, length, zeros that were added, and whether somebody may have written meanwhile.
+type Summed = (Output, u64, u64, bool);
+
+fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) -> Result<Summed, Error> {
+    let options = OpenOptions { sector_padding: !exact, ..OpenOptions::default() };
+    let opened = match is_nbd_uri(name.as_os_str()) {
+        true => Opened::Image(Box::new(NbdImage::open(name.as_os_str(), &options)?)),
+        false => open(name, &options)?,
+    };
+    let mut sink = UntilStopped(stop);
+    match opened {
+        Opened::Image(image) => {
+            let digest = hash_image_to(&*image, params, done, &mut sink)?;
+            Ok((digest, image.length(), image.padded_by(), image.modified_during()))
+        }
+        Opened::Stream(mut stream) => {
+            if !exact {
+                stream.pad_to_sectors();
+            }
+            let (digest, length) = hash_stream_to(&mut stream, params, done, &mut sink)?;
+            Ok((digest, length, stream.padded_by(), false))
+        }
+    }
+}
+
+/// Ends a block hash when it is time to stop. What error it gives is never seen: whoever asked to stop raises its own.
+struct UntilStopped<'a>(&'a Stop);
+
+impl UntilStopped<'_> {
+    fn go_on(&self) -> Result<(), Error> {
+        if self.0.is_due() { Err(Error::Finished) } else { Ok(()) }
+    }
+}
+
+impl DigestSink for UntilStopped<'_> {
+    fn digests(&mut self, _: &[u8]) -> Result<(), Error> {
+        self.go_on()
+    }
+
+    fn zeros(&mut self, _: u64) -> Result<(), Error> {
+        self.go_on()
+    }
+}
+
+/// A block map: the digest of every block of an image.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct BlockMap(blockhash::BlockMap);
+
+#[pymethods]
+impl BlockMap {
+    #[new]
+    #[pyo3(signature = (path))]
+    fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<BlockMap> {
+        let name = fs_path(path)?;
+        let map = py.detach(|| blockhash::BlockMap::open(&name, &Policy::default()));
+        map.map(BlockMap).map_err(|error| errors::of_image(py, &name, &error))
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &str {
+        self.0.params().digest().name()
+    }
+
+    #[getter]
+    fn digest_size(&self) -> usize {
+        self.0.params().digest().len()
+    }
+
+    #[getter]
+    fn block_size(&self) -> u32 {
+        self.0.params().block_bytes()
+    }
+
+    #[getter]
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    #[getter]
+    fn data_blocks(&self) -> u64 {
+        self.0.data_blocks()
+    }
+
+    #[getter]
+    fn root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.root().as_bytes())
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.0.blocks())
+            .ok()
+            .filter(|len| isize::try_from(*len).is_ok())
+            .unwrap_or(isize::MAX as usize)
+    }
+
+    /// The digests of the blocks from `start` up to `stop`.
+    #[pyo3(signature = (start=0, stop=None))]
+    fn digests(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Digests> {
+        let stop = stop.unwrap_or_else(|| self.0.blocks());
+        if start > stop || stop > self.0.blocks() {
+            return Err(PyIndexError::new_err(format!("the map has {} blocks", self.0.blocks())));
+        }
+        let rows = stop - start;
+        if rows.saturating_mul(self.digest_size() as u64) > MOST_BYTES {
+            return Err(PyValueError::new_err("more than 4 GiB of digests: take them in several calls"));
+        }
+        let read = interruptible(py, &mut |_| Ok(()), |_| self.0.digests(start..stop))?;
+        let digests = read.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
+        Ok(Digests::new(digests, rows as usize, self.digest_size()))
+    }
+
+    /// Reads all of it, and raises unless its digests give its root.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.check()).map_err(|error| errors::of_image(py, self.0.path(), &error))
+    }
+
+    /// The byte ranges in which the images of two maps differ.
+    #[pyo3(signature = (other, /))]
+    fn differences(&self, py: Python<'_>, other: &Bound<'_, BlockMap>) -> PyResult<Vec<(u64, u64)>> {
+        let other = other.get();
+        let found = py.detach(|| compare_maps(&self.0, &other.0, cores()));
+        let found = found.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
+        Ok(found.into_iter().map(|range| (range.start, range.end)).collect())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.BlockMap {:?}: {} blocks>", self.0.path().to_string_lossy(), self.0.blocks())
+    }
+}
+
+/// A path as Python has them: text, bytes, or an object of `pathlib`.
+pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
+    let name = OsString::from_vec(encoded.extract::<Vec<u8>>()?);
+    match name.as_bytes().contains(&0) {
+        true => Err(PyValueError::new_err("embedded null byte")),
+        false => Ok(PathBuf::from(name)),
+    }
+}

@@ -1,0 +1,170 @@
+"""`image_sum` and `BlockMap` against the definition and the command."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import verisum
+from test_process import run
+
+PROGRAM = os.path.join(os.path.dirname(sys.executable), "verisum")
+BLOCK = 65536
+
+
+def block_hash(data: bytes, name: str = "sha256", block: int = BLOCK) -> bytes:
+    digests = [hashlib.new(name, data[at : at + block]).digest() for at in range(0, len(data), block)]
+    return hashlib.new(name, b"".join(digests) + len(data).to_bytes(8, "little")).digest()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "disk.img"
+    with open(path, "wb") as file:
+        file.write(os.urandom(3 * BLOCK))
+        file.seek(40 * BLOCK)
+        file.write(os.urandom(5 * BLOCK + 1024))
+    return path
+
+
+def test_it_is_the_block_hash(image: Path) -> None:
+    data = image.read_bytes()
+    summed = verisum.image_sum(image)
+    assert (summed.digest, summed.hexdigest) == (block_hash(data), block_hash(data).hex())
+    assert (summed.algorithm, summed.block_size, summed.length) == ("sha256", BLOCK, len(data))
+    assert (summed.padded, summed.modified) == (0, False)
+    for name, block, threads in (("md5", 4096, 1), ("sha512", 1 << 20, 3)):
+        other = verisum.image_sum(os.fsencode(image), name, block_size=block, threads=threads)
+        assert other.digest == block_hash(data, name, block)
+
+
+def test_the_last_sector_is_completed(tmp_path: Path) -> None:
+    path = tmp_path / "odd"
+    path.write_bytes(b"x" * 1000)
+    assert verisum.image_sum(path).digest == block_hash(b"x" * 1000 + bytes(24))
+    assert verisum.image_sum(path).padded == 24
+    assert verisum.image_sum(path, exact=True).digest == block_hash(b"x" * 1000)
+
+
+def test_progress_is_told(image: Path) -> None:
+    told: list[int] = []
+    verisum.image_sum(image, progress=told.append)
+    assert told == sorted(told) and told[-1] == image.stat().st_size
+
+
+def test_an_exception_in_a_callback_ends_it(tmp_path: Path) -> None:
+    ended = run(f"""
+        import os, verisum
+        os.mkfifo({str(tmp_path / "pipe")!r})
+        if os.fork() == 0:
+            with open({str(tmp_path / "pipe")!r}, "wb") as pipe:
+                try:
+                    while True:
+                        pipe.write(bytes(1 << 20))
+                except BrokenPipeError:
+                    os._exit(0)
+        def tell(done):
+            if done:
+                raise KeyError("mine")
+        try:
+            verisum.image_sum({str(tmp_path / "pipe")!r}, progress=tell)
+        except KeyError as error:
+            print(error)
+    """)
+    assert ended.stdout == "'mine'\n", ended.stderr
+
+
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with open(path, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        file.write(os.urandom(1 << 20) * 512)
+    waits: list[float] = []
+    while len(waits) < 8 and min(waits, default=1) >= 0.1:
+        ended = run(f"""
+            import os, signal, threading, time, verisum
+            sent = []
+            def send():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.2, send).start()
+            try:
+                while True:
+                    verisum.image_sum({str(path)!r}, "sha3-512", threads=1)
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent[0])
+        """)
+        assert ended.returncode == 0, ended.stderr
+        waits.append(float(ended.stdout))
+    assert min(waits) < 0.1, waits
+
+
+def test_what_is_no_image(tmp_path: Path) -> None:
+    with pytest.raises(verisum.ImageError) as raised:
+        verisum.image_sum(tmp_path / "none")
+    assert isinstance(raised.value.__cause__, FileNotFoundError)
+    assert (raised.value.path, raised.value.operation) == (str(tmp_path / "none"), "open")
+    with pytest.raises(verisum.ImageError):
+        verisum.image_sum(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(verisum.DigestError):
+        verisum.image_sum(tmp_path / "file", "nosuch")
+    for size in (0, 7):
+        with pytest.raises(ValueError):
+            verisum.image_sum(tmp_path / "file", block_size=size)
+
+
+def map_of(image: Path, *options: str) -> Path:
+    path = image.with_suffix(".map")
+    subprocess.run([PROGRAM, "image", "map", *options, "-o", path, image], check=True, capture_output=True)
+    return path
+
+
+def test_a_map_has_the_digest_of_every_block(image: Path) -> None:
+    data = image.read_bytes()
+    want = [hashlib.sha256(data[at : at + BLOCK]).digest() for at in range(0, len(data), BLOCK)]
+    found = verisum.BlockMap(map_of(image))
+    assert (found.algorithm, found.digest_size, found.block_size) == ("sha256", 32, BLOCK)
+    assert (found.length, len(found), found.data_blocks) == (len(data), len(want), 9)
+    assert found.root == verisum.image_sum(image).digest
+    table = np.asarray(found.digests())
+    assert table.shape == (46, 32) and [row.tobytes() for row in table] == want
+    for start, stop in ((0, 0), (0, 3), (2, 5), (3, 41), (39, 46), (45, 46), (46, 46)):
+        assert list(found.digests(start, stop)) == want[start:stop]
+    for start, stop in ((5, 4), (0, 47), (47, 47)):
+        with pytest.raises(IndexError):
+            found.digests(start, stop)
+    found.check()
+
+
+def test_maps_tell_where_images_differ(image: Path) -> None:
+    before = verisum.BlockMap(map_of(image))
+    other = image.with_name("other.img")
+    data = bytearray(image.read_bytes())
+    data[BLOCK + 5] ^= 1
+    data[41 * BLOCK] ^= 1
+    other.write_bytes(data)
+    after = verisum.BlockMap(map_of(other))
+    assert before.differences(after) == [(BLOCK, 2 * BLOCK), (41 * BLOCK, 42 * BLOCK)]
+    assert before.differences(before) == []
+    unlike = verisum.BlockMap(map_of(other, "-a", "md5"))
+    with pytest.raises(verisum.ImageError):
+        before.differences(unlike)
+
+
+def test_a_damaged_map_is_told(image: Path) -> None:
+    path = map_of(image)
+    data = bytearray(path.read_bytes())
+    data[600] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(verisum.ImageError, match="corrupt"):
+        verisum.BlockMap(path).digests()
+    path.write_bytes(data[:-1])
+    with pytest.raises(verisum.ImageError):
+        verisum.BlockMap(path)
+    with pytest.raises(verisum.ImageError):
+        verisum.BlockMap(image)
