@@ -13,8 +13,6 @@ Hash objects are those of hashlib. `hash_many` hashes independent buffers side b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verisum._errors import DigestError, Error, FileError, ImageError
 from verisum._filelike import file_digest
 from verisum._native import (
@@ -31,6 +29,8 @@ from verisum._native import (
     new,
 )
 
+# `typing` takes longer to import than all of this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     algorithms_available: frozenset[str]
     """The names of all digests that this machine can compute. Others may be had as `openssl:NAME`."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Protocol
-
 from verisum._native import Hash, new
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable, Protocol
+
     from typing_extensions import Buffer
 
+    class Readable(Protocol):
+        """A file object that was opened to read bytes."""
+
+        def read(self, size: int, /) -> bytes | None: ...
+
+
 _PIECE = 1 << 20
-
-
-class Readable(Protocol):
-    """A file object that was opened to read bytes."""
-
-    def read(self, size: int, /) -> bytes | None: ...
 
 
 def file_digest(fileobj: Readable, digest: str | Callable[[], Hash], /) -> Hash:
