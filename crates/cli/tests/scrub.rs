@@ -6,6 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use common::scrubbing::{Tree, check, expect, export, s, scrub};
@@ -377,17 +378,19 @@ fn shuffled_files_are_read_in_another_order() {
     let tree = Tree::new();
     // Several times what is read and hashed in one go, and so has one time.
     (100..200).for_each(|number| fs::write(tree.path(&number.to_string()), [b'x'; 60_000]).unwrap());
-    // In the order of names, which is that of the next run.
     tree.scrub(&["-t1"]).clean();
-    // When each was verified, by their names: a limit keeps those of different goes apart.
+    // When each was verified, by their inodes, in whose order they are read: a limit keeps those of different goes
+    // apart.
     let times = |options: &[&str]| -> Vec<u64> {
-        tree.scrub(&[&["-t1", "--limit", "10MB/s"], options].concat()).clean();
-        let of = |line: &str| -> Option<(String, u64)> {
+        tree.scrub(&[&["-t1", "--order", "inode", "--limit", "10MB/s"], options].concat()).clean();
+        let of = |line: &str| -> Option<(u64, u64)> {
             let record: serde_json::Value = serde_json::from_str(line).unwrap();
-            Some((record["path"].as_str()?.to_string(), record["last_verified_ms"].as_u64()?))
+            let path = record["path"].as_str().filter(|path| path.starts_with('1'))?;
+            let inode = fs::metadata(tree.path(path)).unwrap().ino();
+            Some((inode, record["last_verified_ms"].as_u64()?))
         };
         let verified: BTreeMap<_, _> = export(&tree.catalog()).lines().filter_map(of).collect();
-        verified.into_iter().filter(|(path, _)| path.starts_with('1')).map(|(_, time)| time).collect()
+        verified.into_values().collect()
     };
     let (plain, shuffled) = (times(&[]), times(&["--shuffle"]));
     assert!(plain.len() == 100 && plain.is_sorted(), "{plain:?}");
