@@ -35,7 +35,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod base64;
 mod error;
 mod folder;
 mod host_list;
@@ -103,17 +102,9 @@ fn reason(word: &[u8], text: &[u8]) -> Reason {
     }
 }
 
-/// The bytes of a digest of this length in hexadecimal.
+/// The digest of this length that hexadecimal digits are.
 fn hexadecimal(text: &[u8], length: usize) -> Option<Output> {
-    if text.len() != length * 2 {
-        return None;
-    }
-    let mut output = Output::zeroed(length);
-    for (byte, pair) in output.as_mut_bytes().iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |byte: u8| (byte as char).to_digit(16);
-        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
-    }
-    Some(output)
+    Output::from_hex(text).filter(|output| output.as_bytes().len() == length)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use data_encoding::BASE64;
 use verisum_digest::Digest;
 
 use crate::address::Tree;
@@ -13,7 +14,7 @@ use crate::error::SessionError;
 use crate::link::{Running, record};
 use crate::protocol::{GREETING, Record};
 use crate::timeout::{Load, Timeout};
-use crate::{FileAnswer, FileRequest, PlaceEvent, Sink, base64};
+use crate::{FileAnswer, FileRequest, PlaceEvent, Sink};
 
 /// A server that waits for requests.
 pub(crate) struct Served {
@@ -42,7 +43,7 @@ impl Codec {
             return fields;
         }
         let fields = fields.strip_suffix(b"\0").unwrap_or(&fields);
-        let lines = fields.split(|byte| *byte == 0).map(|field| base64::encode(field) + "\n");
+        let lines = fields.split(|byte| *byte == 0).map(|field| BASE64.encode(field) + "\n");
         lines.collect::<String>().into_bytes()
     }
 
@@ -65,7 +66,7 @@ impl Codec {
             let line = line.trim_ascii();
             if !line.is_empty() {
                 let odd = || io::Error::new(io::ErrorKind::InvalidData, "a line is no base64");
-                return base64::decode(line).map(Some).ok_or_else(odd);
+                return BASE64.decode(line).map(Some).map_err(|_| odd());
             }
         }
     }

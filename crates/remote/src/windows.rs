@@ -7,15 +7,16 @@
 //!
 //! None of this was ever run against a real Windows.
 
+use data_encoding::BASE64;
 use verisum_digest::{Digest, Output};
 
 use crate::error::SessionError;
+use crate::hexadecimal;
 use crate::link::{Link, Script, Shell};
 use crate::probe::Wanted;
 use crate::protocol::certutil;
 use crate::served::{Codec, Served};
 use crate::ways::{Kind, Way, ways};
-use crate::{base64, hexadecimal};
 
 const START: &str = include_str!("script/start.ps1");
 const SERVE: &str = include_str!("script/serve.ps1");
@@ -31,7 +32,7 @@ pub(crate) fn command(is_piped: bool) -> String {
     format!(
         "{before}powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass -InputFormat {input} \
          -OutputFormat Text -EncodedCommand {}",
-        base64::encode(&units)
+        BASE64.encode(&units)
     )
 }
 
@@ -129,7 +130,7 @@ mod tests {
                      -OutputFormat Text -EncodedCommand JABFAHIAcgBvAHIAQQBjAHQAaQBvAG4A";
         assert!(plain.starts_with(start), "{plain}");
         let encoded = plain.rsplit(' ').next().unwrap();
-        let units = base64::decode(encoded.as_bytes()).unwrap();
+        let units = BASE64.decode(encoded.as_bytes()).unwrap();
         let units: Vec<u16> = units.chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
         assert_eq!(String::from_utf16(&units).unwrap(), START);
         let piped = command(true);
