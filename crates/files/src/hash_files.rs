@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ use crate::{
 
 /// How many results wait for whoever takes them; then reading waits too.
 const WAITING: usize = 1024;
+
+/// Results that come faster than this gather for as long: to be woken for each takes longer than to hash it.
+const GATHER: Duration = Duration::from_micros(500);
 
 /// How many files may be begun while an earlier one is unfinished, if results are to be in order.
 const WINDOW: usize = 1 << 14;
@@ -77,6 +80,8 @@ pub struct HashFiles {
     worker: Option<JoinHandle<()>>,
     /// The number of the next result, and those that came before their turn; none where there is no order.
     next: Option<(u64, BTreeMap<u64, HashResult>)>,
+    /// When a result was received last.
+    last: Instant,
 }
 
 type HashResult = Result<FileDigests, Error>;
@@ -119,7 +124,7 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
         work(&plan, &mut Walk::new(roots, walk), &sender);
     })?;
     let next = is_ordered.then(|| (0, BTreeMap::new()));
-    Ok(HashFiles { results: Some(results), stop, worker: Some(worker), next })
+    Ok(HashFiles { results: Some(results), stop, worker: Some(worker), next, last: Instant::now() })
 }
 
 /// Why nothing was hashed.
@@ -204,7 +209,16 @@ impl HashFiles {
                 *next += 1;
                 return Ok(Some(result));
             }
-            match (receive(results), &mut self.next) {
+            let received = match results.try_recv() {
+                Err(TryRecvError::Empty) if self.last.elapsed() < GATHER => {
+                    thread::sleep(GATHER);
+                    receive(results)
+                }
+                Err(_) => receive(results),
+                Ok(result) => Ok(result),
+            };
+            self.last = Instant::now();
+            match (received, &mut self.next) {
                 (Ok((number, result)), Some((_, early))) => drop(early.insert(number, result)),
                 (Ok((_, result)), None) => return Ok(Some(result)),
                 (Err(RecvTimeoutError::Timeout), _) => return Err(StillWaiting),
