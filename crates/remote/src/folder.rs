@@ -1,4 +1,4 @@
-//! The private directory for the sockets of ssh's connections, and the end of those connections.
+//! Makes the private directory for the sockets of ssh's connections, and ends those connections.
 
 use std::io;
 use std::os::unix::process::CommandExt;

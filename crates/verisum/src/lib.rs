@@ -1,5 +1,7 @@
 //! Checksums for people who keep data for years: the library for programs.
 //!
+//! One crate that re-exports the crates for digests, files, images, catalogues and hosts.
+//!
 //! Hash the files of a tree, on all cores, one result after the other:
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Files that a place is asked for, and what it answers.
+//! The types of requests to a place, and of its answers.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

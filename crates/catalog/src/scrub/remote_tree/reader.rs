@@ -1,4 +1,4 @@
-//! What a place answers, in the terms of a scrub.
+//! Translates a host's answers into file states.
 
 use std::sync::{Mutex, PoisonError};
 
