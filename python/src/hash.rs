@@ -1,4 +1,4 @@
-//! Objects like those of hashlib.
+//! `new` and the hash object, as in hashlib.
 
 use std::cell::Cell;
 use std::collections::HashMap;

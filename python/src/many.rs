@@ -1,4 +1,4 @@
-//! Many messages at once: side by side in the kernels, on all cores.
+//! `hash_many`: many messages at once, side by side in the kernels, on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Reads a range of a file of a host.
+//! Reads a range of bytes of a file on a host.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};

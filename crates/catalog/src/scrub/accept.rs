@@ -1,4 +1,4 @@
-//! Accepts a file as it is now, on somebody's word: the only way for bad data to become a record.
+//! `verisum accept`: records a file as it is now. Only so does bad data become a record.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

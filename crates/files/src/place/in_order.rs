@@ -1,4 +1,4 @@
-//! Gives answers in the order of their numbers, whatever the order in which they come.
+//! Puts answers of several threads back into the order of their requests.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

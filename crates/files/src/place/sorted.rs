@@ -1,4 +1,4 @@
-//! Sorts a listing by paths in bounded memory: what does not fit waits in files that have no name.
+//! Sorts a listing by paths in bounded memory: what does not fit waits in unlinked temporary files.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
