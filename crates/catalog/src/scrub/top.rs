@@ -1,5 +1,5 @@
-//! The top directory of a tree, and a safe look-up of files below it: below that directory, through no link, and on no other file system
-//! unless these are entered. A record says nothing of what is elsewhere, whatever leads there by now.
+//! The top directory of a tree, and a safe look-up of files below it: through no link, and on no other file
+//! system unless these are entered. A record says nothing of what is elsewhere, whatever leads there by now.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
