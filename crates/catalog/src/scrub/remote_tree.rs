@@ -2,8 +2,8 @@
 //! means is judged, written and reported as for a tree of this machine.
 //!
 //! Of such files neither the inode nor the time of its last change is known. A content that is another while
-//! the time of modification is the recorded one is bad: rot if the length is the recorded one, else suspicious; and a file that got another name
-//! is known again by its content alone.
+//! the time of modification is the recorded one is bad: rot if the length is the recorded one, else
+//! suspicious. A file that got another name is known again by its content alone.
 
 mod listing;
 mod reader;
