@@ -217,7 +217,9 @@ impl HashFiles {
                 Err(_) => receive(results),
                 Ok(result) => Ok(result),
             };
-            self.last = Instant::now();
+            if received.is_ok() {
+                self.last = Instant::now();
+            }
             match (received, &mut self.next) {
                 (Ok((number, result)), Some((_, early))) => drop(early.insert(number, result)),
                 (Ok((_, result)), None) => return Ok(Some(result)),

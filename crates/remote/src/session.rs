@@ -129,7 +129,7 @@ impl Session {
     /// Lists the files of a tree, and hashes them if wanted. Each comes once, and so does what cannot be
     /// read or listed.
     pub fn tree(&mut self, path: &[u8], hashed: bool, sink: Sink) -> Result<(), SessionError> {
-        let mut progress = Progress::new(&self.digest)?;
+        let mut progress = Progress::new()?;
         let mut after = Vec::new();
         let mut left: VecDeque<FileRequest> = VecDeque::new();
         let mut attempts = 0;
@@ -445,7 +445,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(_: &Digest) -> Result<Progress, SessionError> {
+    fn new() -> Result<Progress, SessionError> {
         let digest = Digest::find("xxh3-128").map_err(|error| SessionError::Here(error.to_string()))?;
         Ok(Progress {
             digest,
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn a_listing_is_gone_on_with_only_if_it_is_the_same() {
-        let mut progress = Progress::new(&Digest::find("md5").unwrap()).unwrap();
+        let mut progress = Progress::new().unwrap();
         let list = |progress: &mut Progress, names: &[&str]| {
             progress.restart();
             names.iter().map(|name| progress.is_new(name.as_bytes())).collect::<Vec<_>>()
