@@ -20,6 +20,7 @@ use super::writer::{Judged, Message};
 use crate::store::{Change, Finding, Known, Record, Seen, State, Trouble};
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
+use verisum_files::text::of_system;
 use verisum_files::{
     Class, Comparison, Content, Entry, Error, Evidence, Fate, Hashed, Kind, Operation, SecondRead, Verdict,
 };
@@ -66,7 +67,7 @@ impl Look {
     fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
         let evidence = Evidence::Unreadable { storage_failed: errno.is_some_and(says_storage_failed) };
-        let error = format!("{operation}{}: {}", verisum_files::at(offset), text(error));
+        let error = format!("{operation}{}: {}", verisum_files::at(offset), of_system(error));
         Look { error: Some(error), ..Look::of(evidence, None) }
     }
 }
@@ -196,7 +197,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 }
                 Err(Failed::System(errno)) if says_storage_failed(errno) => {
                     comparison.second = SecondRead::Failed;
-                    error = Some(format!("second read: {}", text(&errno.into())));
+                    error = Some(format!("second read: {}", of_system(&errno.into())));
                 }
                 Err(failed) => return Err(failed),
             }
@@ -305,13 +306,6 @@ fn send(message: Message, sender: &SyncSender<Message>) -> ControlFlow<()> {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     }
-}
-
-/// An error's text without Rust's ` (os error 5)`.
-fn text(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error ").unwrap_or(text.len());
-    text[..end].to_string()
 }
 
 #[cfg(test)]

@@ -490,9 +490,8 @@ fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::Error) -> Error {
 fn error_text(error: &verisum_files::Error) -> String {
     match error {
         verisum_files::Error::Io { operation, offset, source, .. } => {
-            let text = source.to_string();
-            let end = text.find(" (os error ").unwrap_or(text.len());
-            format!("{operation}{}: {}", verisum_files::at(*offset), &text[..end])
+            let text = verisum_files::text::of_system(source);
+            format!("{operation}{}: {text}", verisum_files::at(*offset))
         }
         other => other.to_string(),
     }

@@ -8,6 +8,7 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use verisum_files::ReplaceError;
+use verisum_files::text::of_system;
 
 /// The least length in bytes of the files that SQLite needs beside a catalogue, together.
 const BESIDE: u64 = 64 << 10;
@@ -26,7 +27,7 @@ pub enum Error {
         source: rusqlite::Error,
     },
     /// A file could not be made, read or written.
-    #[error("{}: {operation}: {}", path.display(), text(source))]
+    #[error("{}: {operation}: {}", path.display(), of_system(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -198,13 +199,6 @@ impl From<ReplaceError> for Error {
     fn from(error: ReplaceError) -> Error {
         Error::Io { path: error.path, operation: error.operation, source: error.source }
     }
-}
-
-/// An error's text without Rust's ` (os error 2)`.
-fn text(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error ").unwrap_or(text.len());
-    text[..end].to_string()
 }
 
 /// Whether SQLite failed at a file beside the catalogue because none can be made or grow. It says so only of

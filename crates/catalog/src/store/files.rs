@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use rusqlite::{OptionalExtension, ToSql, params, params_from_iter};
+use rusqlite::{OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{DAMAGED, MISSING, columns, finding, known, record, recorded};
@@ -30,30 +30,28 @@ impl Position {
 impl Catalog {
     /// Calls `each` with the name and a part of the record of every file in a directory, by name, until
     /// it returns `false`.
-    pub fn known_in(&self, directory: i64, mut each: impl FnMut(&[u8], Known) -> bool) -> Result<()> {
-        let sql =
-            "SELECT name, size, mtime, ctime, verified, state FROM file WHERE directory = ?1 ORDER BY name";
-        let done = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            let mut rows = statement.query([directory])?;
-            while let Some(row) = rows.next()? {
-                let known = known(row)?;
-                if !each(row.get_ref(0)?.as_blob()?, known) {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        done.map_err(self.failed("read"))
+    pub fn known_in(&self, directory: i64, each: impl FnMut(&[u8], Known) -> bool) -> Result<()> {
+        self.each_in(directory, "size, mtime, ctime, verified, state", known, each)
     }
 
     /// The same with whole records, of which a part may be damaged.
-    pub fn records_in(&self, directory: i64, mut each: impl FnMut(&[u8], Record) -> bool) -> Result<()> {
-        let sql = format!("SELECT name, {} FROM file WHERE directory = ?1 ORDER BY name", columns());
+    pub fn records_in(&self, directory: i64, each: impl FnMut(&[u8], Record) -> bool) -> Result<()> {
+        self.each_in(directory, &columns(), |row| record(row, 1), each)
+    }
+
+    fn each_in<T>(
+        &self,
+        directory: i64,
+        columns: &str,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        mut each: impl FnMut(&[u8], T) -> bool,
+    ) -> Result<()> {
+        let sql = format!("SELECT name, {columns} FROM file WHERE directory = ?1 ORDER BY name");
         let done = self.connection.prepare_cached(&sql).and_then(|mut statement| {
             let mut rows = statement.query([directory])?;
             while let Some(row) = rows.next()? {
-                let record = record(row, 1)?;
-                if !each(row.get_ref(0)?.as_blob()?, record) {
+                let found = read(row)?;
+                if !each(row.get_ref(0)?.as_blob()?, found) {
                     break;
                 }
             }

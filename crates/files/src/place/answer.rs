@@ -140,18 +140,11 @@ impl Error {
                 Some(Errno::NOENT | Errno::NOTDIR) => Reason::Missing,
                 Some(Errno::ACCESS | Errno::PERM) => Reason::Denied,
                 Some(Errno::ISDIR) => Reason::Directory,
-                _ => Reason::Failed(plain(source)),
+                _ => Reason::Failed(text::of_system(source)),
             },
             other => Reason::Failed(other.to_string()),
         }
     }
-}
-
-/// A system's error without Rust's ` (os error 2)`.
-fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error ").unwrap_or(text.len());
-    text[..end].to_string()
 }
 
 #[cfg(test)]
