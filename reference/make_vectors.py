@@ -9,8 +9,11 @@ in this folder describes the files.
 """
 
 import argparse
+import concurrent.futures
 import hashlib
+import itertools
 import json
+import operator
 import pathlib
 import sys
 
@@ -102,7 +105,7 @@ def make_block_hashes():
     """The content of vectors/blockhash.json."""
     return {
         "about": ABOUT_BLOCK_HASH,
-        "vectors": list(block_hash_vectors(block_hash_cases())),
+        "vectors": side_by_side(block_hash_vectors, block_hash_cases()),
         "sparse": list(sparse_vectors()),
     }
 
@@ -191,8 +194,16 @@ def bearable(name, runs):
     return name != "blake3" or data_length <= BLAKE3_LONGEST_DATA
 
 
+def side_by_side(compute, cases):
+    """What `compute` gives for the cases, those of each block size in a process of their own."""
+    groups = [list(group) for _, group in itertools.groupby(cases, key=operator.itemgetter(0))]
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        return list(itertools.chain.from_iterable(pool.map(compute, groups)))
+
+
 def block_hash_vectors(cases):
     """Computes the vectors of the cases."""
+    vectors = []
     slow_blake3 = remembering(DIGESTS["blake3"])
     for block_size, runs, names in cases:
         message = list(content.pieces(runs))
@@ -209,7 +220,8 @@ def block_hash_vectors(cases):
             if length % SECTOR_SIZE != 0:
                 padded = pad_to_sector(message)
                 vector["hex_padded"] = block_hash_of_pieces(digest, block_size, padded).hex()
-            yield vector
+            vectors.append(vector)
+    return vectors
 
 
 def remembering(digest):

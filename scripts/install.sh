@@ -84,9 +84,9 @@ main() {
 build() {
     if [ "$(id -u)" -eq 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ]; then
         sudo -u "$SUDO_USER" -H env CARGO_TARGET_DIR="$TARGET" "$ROOT/scripts/cargo.sh" \
-            build --release --locked --workspace
+            build --release --locked --workspace --exclude verisum-python
     elif find_rust; then
-        "$ROOT/scripts/cargo.sh" build --release --locked --workspace
+        "$ROOT/scripts/cargo.sh" build --release --locked --workspace --exclude verisum-python
     elif [ -x "$TARGET/release/verisum" ] && [ -e "$TARGET/release/libblkhash.so" ]; then
         say "no Rust toolchain; installing what is built in $TARGET/release"
     else
