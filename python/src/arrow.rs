@@ -20,8 +20,11 @@ use pyo3::types::PyCapsule;
 use verisum::digest::Digest;
 
 use crate::buffer::interrupt_again;
-use crate::files::{Found, Source, nanoseconds};
+use crate::errors::Failure;
+use crate::files::Source;
 use crate::interrupt::TICK;
+use crate::note::Event;
+use crate::row::{Row, nanoseconds};
 
 /// Rows of files, to be taken once by what reads Arrow.
 #[pyclass(frozen, module = "verisum")]
@@ -78,6 +81,7 @@ fn schema(digests: &[Digest]) -> Schema {
         Field::new("device", DataType::UInt64, true),
         Field::new("inode", DataType::UInt64, true),
         Field::new("changed", DataType::Boolean, true),
+        Field::new("host", DataType::Utf8, true),
     ];
     let digest =
         |digest: &Digest| Field::new(digest.name(), DataType::FixedSizeBinary(digest.len() as i32), true);
@@ -96,12 +100,19 @@ struct Batches {
 }
 
 impl Batches {
-    /// The next row.
-    fn row(&self) -> Result<Option<Found>, ArrowError> {
-        let wait = |time| {
-            let forked = |_| failed("the files are hashed by the process that this one was forked from");
-            self.source.wait(time).map_err(forked)
-        };
+    /// The next row. What places tell beside is left out: there may be no Python to log it.
+    fn row(&self) -> Result<Option<Row>, ArrowError> {
+        loop {
+            match self.event()? {
+                Some(Event::Result(row)) => return Ok(Some(row)),
+                Some(Event::Note(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn event(&self) -> Result<Option<Event<Row>>, ArrowError> {
+        let wait = |time| self.source.wait(time).map_err(|broken| failed(broken.message()));
         if let Poll::Ready(found) = wait(Duration::ZERO)? {
             return Ok(found);
         }
@@ -181,6 +192,7 @@ struct Columns {
     device: UInt64Builder,
     inode: UInt64Builder,
     has_changed: BooleanBuilder,
+    host: StringBuilder,
     digests: Vec<FixedSizeBinaryBuilder>,
 }
 
@@ -197,28 +209,27 @@ impl Columns {
             device: UInt64Builder::new(),
             inode: UInt64Builder::new(),
             has_changed: BooleanBuilder::new(),
+            host: StringBuilder::new(),
             digests: digests.iter().map(|digest| FixedSizeBinaryBuilder::new(digest.len() as i32)).collect(),
         }
     }
 
-    fn add(&mut self, found: &Found) -> Result<(), ArrowError> {
-        let path = match found {
-            Ok(file) => &file.path,
-            Err(error) => error.path(),
-        };
+    fn add(&mut self, row: &Row) -> Result<(), ArrowError> {
         // Text where it is text, and the bytes only where it is none: nothing is lost, and most have one of them.
-        let text = path.to_str();
+        let text = row.path.to_str();
         self.path.append_option(text);
-        self.path_bytes.append_option(text.is_none().then(|| path.as_os_str().as_bytes()));
-        self.error.append_option(found.as_ref().err().map(ToString::to_string));
-        let file = found.as_ref().ok();
+        self.path_bytes.append_option(text.is_none().then(|| row.path.as_os_str().as_bytes()));
+        self.error.append_option(row.result.as_ref().err().map(Failure::message));
+        let file = row.result.as_ref().ok();
+        let stat = file.and_then(|file| file.stat.as_ref());
         let time = |time| i64::try_from(nanoseconds(time)).ok();
-        self.size.append_option(file.map(|file| file.length));
-        self.modified.append_option(file.and_then(|file| time(file.stat.modified)));
-        self.changed.append_option(file.and_then(|file| time(file.stat.changed)));
-        self.device.append_option(file.map(|file| file.stat.device));
-        self.inode.append_option(file.map(|file| file.stat.inode));
+        self.size.append_option(file.and_then(|file| file.size));
+        self.modified.append_option(file.and_then(|file| file.modified).and_then(time));
+        self.changed.append_option(stat.and_then(|stat| time(stat.changed)));
+        self.device.append_option(stat.map(|stat| stat.device));
+        self.inode.append_option(stat.map(|stat| stat.inode));
         self.has_changed.append_option(file.map(|file| file.changed));
+        self.host.append_option(row.host.as_deref());
         for (number, column) in self.digests.iter_mut().enumerate() {
             match file {
                 Some(file) => column.append_value(file.digests[number].as_bytes())?,
@@ -239,6 +250,7 @@ impl Columns {
             Arc::new(self.device.finish()),
             Arc::new(self.inode.finish()),
             Arc::new(self.has_changed.finish()),
+            Arc::new(self.host.finish()),
         ];
         columns.extend(self.digests.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
         columns

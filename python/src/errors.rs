@@ -1,6 +1,7 @@
 //! Errors of the library as exceptions of `verisum/_errors.py`: with path, operation and cause.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 
 use pyo3::prelude::*;
@@ -10,7 +11,7 @@ use verisum::blockhash::{self, MapError};
 use verisum::{digest, files, image};
 
 /// The classes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A digest is not known, not available, or failed.
     Digest,
@@ -18,6 +19,8 @@ pub(crate) enum Kind {
     File,
     /// An image or a block map could not be opened, read or understood.
     Image,
+    /// Another machine cannot be reached, or does not do what it should.
+    Host,
 }
 
 impl Kind {
@@ -26,72 +29,98 @@ impl Kind {
             Kind::Digest => "DigestError",
             Kind::File => "FileError",
             Kind::Image => "ImageError",
+            Kind::Host => "HostError",
         }
     }
 }
 
-/// An exception, with the text of the whole error.
-pub(crate) struct Failure<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) message: String,
-    pub(crate) path: Option<&'a OsStr>,
-    pub(crate) operation: Option<&'a str>,
-    /// The system's number and text, if it was the system that failed.
-    pub(crate) system: Option<&'a std::io::Error>,
+/// An exception that is not raised yet, for threads that are not Python's.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    /// The whole error.
+    message: String,
+    path: Option<OsString>,
+    operation: Option<String>,
+    /// The system's number, if it was the system that failed.
+    errno: Option<i32>,
 }
 
-impl Failure<'_> {
+impl Failure {
+    /// An error of this kind, with the whole of it as text.
+    pub(crate) fn new(kind: Kind, message: &str) -> Failure {
+        // Rust adds the system's number, which is an attribute here.
+        let message = message.split(" (os error ").next().unwrap_or_default().to_string();
+        Failure { kind, message, path: None, operation: None, errno: None }
+    }
+
+    /// What it is about.
+    pub(crate) fn path(self, path: impl AsRef<OsStr>) -> Failure {
+        Failure { path: Some(path.as_ref().to_os_string()), ..self }
+    }
+
+    /// What was being done.
+    pub(crate) fn operation(self, operation: &str) -> Failure {
+        Failure { operation: Some(operation.to_string()), ..self }
+    }
+
+    /// The system's error, if it was one.
+    pub(crate) fn system(self, error: Option<&io::Error>) -> Failure {
+        Failure { errno: error.and_then(io::Error::raw_os_error), ..self }
+    }
+
+    /// The whole error.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The exception itself. If it cannot be made, why not.
-    pub(crate) fn raise(self, py: Python<'_>) -> PyErr {
+    pub(crate) fn raise(&self, py: Python<'_>) -> PyErr {
         static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
         let made = || {
             let errors = ERRORS.get_or_try_init(py, || py.import("verisum._errors").map(Bound::unbind))?;
-            let errno = self.system.and_then(std::io::Error::raw_os_error);
             let class = errors.bind(py).getattr(self.kind.class())?;
-            // Rust adds the system's number, which is an attribute here.
-            let message = self.message.split(" (os error ").next();
-            class.call1((message, self.path, self.operation, errno))
+            class.call1((&self.message, &self.path, &self.operation, self.errno))
         };
         made().map_or_else(|error| error, PyErr::from_value)
+    }
+
+    /// The exception as an object.
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.raise(py).into_value(py).into_bound(py).into_any()
+    }
+}
+
+impl From<&digest::Error> for Failure {
+    fn from(error: &digest::Error) -> Failure {
+        let operation = match error {
+            digest::Error::Unknown { .. } | digest::Error::Unavailable { .. } => "find",
+            digest::Error::Failed { operation, .. } => operation,
+        };
+        Failure::new(Kind::Digest, &error.to_string()).operation(operation)
+    }
+}
+
+impl From<&files::Error> for Failure {
+    fn from(error: &files::Error) -> Failure {
+        let (operation, system) = match error {
+            files::Error::Io { operation, source, .. } => (operation.name(), Some(source)),
+            files::Error::NotAFile { .. } | files::Error::IsLink { .. } | files::Error::Loop { .. } => {
+                ("open", None)
+            }
+            files::Error::Stopped { .. } | files::Error::NotRead { .. } => ("read", None),
+            files::Error::Digest { .. } => ("hash", None),
+            files::Error::Record { .. } => ("read attribute", None),
+            files::Error::Conflict { operation, .. } => (operation.name(), None),
+        };
+        let failure = Failure::new(Kind::File, &error.to_string()).path(error.path());
+        failure.operation(operation).system(system)
     }
 }
 
 /// The exception for a digest's error.
 pub(crate) fn of_digest(py: Python<'_>, error: &digest::Error) -> PyErr {
-    let operation = match error {
-        digest::Error::Unknown { .. } | digest::Error::Unavailable { .. } => "find",
-        digest::Error::Failed { operation, .. } => operation,
-    };
-    Failure {
-        kind: Kind::Digest,
-        message: error.to_string(),
-        path: None,
-        operation: Some(operation),
-        system: None,
-    }
-    .raise(py)
-}
-
-/// The exception for a file's error.
-pub(crate) fn of_file(py: Python<'_>, error: &files::Error) -> PyErr {
-    let (operation, system) = match error {
-        files::Error::Io { operation, source, .. } => (operation.name(), Some(source)),
-        files::Error::NotAFile { .. } | files::Error::IsLink { .. } | files::Error::Loop { .. } => {
-            ("open", None)
-        }
-        files::Error::Stopped { .. } | files::Error::NotRead { .. } => ("read", None),
-        files::Error::Digest { .. } => ("hash", None),
-        files::Error::Record { .. } => ("read attribute", None),
-        files::Error::Conflict { operation, .. } => (operation.name(), None),
-    };
-    Failure {
-        kind: Kind::File,
-        message: error.to_string(),
-        path: Some(error.path().as_os_str()),
-        operation: Some(operation),
-        system,
-    }
-    .raise(py)
+    Failure::from(error).raise(py)
 }
 
 /// The exception for an error of an image or a block map. `path` is its name where the error has none.
@@ -111,12 +140,6 @@ pub(crate) fn of_image(py: Python<'_>, path: &Path, error: &blockhash::Error) ->
         blockhash::Error::Map(MapError::Corrupt { path, .. }) => (&**path, "read", None),
         _ => (path, "hash", None),
     };
-    Failure {
-        kind: Kind::Image,
-        message: error.to_string(),
-        path: Some(path.as_os_str()),
-        operation: Some(operation),
-        system,
-    }
-    .raise(py)
+    let failure = Failure::new(Kind::Image, &error.to_string()).path(path);
+    failure.operation(operation).system(system).raise(py)
 }

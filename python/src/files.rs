@@ -1,91 +1,118 @@
 //! The digests of the files of trees, as an iterator of rows.
 
-use std::ffi::OsStr;
 use std::mem::ManuallyDrop;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::PyTuple;
 use verisum::digest::Digest;
-use verisum::files::{Excludes, Limits, StartError, Timestamp};
-use verisum::{FileDigests, HashOptions, ResultOrder};
+use verisum::files::place::{Files, Place, PlaceEvent};
+use verisum::files::{Excludes, Limits, StartError, Stop};
+use verisum::remote::Address;
+use verisum::{HashOptions, ResultOrder};
 
 use crate::arrow::ArrowStream;
-use crate::digests::hex;
-use crate::errors;
+use crate::errors::{self, Failure, Kind};
+use crate::feed::{Broken, Feed, Outlet};
 use crate::hash::find;
-use crate::image::fs_path;
 use crate::interrupt::TICK;
-
-/// What was found of one file.
-pub(crate) type Found = Result<FileDigests, verisum::files::Error>;
+use crate::note::{Event, results};
+use crate::place::{self, AT_ONCE, Hosts, Named, Stopping, refuse};
+use crate::row::{FileRow, Row};
 
 /// Files that are being hashed on threads of their own.
 pub(crate) struct Source {
-    /// None once it is closed.
-    files: Mutex<Option<ManuallyDrop<verisum::HashFiles>>>,
-    /// The process whose threads they are: a forked one has none of them.
-    process: u32,
+    rows: Rows,
     /// The digests of each row.
     pub(crate) digests: Vec<Digest>,
 }
 
-impl Source {
-    /// The next row, if it comes within this time.
-    ///
-    /// # Errors
-    /// This is another process, forked from the one that hashes.
-    pub(crate) fn wait(&self, time: Duration) -> Result<Poll<Option<Found>>, Forked> {
+enum Rows {
+    /// Those of this machine.
+    Here(Here),
+    /// Those of several places.
+    Places(Feed<Event<Row>>),
+}
+
+struct Here {
+    /// None once it is closed.
+    files: Mutex<Option<ManuallyDrop<verisum::HashFiles>>>,
+    /// The process whose threads they are: a forked one has none of them.
+    process: u32,
+}
+
+impl Here {
+    fn wait(&self, time: Duration) -> Result<Poll<Option<Row>>, Broken> {
         if process::id() != self.process {
-            return Err(Forked);
+            return Err(Broken::Forked);
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(files.as_mut().map_or(Poll::Ready(None), |files| files.next_within(time)))
+        Ok(files
+            .as_mut()
+            .map_or(Poll::Ready(None), |files| files.next_within(time).map(|row| row.map(Row::from))))
     }
 
-    /// Ends the work.
-    pub(crate) fn close(&self) {
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Row>> {
+        loop {
+            match py.detach(|| self.wait(TICK)).map_err(|broken| broken.raise())? {
+                Poll::Ready(row) => return Ok(row),
+                Poll::Pending => py.check_signals()?,
+            }
+        }
+    }
+
+    fn close(&self) {
         if process::id() == self.process {
             let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).take();
             drop(files.map(ManuallyDrop::into_inner));
         }
     }
-
-    /// The next row, which a signal may come before.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<Found>> {
-        let forked =
-            |_| PyRuntimeError::new_err("the files are hashed by the process that this one was forked from");
-        loop {
-            match py.detach(|| self.wait(TICK)).map_err(forked)? {
-                Poll::Ready(found) => return Ok(found),
-                Poll::Pending => py.check_signals()?,
-            }
-        }
-    }
 }
 
-impl Drop for Source {
+impl Drop for Here {
     fn drop(&mut self) {
         // In a forked process it would wait for threads that are not there.
         self.close();
     }
 }
 
-/// The threads that hash are those of another process.
-#[derive(Debug)]
-pub(crate) struct Forked;
+impl Source {
+    /// The next row, or what a place tells beside, if it comes within this time.
+    pub(crate) fn wait(&self, time: Duration) -> Result<Poll<Option<Event<Row>>>, Broken> {
+        match &self.rows {
+            Rows::Here(here) => Ok(here.wait(time)?.map(|row| row.map(Event::Result))),
+            Rows::Places(feed) => feed.wait(time),
+        }
+    }
+
+    /// Ends the work.
+    pub(crate) fn close(&self) {
+        match &self.rows {
+            Rows::Here(here) => here.close(),
+            Rows::Places(feed) => feed.close(),
+        }
+    }
+
+    /// The next row, which a signal may come before.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Row>> {
+        match &self.rows {
+            Rows::Here(here) => here.next(py),
+            Rows::Places(feed) => results(feed, py, &mut |_| Ok(())),
+        }
+    }
+}
 
 /// Hashes the regular files of trees.
 #[pyfunction]
 #[pyo3(signature = (
     paths, algorithms=None, *, ordered=false, threads=0, one_file_system=false, follow_links=false,
-    exclude=None, limit=None
+    exclude=None, limit=None, hosts=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn hash_files(
@@ -98,39 +125,163 @@ pub(crate) fn hash_files(
     follow_links: bool,
     exclude: Option<Vec<String>>,
     limit: Option<u64>,
+    hosts: Option<Hosts>,
 ) -> PyResult<HashFiles> {
     let names = algorithms.unwrap_or_else(|| vec!["sha256".to_string()]);
     if names.is_empty() {
         return Err(PyValueError::new_err("no algorithm is named"));
     }
     let digests = names.iter().map(|name| find(py, name)).collect::<PyResult<Vec<_>>>()?;
-    let patterns = exclude.map(|patterns| Excludes::new(patterns.iter().map(String::as_str)).map(Arc::new));
-    let excludes = patterns.transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for named in Named::several(paths)? {
+        match named {
+            Named::Here(path) => here.push(path),
+            Named::There(address) => there.push(address),
+        }
+    }
+    if !there.is_empty() {
+        refuse(&[
+            ("ordered", ordered),
+            ("threads", threads > 0),
+            ("one_file_system", one_file_system),
+            ("follow_links", follow_links),
+            ("exclude", exclude.is_some()),
+            ("limit", limit.is_some()),
+        ])?;
+        if digests.len() > 1 {
+            return Err(PyValueError::new_err("files on other machines get one digest in a read"));
+        }
+    }
     let mut options = HashOptions::default();
     options.digests = digests.clone();
     options.threads = threads;
     options.order = if ordered { ResultOrder::ByName } else { ResultOrder::AsFinished };
     options.one_file_system = one_file_system;
     options.follow_links = follow_links;
-    options.excludes = excludes;
-    options.limits = limit.map(|bytes| Arc::new(Limits::new(bytes, 0)));
-    let roots = roots(paths)?;
-    let files = py.detach(|| verisum::hash_files(roots, &options)).map_err(|error| match error {
-        StartError::Digest(error) => errors::of_digest(py, &error),
-        StartError::Thread(error) => error.into(),
-    })?;
-    let files = Mutex::new(Some(ManuallyDrop::new(files)));
-    Ok(HashFiles(Arc::new(Source { files, process: process::id(), digests })))
+    options.excludes = excludes(exclude)?;
+    options.limits = limits(limit);
+    let rows = match there.is_empty() {
+        true => {
+            let files = py.detach(|| verisum::hash_files(here, &options)).map_err(|error| match error {
+                StartError::Digest(error) => errors::of_digest(py, &error),
+                StartError::Thread(error) => error.into(),
+            })?;
+            Rows::Here(Here { files: Mutex::new(Some(ManuallyDrop::new(files))), process: process::id() })
+        }
+        false => Rows::Places(Feed::start(false, move |outlet| {
+            of_places(here, &there, &options, &Hosts::of(hosts).open(), outlet);
+        })?),
+    };
+    Ok(HashFiles(Arc::new(Source { rows, digests })))
 }
 
-/// One path or several.
-fn roots(paths: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
-    let is_one = paths.is_instance_of::<PyString>()
-        || paths.is_instance_of::<PyBytes>()
-        || paths.hasattr("__fspath__")?;
-    match is_one {
-        true => Ok(vec![fs_path(paths)?]),
-        false => paths.try_iter()?.map(|object| fs_path(&object?)).collect(),
+/// Patterns of what is left out.
+pub(crate) fn excludes(patterns: Option<Vec<String>>) -> PyResult<Option<Arc<Excludes>>> {
+    let made = patterns.map(|patterns| Excludes::new(patterns.iter().map(String::as_str)).map(Arc::new));
+    made.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The most bytes to read in a second.
+pub(crate) fn limits(bytes: Option<u64>) -> Option<Arc<Limits>> {
+    bytes.map(|bytes| Arc::new(Limits::new(bytes, 0)))
+}
+
+/// Hashes what is here, then what is on hosts, some of them at once.
+fn of_places(
+    here: Vec<PathBuf>,
+    there: &[Address],
+    options: &HashOptions,
+    hosts: &verisum::remote::Hosts,
+    outlet: &Outlet<Event<Row>>,
+) {
+    if !here.is_empty() && !of_here(here, options, outlet) {
+        return;
+    }
+    let mut by_host: Vec<Vec<&Address>> = Vec::new();
+    for address in there {
+        match by_host.iter_mut().find(|known| known[0].host == address.host) {
+            Some(known) => known.push(address),
+            None => by_host.push(vec![address]),
+        }
+    }
+    let queue = Mutex::new(by_host.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        let work = || {
+            while let Some(addresses) = next() {
+                of_host(&addresses, &options.digests, hosts, outlet);
+            }
+        };
+        for _ in 1..there.len().min(AT_ONCE) {
+            // With fewer threads it is done too.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+}
+
+/// Files of this machine. False where nobody wants more.
+fn of_here(roots: Vec<PathBuf>, options: &HashOptions, outlet: &Outlet<Event<Row>>) -> bool {
+    let first = roots.first().cloned().unwrap_or_default();
+    let mut files = match verisum::hash_files(roots, options) {
+        Ok(files) => files,
+        Err(error) => {
+            let failure = Failure::new(Kind::File, &error.to_string()).operation("open");
+            return outlet.give(Event::Result(Row { host: None, path: first, result: Err(failure) }));
+        }
+    };
+    loop {
+        match files.next_within(TICK) {
+            Poll::Pending if outlet.is_over() => return false,
+            Poll::Pending => {}
+            Poll::Ready(None) => return true,
+            Poll::Ready(Some(found)) => {
+                if !outlet.give(Event::Result(found.into())) {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// Files of the trees of one host.
+fn of_host(
+    addresses: &[&Address],
+    digests: &[Digest],
+    hosts: &verisum::remote::Hosts,
+    outlet: &Outlet<Event<Row>>,
+) {
+    let host = &addresses[0].host;
+    let name: Arc<str> = host.name().into();
+    let tell = |address: &Address, event: PlaceEvent| match event {
+        PlaceEvent::Answer(answer) => outlet.give(Event::Result(Row::of_host(&name, address, answer))),
+        PlaceEvent::Unlisted(line) => {
+            let failure = Failure::new(Kind::Host, &format!("{name}: list: {line}")).operation("list");
+            outlet.give(Event::Result(Row::of_tree(&name, address, failure)))
+        }
+        PlaceEvent::Way(text) | PlaceEvent::Note(text) => outlet.give(Event::Note(format!("{name}: {text}"))),
+    };
+    let failed = |address: &Address, failure: Failure| {
+        outlet.give(Event::Result(Row::of_tree(&name, address, failure)));
+    };
+    let stop: Arc<Stop> = outlet.stop();
+    let opened = place::host(hosts, host).and_then(|place| {
+        let mut place = Stopping { place, stop };
+        let ready = place.capabilities(digests, &|event| tell(addresses[0], event));
+        ready.map(|_| place).map_err(|error| place::failure(Some(host), addresses[0], &error))
+    });
+    let mut place = match opened {
+        Ok(place) => place,
+        Err(failure) => {
+            return addresses.iter().for_each(|address| failed(address, failure.clone()));
+        }
+    };
+    for address in addresses {
+        let mut roots = std::iter::once(address.path.clone());
+        let sink = |event| tell(address, event);
+        if let Err(error) = place.hash(digests, Files::Trees(&mut roots), &sink) {
+            failed(address, place::failure(Some(host), address, &error));
+        }
     }
 }
 
@@ -189,124 +340,4 @@ impl HashFiles {
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
         self.close(py);
     }
-}
-
-/// A file and its digests, or why it has none.
-#[pyclass(frozen, module = "verisum")]
-pub(crate) struct FileRow(Found);
-
-impl FileRow {
-    fn name(&self) -> &Path {
-        match &self.0 {
-            Ok(file) => &file.path,
-            Err(error) => error.path(),
-        }
-    }
-
-    /// What was found; raises the error that there was instead.
-    fn found(&self, py: Python<'_>) -> PyResult<&FileDigests> {
-        self.0.as_ref().map_err(|error| errors::of_file(py, error))
-    }
-}
-
-#[pymethods]
-impl FileRow {
-    /// Its path, below the root as that was given.
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.name().as_os_str()
-    }
-
-    /// The bytes of its path.
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.name().as_os_str().as_bytes())
-    }
-
-    /// Why it has no digests.
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        let error = self.0.as_ref().err()?;
-        Some(errors::of_file(py, error).into_value(py).into_bound(py).into_any())
-    }
-
-    /// How many bytes were hashed.
-    #[getter]
-    fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.found(py)?.length)
-    }
-
-    /// Its digests, in the order of the algorithms.
-    #[getter]
-    fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let digests = &self.found(py)?.digests;
-        PyTuple::new(py, digests.iter().map(|digest| PyBytes::new(py, digest.as_bytes())))
-    }
-
-    /// The digest of the first algorithm.
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.found(py)?.digests[0].as_bytes()))
-    }
-
-    /// The digest of the first algorithm in hexadecimal.
-    #[getter]
-    fn hexdigest(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(hex(self.found(py)?.digests[0].as_bytes()))
-    }
-
-    /// When its bytes last changed, in nanoseconds since 1970.
-    #[getter]
-    fn mtime_ns(&self, py: Python<'_>) -> PyResult<i128> {
-        Ok(nanoseconds(self.found(py)?.stat.modified))
-    }
-
-    /// When its inode last changed, in nanoseconds since 1970.
-    #[getter]
-    fn ctime_ns(&self, py: Python<'_>) -> PyResult<i128> {
-        Ok(nanoseconds(self.found(py)?.stat.changed))
-    }
-
-    /// The number of its inode.
-    #[getter]
-    fn inode(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.found(py)?.stat.inode)
-    }
-
-    /// The device that it is on.
-    #[getter]
-    fn device(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.found(py)?.stat.device)
-    }
-
-    /// How many names it has.
-    #[getter]
-    fn links(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.found(py)?.stat.links)
-    }
-
-    /// Bytes of storage that it takes.
-    #[getter]
-    fn stored(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.found(py)?.stat.stored)
-    }
-
-    /// Whether it changed while it was read.
-    #[getter]
-    fn changed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.found(py)?.changed)
-    }
-
-    fn __repr__(&self) -> String {
-        let name = self.name().to_string_lossy();
-        match &self.0 {
-            Ok(file) => format!("<verisum.FileRow {name:?}: {} bytes, {}>", file.length, file.digests[0]),
-            Err(error) => format!("<verisum.FileRow {name:?}: {error}>"),
-        }
-    }
-}
-
-/// A time as one number. Those of files can lie further away than 64 bits reach.
-pub(crate) fn nanoseconds(time: Timestamp) -> i128 {
-    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
 }

@@ -1,8 +1,6 @@
 //! Block hashes of disk images, and block maps.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -19,6 +17,7 @@ use crate::digests::{Digests, hex};
 use crate::errors;
 use crate::hash::find;
 use crate::interrupt::interruptible;
+use crate::place::fs_path;
 
 /// The digests of one call are at most so many bytes: a small file can claim blocks without end.
 const MOST_BYTES: u64 = 1 << 32;
@@ -226,15 +225,5 @@ impl BlockMap {
 
     fn __repr__(&self) -> String {
         format!("<verisum.BlockMap {:?}: {} blocks>", self.0.path().to_string_lossy(), self.0.blocks())
-    }
-}
-
-/// A path as Python has them: text, bytes, or an object of `pathlib`.
-pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
-    let name = OsString::from_vec(encoded.extract::<Vec<u8>>()?);
-    match name.as_bytes().contains(&0) {
-        true => Err(PyValueError::new_err("embedded null byte")),
-        false => Ok(PathBuf::from(name)),
     }
 }

@@ -11,11 +11,15 @@ mod buffer;
 #[allow(unsafe_code)]
 mod digests;
 mod errors;
+mod feed;
 mod files;
 mod hash;
 mod image;
 mod interrupt;
 mod many;
+mod note;
+mod place;
+mod row;
 
 use pyo3::prelude::*;
 
@@ -28,11 +32,15 @@ mod _native {
     #[pymodule_export]
     use crate::digests::Digests;
     #[pymodule_export]
-    use crate::files::{FileRow, HashFiles, hash_files};
+    use crate::files::{HashFiles, hash_files};
     #[pymodule_export]
     use crate::hash::{Hash, algorithms, new};
     #[pymodule_export]
     use crate::image::{BlockMap, ImageSum, image_sum};
     #[pymodule_export]
     use crate::many::hash_many;
+    #[pymodule_export]
+    use crate::place::Hosts;
+    #[pymodule_export]
+    use crate::row::FileRow;
 }

@@ -13,7 +13,7 @@ Hash objects are those of hashlib. `hash_many` hashes independent buffers side b
 
 from __future__ import annotations
 
-from verisum._errors import DigestError, Error, FileError, ImageError
+from verisum._errors import DigestError, Error, FileError, HostError, ImageError
 from verisum._filelike import file_digest
 from verisum._native import (
     ArrowStream,
@@ -22,6 +22,7 @@ from verisum._native import (
     FileRow,
     Hash,
     HashFiles,
+    Hosts,
     ImageSum,
     hash_files,
     hash_many,
@@ -45,6 +46,8 @@ __all__ = [
     "FileRow",
     "Hash",
     "HashFiles",
+    "HostError",
+    "Hosts",
     "ImageError",
     "ImageSum",
     "algorithms_available",

@@ -66,3 +66,7 @@ class FileError(_PathError):
 
 class ImageError(_PathError):
     """A disk image or a block map could not be opened, read or understood."""
+
+
+class HostError(_PathError):
+    """Another machine could not be reached, or did not do what it should."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, over
 
 from typing_extensions import Buffer
 
-from verisum._errors import FileError
+from verisum._errors import DigestError, FileError, HostError
 
 __all__ = [
     "ArrowStream",
@@ -16,6 +16,7 @@ __all__ = [
     "FileRow",
     "Hash",
     "HashFiles",
+    "Hosts",
     "ImageSum",
     "algorithms",
     "hash_files",
@@ -139,24 +140,32 @@ def hash_many(
 class FileRow:
     """A file and its digests, or why it has none.
 
-    A file that could not be read never looks like one that could: all but `path`, `path_bytes` and `error` raise its
-    `FileError`.
+    A file that could not be read never looks like one that could: all but `host`, `path`, `path_bytes` and `error` raise
+    its error. Of a file of a host `size` and `mtime_ns` are None where the host does not tell them, and `ctime_ns`,
+    `inode`, `device`, `links` and `stored` always; of a file of this machine none of them ever is.
     """
+
+    # Only files of hosts can lack something: `Any` spares those of this machine a check of each field.
+
+    @property
+    def host(self) -> str | None:
+        """The host that it is on, as that was named; None for this machine."""
 
     @property
     def path(self) -> str:
-        """Its path, below the root as that was given; `os.fsencode` gives the bytes again where they are no UTF-8."""
+        """Its path, below the root as that was given; `os.fsencode` gives the bytes again where they are no UTF-8. On a
+        host the path there."""
 
     @property
     def path_bytes(self) -> bytes:
         """The bytes of its path."""
 
     @property
-    def error(self) -> FileError | None:
+    def error(self) -> FileError | HostError | DigestError | None:
         """Why it has no digests; None where it has."""
 
     @property
-    def size(self) -> int:
+    def size(self) -> int | Any:
         """How many bytes were hashed."""
 
     @property
@@ -172,32 +181,57 @@ class FileRow:
         """The digest of the first algorithm, in lowercase hexadecimal."""
 
     @property
-    def mtime_ns(self) -> int:
-        """When its bytes last changed, in nanoseconds since 1970."""
+    def mtime_ns(self) -> int | Any:
+        """When its bytes last changed, in nanoseconds since 1970; on a host in whole seconds where that tells no more."""
 
     @property
-    def ctime_ns(self) -> int:
+    def ctime_ns(self) -> int | Any:
         """When its inode last changed, in nanoseconds since 1970."""
 
     @property
-    def inode(self) -> int:
+    def inode(self) -> int | Any:
         """The number of its inode."""
 
     @property
-    def device(self) -> int:
+    def device(self) -> int | Any:
         """The number of the device that it is on, as `os.stat` gives it."""
 
     @property
-    def links(self) -> int:
+    def links(self) -> int | Any:
         """How many names it has."""
 
     @property
-    def stored(self) -> int:
+    def stored(self) -> int | Any:
         """Bytes of storage that it takes: fewer than `size` where it has holes."""
 
     @property
     def changed(self) -> bool:
         """Whether it changed while it was read: the digests may fit no state of it then."""
+
+@final
+class Hosts:
+    """How other machines are reached, and what hashes there.
+
+    Args:
+        way: Use only this program to hash: ``coreutils``, ``openssl``, ``verisum`` …; without it the best that a host
+            has.
+        push: A program `verisum-serve` or `verisum`, which is copied to hosts that lack it for the time of the run.
+        ssh_config: Configuration file of ssh, instead of your own.
+        timeout: Give up a host that does not answer for this many seconds.
+
+    Raises:
+        OSError: The program to push cannot be read.
+        ValueError: There is no such way, or the time is not from 1 to 86400 seconds.
+    """
+
+    def __new__(
+        cls,
+        *,
+        way: str | None = None,
+        push: _Path | None = None,
+        ssh_config: _Path | None = None,
+        timeout: int = 30,
+    ) -> Hosts: ...
 
 @final
 class HashFiles:
@@ -243,6 +277,7 @@ class ArrowStream:
     - `mtime`, `ctime`: timestamps in nanoseconds, UTC; null where 64 bits do not reach.
     - `device`, `inode`: uint64.
     - `changed`: whether the file changed while it was read.
+    - `host`: text; null for this machine. What a host does not tell of a file is null.
     - a column for each digest, with its name: binary of fixed length.
     """
 
@@ -259,11 +294,17 @@ def hash_files(
     follow_links: bool = False,
     exclude: Sequence[str] | None = None,
     limit: int | None = None,
+    hosts: Hosts | None = None,
 ) -> HashFiles:
     """Hashes the regular files of trees: many at once, on all cores, every digest in one read.
 
     What cannot be listed, opened or read is a row with an `error`, and the others go on. Ctrl-C ends the wait for a row
     within 100 ms.
+
+    Text is an address as on the command line: ``ssh://[USER@]HOST[:PORT]/PATH`` always, ``[USER@]HOST:PATH`` and
+    ``local:PATH`` unless a file of this machine has that name. Bytes and objects of `pathlib` are always paths of this
+    machine. A host needs ssh and nothing of verisum; it computes one digest, and of the options only `hosts` is for it.
+    Which program hashes there goes to the logger ``verisum``.
 
     Args:
         paths: A file or directory, or several. Links among them are followed.
@@ -274,10 +315,12 @@ def hash_files(
         follow_links: Follow links to files and directories below the roots too.
         exclude: What is left out, by patterns as in `.gitignore`.
         limit: The most bytes to read in a second.
+        hosts: How other machines are reached.
 
     Raises:
         DigestError: A digest is not to be had.
-        ValueError: A pattern cannot be understood, or no algorithm is named.
+        ValueError: A pattern or an address cannot be understood, no algorithm is named, or an option or a second digest
+            is not for files on other machines.
     """
 
 @final

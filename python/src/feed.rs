@@ -1,0 +1,167 @@
+//! Work on a thread of its own, whose results Python takes one by one while it goes on.
+
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use verisum::files::Stop;
+
+use crate::interrupt::TICK;
+
+/// How many results wait for whoever takes them; then the work waits too.
+const WAITING: usize = 1024;
+
+/// Results that come from a thread of their own.
+pub(crate) struct Feed<T> {
+    /// None once it is closed.
+    results: Mutex<Option<Receiver<T>>>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    stop: Arc<AtomicBool>,
+    /// Whether closing waits for the end of the work. What waits for another machine may take long.
+    waits: bool,
+    /// The process whose thread it is: a forked one has none.
+    process: u32,
+}
+
+/// Where the work puts its results.
+pub(crate) struct Outlet<T> {
+    sender: SyncSender<T>,
+    stop: Arc<AtomicBool>,
+}
+
+impl<T> Outlet<T> {
+    /// Gives a result away, and waits until there is room for it. False where nobody wants more.
+    pub(crate) fn give(&self, result: T) -> bool {
+        !self.is_over() && self.sender.send(result).is_ok()
+    }
+
+    /// Whether nobody wants more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The same as what engines ask for.
+    pub(crate) fn stop(&self) -> Arc<Stop> {
+        Arc::new(Stop::when(self.stop.clone()))
+    }
+}
+
+/// Why nothing can be taken.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The thread is that of another process, which this one was forked from.
+    Forked,
+    /// The work panicked.
+    Panicked,
+}
+
+impl Broken {
+    pub(crate) fn message(&self) -> &'static str {
+        match self {
+            Broken::Forked => "the work is done by the process that this one was forked from",
+            Broken::Panicked => "the work ended by a fault in verisum: not all results came",
+        }
+    }
+
+    pub(crate) fn raise(&self) -> PyErr {
+        PyRuntimeError::new_err(self.message())
+    }
+}
+
+impl<T: Send + 'static> Feed<T> {
+    /// Begins the work. With `waits`, closing waits for its end.
+    pub(crate) fn start(waits: bool, work: impl FnOnce(&Outlet<T>) + Send + 'static) -> PyResult<Feed<T>> {
+        let (sender, results) = sync_channel(WAITING);
+        let stop = Arc::new(AtomicBool::new(false));
+        let outlet = Outlet { sender, stop: stop.clone() };
+        let worker = thread::Builder::new().name("verisum".to_string()).spawn(move || work(&outlet))?;
+        let (results, worker) = (Mutex::new(Some(results)), Mutex::new(Some(worker)));
+        Ok(Feed { results, worker, stop, waits, process: process::id() })
+    }
+}
+
+impl<T> Feed<T> {
+    /// The next result, if it comes within this time.
+    pub(crate) fn wait(&self, time: Duration) -> Result<Poll<Option<T>>, Broken> {
+        if process::id() != self.process {
+            return Err(Broken::Forked);
+        }
+        let mut results = lock(&self.results);
+        let Some(receiver) = &*results else { return Ok(Poll::Ready(None)) };
+        match receiver.recv_timeout(time) {
+            Ok(result) => Ok(Poll::Ready(Some(result))),
+            Err(RecvTimeoutError::Timeout) => Ok(Poll::Pending),
+            Err(RecvTimeoutError::Disconnected) => {
+                *results = None;
+                match lock(&self.worker).take().map(JoinHandle::join) {
+                    Some(Err(_)) => Err(Broken::Panicked),
+                    _ => Ok(Poll::Ready(None)),
+                }
+            }
+        }
+    }
+
+    /// The next result. `tick` is called while it does not come; what it raises, and what a signal raises, ends the
+    /// work.
+    pub(crate) fn next(
+        &self,
+        py: Python<'_>,
+        tick: &mut dyn FnMut(Python<'_>) -> PyResult<()>,
+    ) -> PyResult<Option<T>>
+    where
+        T: Send,
+    {
+        loop {
+            match py.detach(|| self.wait(TICK)).map_err(|broken| broken.raise())? {
+                Poll::Ready(result) => return Ok(result),
+                Poll::Pending => {
+                    if let Err(raised) = py.check_signals().and_then(|()| tick(py)) {
+                        self.give_up();
+                        return Err(raised);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the work to end, and waits for nothing.
+    pub(crate) fn give_up(&self) {
+        if process::id() == self.process {
+            self.stop.store(true, Ordering::Relaxed);
+            // Whoever gives a result away is not kept waiting.
+            *lock(&self.results) = None;
+        }
+    }
+
+    /// Ends the work.
+    pub(crate) fn close(&self) {
+        if process::id() != self.process {
+            // There is no thread to wait for.
+            std::mem::forget(lock(&self.worker).take());
+            return;
+        }
+        self.give_up();
+        let worker = lock(&self.worker).take();
+        if let (true, Some(worker)) = (self.waits, worker) {
+            // It panicked for nobody.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl<T> Drop for Feed<T> {
+    fn drop(&mut self) {
+        // The GIL is neither given away nor asked for: other libraries drop streams on threads of their own.
+        self.close();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

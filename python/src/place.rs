@@ -1,0 +1,175 @@
+//! Places as Python names them: paths of this machine, and addresses of trees on others.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use verisum::digest::Digest;
+use verisum::files::Stop;
+use verisum::files::place::{Capabilities, FileRequest, Files, Place, PlaceError, PlaceEvent, Sink};
+use verisum::remote::{Address, Host, HostPlace, Options, Program, SshOptions, WAYS};
+
+use crate::errors::{Failure, Kind};
+
+/// How many hosts are worked on at once.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// What a user names.
+pub(crate) enum Named {
+    /// A path of this machine.
+    Here(PathBuf),
+    /// Something on a host, or on this machine by the programs that a host would use.
+    There(Address),
+}
+
+impl Named {
+    /// Text may be an address, as on the command line; bytes and objects of `pathlib` are paths of this machine.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Named> {
+        let path = fs_path(object)?;
+        if !object.is_instance_of::<PyString>() {
+            return Ok(Named::Here(path));
+        }
+        let address = Address::typed(path.as_os_str())
+            .map_err(|must| PyValueError::new_err(format!("{}: {must}", path.display())))?;
+        Ok(address.map_or(Named::Here(path), Named::There))
+    }
+
+    /// One path or several.
+    pub(crate) fn several(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Named>> {
+        let is_one = objects.is_instance_of::<PyString>()
+            || objects.is_instance_of::<PyBytes>()
+            || objects.hasattr("__fspath__")?;
+        match is_one {
+            true => Ok(vec![Named::of(objects)?]),
+            false => objects.try_iter()?.map(|object| Named::of(&object?)).collect(),
+        }
+    }
+}
+
+/// A path as Python has them: text, bytes, or an object of `pathlib`.
+pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
+    let name = encoded.extract::<Vec<u8>>()?;
+    match name.contains(&0) {
+        true => Err(PyValueError::new_err("embedded null byte")),
+        false => Ok(PathBuf::from(OsString::from_vec(name))),
+    }
+}
+
+/// How other machines are reached, and what hashes there.
+#[pyclass(frozen, from_py_object, module = "verisum")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hosts(Options);
+
+#[pymethods]
+impl Hosts {
+    #[new]
+    #[pyo3(signature = (*, way=None, push=None, ssh_config=None, timeout=30))]
+    fn new(
+        way: Option<String>,
+        push: Option<&Bound<'_, PyAny>>,
+        ssh_config: Option<&Bound<'_, PyAny>>,
+        timeout: u32,
+    ) -> PyResult<Hosts> {
+        if let Some(way) = way.as_ref().filter(|way| !WAYS.contains(&way.as_str())) {
+            let ways = WAYS.join(", ");
+            return Err(PyValueError::new_err(format!("way: {way:?} is none of {ways}")));
+        }
+        if !(1..=86400).contains(&timeout) {
+            return Err(PyValueError::new_err("timeout: must be 1 to 86400 seconds"));
+        }
+        let program = |path: &Bound<'_, PyAny>| Ok::<_, PyErr>(Program::open(&fs_path(path)?)?);
+        let push = push.map(program).transpose()?.map(|program| Arc::new(vec![program]));
+        let config = ssh_config.map(fs_path).transpose()?;
+        let ssh = SshOptions { config, timeout, may_ask: false };
+        Ok(Hosts(Options { ssh, required: way.into_iter().collect(), push }))
+    }
+}
+
+impl Hosts {
+    /// The hosts of an option that was left out or given.
+    pub(crate) fn of(option: Option<Hosts>) -> Hosts {
+        let usual = SshOptions { config: None, timeout: 30, may_ask: false };
+        option.unwrap_or_else(|| Hosts(Options { ssh: usual, ..Options::default() }))
+    }
+
+    /// What opens connections.
+    pub(crate) fn open(self) -> verisum::remote::Hosts {
+        verisum::remote::Hosts::new(self.0, &std::env::temp_dir())
+    }
+}
+
+/// Fails for the first option that was given and that files on other machines do not have.
+pub(crate) fn refuse(options: &[(&str, bool)]) -> PyResult<()> {
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(PyValueError::new_err(format!("{option}: not for files on other machines"))),
+        None => Ok(()),
+    }
+}
+
+/// A host, which nobody calls yet.
+pub(crate) fn host(hosts: &verisum::remote::Hosts, host: &Host) -> Result<HostPlace, Failure> {
+    let failed = |error: std::io::Error| {
+        let message = format!("{}: make a private directory: {error}", host.name());
+        Failure::new(Kind::Host, &message).path(std::env::temp_dir()).system(Some(&error))
+    };
+    hosts.place(host).map_err(failed)
+}
+
+/// Why a tree of a place is not listed or read, as an exception.
+pub(crate) fn failure(host: Option<&Host>, address: &Address, error: &PlaceError) -> Failure {
+    let path = PathBuf::from(OsStr::from_bytes(address.shown(&address.path)));
+    let (kind, operation) = match error {
+        PlaceError::Digest(_) => (Kind::Digest, "find"),
+        PlaceError::Machine(_) => (Kind::Host, "connect"),
+        PlaceError::ListedTwice(_) => (Kind::Host, "list"),
+        PlaceError::Unsupported(operation) => (Kind::Host, *operation),
+        PlaceError::File(error) => return Failure::from(error),
+        PlaceError::Write(_) => (Kind::File, "write"),
+    };
+    let name = host.map_or_else(|| path.display().to_string(), Host::name);
+    Failure::new(kind, &format!("{name}: {error}")).path(path).operation(operation)
+}
+
+/// A place whose work ends when it is time to stop.
+pub(crate) struct Stopping<P> {
+    pub(crate) place: P,
+    pub(crate) stop: Arc<Stop>,
+}
+
+impl<P: Place> Stopping<P> {
+    fn sink<'a>(stop: &'a Stop, sink: Sink<'a>) -> impl Fn(PlaceEvent) -> bool + Sync + 'a {
+        move |event| !stop.is_due() && sink(event)
+    }
+}
+
+impl<P: Place> Place for Stopping<P> {
+    fn is_here(&self) -> bool {
+        self.place.is_here()
+    }
+
+    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
+        self.place.capabilities(digests, &Self::sink(&self.stop, sink))
+    }
+
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        self.place.list(root, &Self::sink(&self.stop, sink))
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        self.place.hash(digests, files, &Self::sink(&self.stop, sink))
+    }
+
+    fn hash_settled(
+        &mut self,
+        digest: &Digest,
+        files: Vec<FileRequest>,
+        sink: Sink,
+    ) -> Result<(), PlaceError> {
+        self.place.hash_settled(digest, files, &Self::sink(&self.stop, sink))
+    }
+}

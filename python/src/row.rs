@@ -1,0 +1,203 @@
+//! A file and its digests, or why it has none.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use verisum::FileDigests;
+use verisum::digest::Output;
+use verisum::files::place::{FileAnswer, Reason};
+use verisum::files::{Stat, Timestamp};
+use verisum::remote::Address;
+
+use crate::digests::hex;
+use crate::errors::{Failure, Kind};
+
+/// What came of one file.
+pub(crate) struct Row {
+    /// The host that it is on; none for this machine.
+    pub(crate) host: Option<Arc<str>>,
+    pub(crate) path: PathBuf,
+    pub(crate) result: Result<Hashed, Failure>,
+}
+
+/// What is known of a file that was hashed. A host tells no more than the time of modification.
+pub(crate) struct Hashed {
+    pub(crate) digests: Vec<Output>,
+    pub(crate) size: Option<u64>,
+    pub(crate) modified: Option<Timestamp>,
+    pub(crate) stat: Option<Stat>,
+    pub(crate) changed: bool,
+}
+
+impl From<Result<FileDigests, verisum::files::Error>> for Row {
+    fn from(found: Result<FileDigests, verisum::files::Error>) -> Row {
+        match found {
+            Ok(FileDigests { path, digests, length, stat, changed, .. }) => {
+                let (size, modified, stat) = (Some(length), Some(stat.modified), Some(stat));
+                Row { host: None, path, result: Ok(Hashed { digests, size, modified, stat, changed }) }
+            }
+            Err(error) => {
+                let failure = Failure::from(&error);
+                Row { host: None, path: error.path().to_path_buf(), result: Err(failure) }
+            }
+        }
+    }
+}
+
+impl Row {
+    /// What a host answered.
+    pub(crate) fn of_host(host: &Arc<str>, address: &Address, answer: FileAnswer) -> Row {
+        let FileAnswer { request, result } = answer;
+        let path = PathBuf::from(OsStr::from_bytes(address.shown(&request.path)));
+        let result = match result.map_err(|error| error.reason()) {
+            Ok(read) if read.digests.is_empty() => Err(Reason::Failed(String::new())),
+            result => result,
+        };
+        let result = match result {
+            Ok(read) => Ok(Hashed {
+                digests: read.digests,
+                size: request.seen.size,
+                modified: request.seen.modified.map(|modified| modified.time),
+                stat: None,
+                changed: read.changed,
+            }),
+            Err(reason) => {
+                let message = format!("{host}: {}: read: {}", path.display(), reason.message());
+                Err(Failure::new(Kind::File, &message).path(&path).operation("read"))
+            }
+        };
+        Row { host: Some(host.clone()), path, result }
+    }
+
+    /// A tree of a host, or a part of it, of which nothing could be read.
+    pub(crate) fn of_tree(host: &Arc<str>, address: &Address, failure: Failure) -> Row {
+        let path = PathBuf::from(OsStr::from_bytes(address.shown(&address.path)));
+        Row { host: Some(host.clone()), path, result: Err(failure) }
+    }
+}
+
+/// A file and its digests, or why it has none.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct FileRow(pub(crate) Row);
+
+impl FileRow {
+    /// What was found; raises the error that there was instead.
+    fn found(&self, py: Python<'_>) -> PyResult<&Hashed> {
+        self.0.result.as_ref().map_err(|failure| failure.raise(py))
+    }
+
+    fn stat<T>(&self, py: Python<'_>, part: impl FnOnce(&Stat) -> T) -> PyResult<Option<T>> {
+        Ok(self.found(py)?.stat.as_ref().map(part))
+    }
+}
+
+#[pymethods]
+impl FileRow {
+    /// The host that it is on.
+    #[getter]
+    fn host(&self) -> Option<&str> {
+        self.0.host.as_deref()
+    }
+
+    /// Its path, below the root as that was given.
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.0.path.as_os_str()
+    }
+
+    /// The bytes of its path.
+    #[getter]
+    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
+    }
+
+    /// Why it has no digests.
+    #[getter]
+    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.0.result.as_ref().err().map(|failure| failure.object(py))
+    }
+
+    /// How many bytes were hashed.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.found(py)?.size)
+    }
+
+    /// Its digests, in the order of the algorithms.
+    #[getter]
+    fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let digests = &self.found(py)?.digests;
+        PyTuple::new(py, digests.iter().map(|digest| PyBytes::new(py, digest.as_bytes())))
+    }
+
+    /// The digest of the first algorithm.
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, self.found(py)?.digests[0].as_bytes()))
+    }
+
+    /// The digest of the first algorithm in hexadecimal.
+    #[getter]
+    fn hexdigest(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(hex(self.found(py)?.digests[0].as_bytes()))
+    }
+
+    /// When its bytes last changed, in nanoseconds since 1970.
+    #[getter]
+    fn mtime_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
+        Ok(self.found(py)?.modified.map(nanoseconds))
+    }
+
+    /// When its inode last changed, in nanoseconds since 1970.
+    #[getter]
+    fn ctime_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
+        self.stat(py, |stat| nanoseconds(stat.changed))
+    }
+
+    /// The number of its inode.
+    #[getter]
+    fn inode(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.stat(py, |stat| stat.inode)
+    }
+
+    /// The device that it is on.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.stat(py, |stat| stat.device)
+    }
+
+    /// How many names it has.
+    #[getter]
+    fn links(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.stat(py, |stat| stat.links)
+    }
+
+    /// Bytes of storage that it takes.
+    #[getter]
+    fn stored(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.stat(py, |stat| stat.stored)
+    }
+
+    /// Whether it changed while it was read.
+    #[getter]
+    fn changed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.found(py)?.changed)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.0.path.to_string_lossy();
+        match &self.0.result {
+            Ok(file) => format!("<verisum.FileRow {name:?}: {}>", file.digests[0]),
+            Err(failure) => format!("<verisum.FileRow {name:?}: {}>", failure.message()),
+        }
+    }
+}
+
+/// A time as one number. Those of files can lie further away than 64 bits reach.
+pub(crate) fn nanoseconds(time: Timestamp) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
+}
