@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use verisum_digest::{Digest, Output};
 
@@ -17,7 +18,7 @@ use crate::link::{Link, Script, record};
 use crate::probe::Lister;
 use crate::protocol::number;
 use crate::served::Ended;
-use crate::timeout::Load;
+use crate::timeout::{Load, Timeout};
 use crate::ways::Tool;
 use crate::{FileAnswer, FileRequest, PlaceEvent, Reason, Sink, hexadecimal, reason};
 
@@ -171,109 +172,46 @@ impl Tools {
             Ok(running) => running,
             Err(error) => return Ended::Broken(error, names.take(1).collect()),
         };
-        let pending: Mutex<Pending> = Mutex::default();
-        let lock = || pending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unread = VecDeque::new();
         let mut was_unread = false;
-        let timeout = running.timeout();
-        let answer = timeout.answer();
+        let asked = Asked::new(running.timeout());
         let (stdin, stdout, killer) = running.split();
         let ended = thread::scope(|scope| {
-            let (lock, aside, timeout) = (&lock, &mut *aside, &timeout);
-            scope.spawn(move || {
-                let Some(mut stdin) = stdin else { return };
-                let mut buffer = Vec::new();
-                while let Some(request) = timeout.paused(|| names.next()) {
-                    if !self.is_for_lines(&request.path) {
-                        // They are done after the others.
-                        aside.push_back(request);
-                        match aside.len() < ASIDE {
-                            true => continue,
-                            false => break,
-                        }
-                    }
-                    buffer.extend_from_slice(&request.path);
-                    buffer.push(0);
-                    let mut state = lock();
-                    state.push(request);
-                    timeout.set(state.load.limit(answer));
-                    if state.is_over {
-                        return;
-                    }
-                    let is_full = state.requests.len() >= MOST_WAITING || state.bytes >= MOST_BYTES;
-                    drop(state);
-                    if is_full {
-                        break;
-                    }
-                    if buffer.len() > 16 << 10 {
-                        if stdin.write_all(&buffer).is_err() {
-                            return;
-                        }
-                        buffer.clear();
-                    }
-                }
-                let _ = stdin.write_all(&buffer);
-            });
-            let mut told = Ok(true);
+            let (asked, aside) = (&asked, &mut *aside);
+            scope.spawn(move || stdin.map(|stdin| self.feed(stdin, names, aside, asked)));
             let ended = loop {
-                match told {
-                    Ok(true) => {}
-                    Ok(false) => break Ok(None),
-                    Err(error) => break Err(Some(error)),
-                }
-                told = Ok(true);
-                let line = match record(stdout, end) {
-                    Ok(Some(line)) => line,
+                let said = match record(stdout, end) {
+                    Ok(Some(line)) => self.said(&line, asked, &mut unread),
                     Ok(None) => break Err(None),
                     Err(error) => break Err(Some(SessionError::Odd(error.to_string()))),
                 };
-                if line.is_empty() {
-                    continue;
-                }
-                if let Some(code) = line.strip_prefix(b"end ") {
-                    break Ok(number(code));
-                }
-                let Some((path, digest)) = self.line(&line) else {
-                    let start = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
-                    break Err(Some(SessionError::Odd(format!(
-                        "{}: unexpected line: {start}",
-                        self.tool.batch
-                    ))));
-                };
-                if path == EMPTY && digest == self.empty {
-                    timeout.paused(|| {});
-                    continue;
-                }
-                // Those before it were passed over.
-                let request = {
-                    let mut state = lock();
-                    let found = state.take(path, &mut unread);
-                    timeout.set(state.load.limit(answer));
-                    found
-                };
-                let Some(request) = request else {
-                    let path = String::from_utf8_lossy(path).into_owned();
-                    break Err(Some(SessionError::Odd(format!(
-                        "{}: a digest of what was not asked, or a wrong one: {path}",
-                        self.tool.batch
-                    ))));
+                let (request, digest) = match said {
+                    Ok(Said::Nothing) => continue,
+                    Ok(Said::End(code)) => break Ok(code),
+                    Ok(Said::Digest(request, digest)) => (request, digest),
+                    Err(error) => break Err(Some(error)),
                 };
                 was_unread |= !unread.is_empty();
-                told = timeout.paused(|| {
+                let told = asked.timeout.paused(|| {
                     // The program waits meanwhile.
                     match sink(PlaceEvent::Answer(FileAnswer::read(request, Some(digest), false))) {
                         true if unread.len() >= ASIDE => self.explain(link, &mut unread, round, sink),
                         goes_on => Ok(goes_on),
                     }
                 });
+                match told {
+                    Ok(true) => {}
+                    Ok(false) => break Ok(None),
+                    Err(error) => break Err(Some(error)),
+                }
             };
-            lock().is_over = true;
+            asked.lock().is_over = true;
             if !matches!(ended, Ok(Some(_))) {
                 killer.kill();
             }
             ended
         });
-        unread.extend(pending.into_inner().unwrap_or_else(PoisonError::into_inner).requests);
+        unread.extend(asked.lock().requests.drain(..));
         match ended {
             Ok(None) => return Ended::Stopped,
             Ok(Some(code)) => round.code = code,
@@ -289,6 +227,78 @@ impl Tools {
             }
         }
         stopped(self.explain(link, &mut unread, round, sink), &mut unread).unwrap_or(Ended::Done)
+    }
+
+    /// Writes names to the program until there are no more, or as many wait as may.
+    fn feed(
+        &self,
+        mut stdin: impl Write,
+        names: &mut (dyn Iterator<Item = FileRequest> + Send),
+        aside: &mut VecDeque<FileRequest>,
+        asked: &Asked,
+    ) {
+        let mut buffer = Vec::new();
+        while let Some(request) = asked.timeout.paused(|| names.next()) {
+            if !self.is_for_lines(&request.path) {
+                // They are done after the others.
+                aside.push_back(request);
+                match aside.len() < ASIDE {
+                    true => continue,
+                    false => break,
+                }
+            }
+            buffer.extend_from_slice(&request.path);
+            buffer.push(0);
+            let mut state = asked.lock();
+            state.push(request);
+            asked.timeout.set(state.load.limit(asked.answer));
+            if state.is_over {
+                return;
+            }
+            let is_full = state.requests.len() >= MOST_WAITING || state.bytes >= MOST_BYTES;
+            drop(state);
+            if is_full {
+                break;
+            }
+            if buffer.len() > 16 << 10 {
+                if stdin.write_all(&buffer).is_err() {
+                    return;
+                }
+                buffer.clear();
+            }
+        }
+        let _ = stdin.write_all(&buffer);
+    }
+
+    /// What a line of the program says. Names that it passed over go to `unread`.
+    fn said(
+        &self,
+        line: &[u8],
+        asked: &Asked,
+        unread: &mut VecDeque<FileRequest>,
+    ) -> Result<Said, SessionError> {
+        if line.is_empty() {
+            return Ok(Said::Nothing);
+        }
+        if let Some(code) = line.strip_prefix(b"end ") {
+            return Ok(Said::End(number(code)));
+        }
+        let odd = |what: &str, text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            SessionError::Odd(format!("{}: {what}: {text}", self.tool.batch))
+        };
+        let Some((path, digest)) = self.line(line) else {
+            return Err(odd("unexpected line", &line[..line.len().min(60)]));
+        };
+        if path == EMPTY && digest == self.empty {
+            asked.timeout.paused(|| {});
+            return Ok(Said::Nothing);
+        }
+        let mut state = asked.lock();
+        let found = state.take(path, unread);
+        asked.timeout.set(state.load.limit(asked.answer));
+        let request = found.ok_or_else(|| odd("a digest of what was not asked, or a wrong one", path))?;
+        Ok(Said::Digest(request, digest))
     }
 
     /// The name and the digest in a line of any of the programs.
@@ -382,6 +392,32 @@ fn ended_as(code: u64) -> String {
         126 | 127 => "cannot be started any more".to_string(),
         _ => format!("ended with an error (xargs: {code})"),
     }
+}
+
+/// Names that the program was given, and how long it may take for them.
+struct Asked {
+    pending: Mutex<Pending>,
+    timeout: Arc<Timeout>,
+    answer: Duration,
+}
+
+impl Asked {
+    fn new(timeout: Arc<Timeout>) -> Asked {
+        Asked { pending: Mutex::default(), answer: timeout.answer(), timeout }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a line of the program says.
+enum Said {
+    Nothing,
+    /// The digest of a file that was asked about.
+    Digest(FileRequest, Output),
+    /// It ended, with this exit code.
+    End(Option<u64>),
 }
 
 /// Names that were given to a program, and have no line yet.
