@@ -44,6 +44,8 @@ rustdoc() {
             cargo doc --locked --no-deps --package verisum-cli --document-private-items
 }
 
+public_api() { python3 scripts/public_api.py "$TARGET/doc" --check; }
+
 shell() { shellcheck --external-sources .ci/run scripts/*.sh scripts/tests/*.sh; }
 
 python() {
@@ -67,6 +69,7 @@ dependencies() {
 check fmt fmt
 check clippy clippy
 check rustdoc rustdoc
+check public-api public_api
 check shell shell
 check python python
 check dependencies dependencies
