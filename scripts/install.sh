@@ -60,8 +60,8 @@ main() {
     for page in README.md CHANGELOG.md LICENSE-*; do
         put 644 "$page" "$documents/$page"
     done
-    for page in docs/*.md docs/*.svg; do
-        [ -e "$page" ] || continue
+    for page in docs/*.md docs/*.svg docs/results/*; do
+        [ -f "$page" ] || continue
         put 644 "$page" "$documents/$page"
     done
     for page in crates/capi/examples/*.c; do

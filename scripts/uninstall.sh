@@ -16,7 +16,7 @@ while IFS= read -r path; do
     rm -f "$DESTDIR$path"
     count=$((count + 1))
 done < <(cat "$list")
-rmdir "$documents/docs" "$documents/examples" "$documents" "$DESTDIR$PREFIX/libexec/verisum" 2>/dev/null || true
+rmdir "$documents/docs/results" "$documents/docs" "$documents/examples" "$documents" "$DESTDIR$PREFIX/libexec/verisum" 2>/dev/null || true
 if [ -z "$DESTDIR" ] && [ "$(id -u)" -eq 0 ] && have ldconfig; then
     ldconfig
 fi
