@@ -52,7 +52,8 @@ impl Plan {
     /// Whether the walk reads a file that has not changed.
     pub(super) fn is_read_by_walk(&self, known: &Known) -> bool {
         let is_due = known.verified < self.before || known.verified > self.future;
-        self.is_in_one_pass && is_due && known.state == State::Sound
+        // Damage to a record is found here.
+        self.is_in_one_pass && is_due && matches!(known.state, State::Sound | State::DAMAGED)
     }
 
     /// Whether there is no time for another file.

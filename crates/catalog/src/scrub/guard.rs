@@ -172,7 +172,7 @@ fn born(path: &Path) -> Option<i64> {
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
 /// numbered anew when the system starts; the files know better.
 fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
-    let files = catalog.stalest(root.id, &Position::START, i64::MAX, PROBES)?;
+    let files = catalog.some_sound(root.id, PROBES)?;
     let top = Top::open(&root.path, false)?;
     let mut same = 0;
     for (Position { directory, name, .. }, record) in &files {

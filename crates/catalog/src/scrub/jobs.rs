@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use super::judge::Token;
@@ -38,7 +39,7 @@ pub(super) struct Jobs<'a> {
     sender: Option<SyncSender<Message>>,
     tally: &'a Tally,
     /// Recorded files that were given out lately, and may not be written yet.
-    recent: HashSet<(i64, Vec<u8>)>,
+    recent: HashSet<u64>,
     stage: Stage,
     walk: Walk,
     levels: Vec<Level>,
@@ -76,7 +77,6 @@ enum Stage {
     Bad,
     Walk,
     Stale,
-    Future,
     End,
 }
 
@@ -187,6 +187,7 @@ impl<'a> Jobs<'a> {
     pub(super) fn outcome(mut self) -> Result<Outcome, Error> {
         self.outcome.is_interrupted = self.options.stop.is_due();
         (self.outcome.given_up, self.outcome.not_tried) = self.tally.given_up();
+        self.outcome.mount_points += self.tally.mounted_over.load(Ordering::Relaxed);
         self.outcome.is_through &= !self.outcome.is_interrupted && self.tally.left().is_none();
         self.outcome.waiting += self.tally.left().unwrap_or_default();
         self.outcome.is_through &= self.outcome.waiting + self.outcome.given_up == 0;
@@ -211,7 +212,7 @@ impl<'a> Jobs<'a> {
                 return Ok(None);
             }
             let job = match self.stage {
-                Stage::Bad | Stage::Stale | Stage::Future => self.recorded()?,
+                Stage::Bad | Stage::Stale => self.recorded()?,
                 Stage::Walk => self.walked()?,
                 Stage::End => return Ok(None),
             };
@@ -219,19 +220,23 @@ impl<'a> Jobs<'a> {
                 return Ok(job);
             }
             self.page.clear();
-            (self.stage, self.position) = match self.stage {
-                Stage::Bad => (Stage::Walk, Position::START),
-                Stage::Walk => (Stage::Stale, Position::START),
-                Stage::Stale => {
-                    let future = self.plan.future;
-                    (Stage::Future, Position { value: future, directory: i64::MAX, name: Vec::new() })
+            self.position = Position::START;
+            self.stage = match self.stage {
+                Stage::Bad => Stage::Walk,
+                // The walk read all that is due, where it came to everything.
+                Stage::Walk if self.plan.is_in_one_pass && self.outcome.passed_over.is_empty() => self.end(),
+                Stage::Walk => {
+                    self.reader.list_stale(self.scope.root.id, self.plan.before, self.plan.future)?;
+                    Stage::Stale
                 }
-                Stage::Future | Stage::End => {
-                    self.outcome.is_through = !self.is_stopped;
-                    (Stage::End, Position::START)
-                }
+                Stage::Stale | Stage::End => self.end(),
             };
         }
+    }
+
+    fn end(&mut self) -> Stage {
+        self.outcome.is_through = !self.is_stopped;
+        Stage::End
     }
 
     /// The next file of the bad or the stale ones.
@@ -261,8 +266,7 @@ impl<'a> Jobs<'a> {
         let root = self.scope.root.id;
         let rows = match self.stage {
             Stage::Bad => self.reader.in_trouble(root, &self.position, false, PAGE)?,
-            Stage::Stale => self.reader.stalest(root, &self.position, self.plan.before, PAGE)?,
-            _ => self.reader.stalest(root, &self.position, i64::MAX, PAGE)?,
+            _ => self.reader.stale(&self.position, PAGE)?,
         };
         let Some((last, _)) = rows.last() else { return Ok(false) };
         self.position = last.clone();
@@ -270,9 +274,8 @@ impl<'a> Jobs<'a> {
         if self.stage != Stage::Bad {
             let page = self.page.make_contiguous();
             match (self.options.shuffle, self.options.order) {
-                (true, _) => {
-                    page.sort_by_cached_key(|(place, _)| self.dice.hash_one((place.directory, &place.name)))
-                }
+                (true, _) => page
+                    .sort_by_cached_key(|(place, _)| self.dice.hash_one((place.directory, &place.name[..]))),
                 (false, Order::Inode | Order::Extent) => page.sort_by_key(|(_, record)| record.inode),
                 // They come as they were verified, which was in the order of the walk, or about it.
                 (false, Order::Directory | Order::Name) => {}
@@ -286,7 +289,7 @@ impl<'a> Jobs<'a> {
             // Those in trouble were read in the first stage, and missing ones cannot be. Damage to a record
             // is found here, and known in the first stage of the next run.
             let chance = self.dice.hash_one((name, directory)) as f64 / u64::MAX as f64;
-            let is_recent = || self.recent.contains(&(directory, name.to_vec()));
+            let is_recent = || self.recent.contains(&self.mark(directory, name));
             let is_in_turn = matches!(record.state, State::Sound | State::DAMAGED);
             if !is_in_turn || chance > self.options.sample || is_recent() {
                 return Ok(false);
@@ -376,7 +379,12 @@ impl<'a> Jobs<'a> {
         if self.recent.len() >= RECENT {
             self.recent.clear();
         }
-        self.recent.insert((directory, name.to_vec()));
+        self.recent.insert(self.mark(directory, name));
+    }
+
+    /// Eight bytes that stand for a file.
+    fn mark(&self, directory: i64, name: &[u8]) -> u64 {
+        self.dice.hash_one((directory, name))
     }
 }
 

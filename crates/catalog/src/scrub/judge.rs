@@ -16,6 +16,7 @@ use super::alarm::written_to;
 use super::finish::last_known;
 use super::jobs::is_to_read;
 use super::tally::Tally;
+use super::top::is_mounted_over;
 use super::writer::{Judged, Message};
 use crate::store::{Change, Finding, Known, Record, Seen, State, Trouble};
 use verisum_files::reread::{self, Bypass, Failed};
@@ -81,6 +82,13 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 Some(message) => send(message, sender),
                 None => ControlFlow::Continue(()),
             };
+        }
+        if self.options.one_file_system
+            && let Ok(content) = &result
+            && is_mounted_over(&entry, &content.before, (token.device, Some(entry.inode())))
+        {
+            self.tally.mounted_over.fetch_add(1, Ordering::Relaxed);
+            return ControlFlow::Continue(());
         }
         let message = match self.look(&token, result) {
             Some(look) => {

@@ -11,6 +11,8 @@ pub(super) struct Tally {
     pub(super) read_bytes: AtomicU64,
     /// With those of holes.
     pub(super) hashed_bytes: AtomicU64,
+    /// Files over which another one is mounted.
+    pub(super) mounted_over: AtomicU64,
     /// Files that were not read because their device fails.
     given_up: AtomicU64,
     /// The same of files that were known to be bad.

@@ -110,15 +110,14 @@ impl Catalog {
         }
     }
 
-    /// The same for those who only read. A large catalogue is not read whole for that: its index by age has
-    /// to lead to as many files as were recorded.
+    /// The same for those who only read. Of a large catalogue there have to be as many files as were recorded.
     pub fn require_complete(&self) -> Result<()> {
         let pages: i64 = self.pragma("page_count")?;
         if pages.saturating_mul(self.pragma("page_size")?) <= SMALL {
             return self.require_sound();
         }
         for root in self.roots()? {
-            let sql = "SELECT count(*) FROM file INDEXED BY file_by_age WHERE root = ?1";
+            let sql = "SELECT count(*) FROM file NOT INDEXED WHERE root = ?1";
             let found: i64 =
                 self.connection.query_row(sql, [root.id], |row| row.get(0)).map_err(self.failed("read"))?;
             self.require_all(&root, found as u64)?;
@@ -198,11 +197,11 @@ mod tests {
 
     use verisum_digest::Output;
 
-    use crate::store::{Catalog, Change, Identity, Position, Record, Root, State};
+    use crate::store::{Catalog, Change, Finding, Identity, Position, Record, Root, State};
 
     const FILES: usize = 1000;
 
-    /// A catalogue of many files.
+    /// A catalogue of many files, all of them missing.
     fn filled(path: &Path) -> (Catalog, Root) {
         let catalog = Catalog::open(path).unwrap();
         catalog.algorithm("sha256").unwrap();
@@ -223,6 +222,8 @@ mod tests {
             };
             let name = format!("f{number}");
             catalog.apply(root.id, root.directory, name.as_ref(), &Change::Add(record)).unwrap();
+            let finding = Finding { since: 6, seen: 6, ..Finding::default() };
+            assert!(catalog.lose(root.directory, name.as_ref(), &finding).unwrap());
         }
         catalog.commit().unwrap();
         (catalog, root)
@@ -247,7 +248,7 @@ mod tests {
         let (catalog, root) = filled(&path);
         catalog.require_complete().unwrap();
         let mut damages = Vec::new();
-        for name in ["file", "file_by_age"] {
+        for name in ["file", "file_in_trouble"] {
             let leaves = pages(&catalog, name, "leaf");
             for pair in leaves.windows(2).step_by(3) {
                 damages.push(("copied", pair[0], Some(pair[1].0)));
@@ -281,7 +282,7 @@ mod tests {
             if catalog.export(&mut lines).is_ok() {
                 assert!(lines == whole, "{what} {start}");
             }
-            let found = catalog.stalest(root.id, &Position::START, i64::MAX, 2 * FILES);
+            let found = catalog.in_trouble(root.id, &Position::START, true, 2 * FILES);
             let found = found.map_or(0, |found| found.len() as u64);
             assert_eq!(catalog.require_all(&root, found).is_ok(), found == root.files);
         }
@@ -293,7 +294,7 @@ mod tests {
         let path = folder.path().join("c.db");
         let (catalog, root) = filled(&path);
         catalog.require_sound().unwrap();
-        let pages = pages(&catalog, "file_by_age", "leaf");
+        let pages = pages(&catalog, "file_in_trouble", "leaf");
         drop(catalog);
         let good = std::fs::read(&path).unwrap();
         let bad_path = folder.path().join("bad.db");
@@ -308,7 +309,7 @@ mod tests {
                     refused += 1;
                     continue;
                 }
-                let due = catalog.stalest(root.id, &Position::START, i64::MAX, 2 * FILES).unwrap();
+                let due = catalog.in_trouble(root.id, &Position::START, true, 2 * FILES).unwrap();
                 assert_eq!(due.len(), FILES, "byte {at}");
             }
         }

@@ -11,10 +11,10 @@ use super::record::{DAMAGED, MISSING, columns, finding, known, record, recorded}
 use super::{Catalog, Change, Finding, Known, Place, Record, Result, State};
 use verisum_files::Stat;
 
-/// A place in the order of one of the indexes: that of a row, or before the first.
+/// A place in an order of files: that of a row, or before the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The value that the index is ordered by, before directory and name.
+    /// The value that they are ordered by, before directory and name.
     pub value: i64,
     /// The number of the file's directory.
     pub directory: i64,
@@ -89,22 +89,38 @@ impl Catalog {
         row.map_err(self.failed("read"))
     }
 
-    /// Up to `most` files of a root that were last verified before `before`, stalest first, beginning
-    /// after `after`. Those in trouble are among them, but not those whose record is known to be damaged.
-    pub fn stalest(
-        &self,
-        root: i64,
-        after: &Position,
-        before: i64,
-        most: usize,
-    ) -> Result<Vec<(Position, Record)>> {
+    /// Lists the files of a root that were last verified before `before` or after `future`, stalest first, for
+    /// [`Catalog::stale`]. Those in trouble are among them, but not those whose record is known to be damaged.
+    pub fn list_stale(&self, root: i64, before: i64, future: i64) -> Result<()> {
+        let lists = format!(
+            "DROP TABLE IF EXISTS temp.stale;
+             CREATE TEMP TABLE stale(number INTEGER PRIMARY KEY, directory INTEGER NOT NULL, name BLOB NOT NULL,
+                verified INTEGER NOT NULL);
+             INSERT INTO temp.stale(directory, name, verified) SELECT directory, name, verified FROM file
+                WHERE root = {root} AND (verified < {before} OR verified > {future}) AND state <> {DAMAGED}
+                ORDER BY verified, directory, name;"
+        );
+        self.connection.execute_batch(&lists).map_err(self.failed("list"))
+    }
+
+    /// Up to `most` files of those that were listed, beginning after `after`, and not verified since.
+    pub fn stale(&self, after: &Position, most: usize) -> Result<Vec<(Position, Record)>> {
         let sql = format!(
-            "SELECT verified, directory, name, {} FROM file INDEXED BY file_by_age
-             WHERE root = ?1 AND (verified, directory, name) > (?2, ?3, ?4) AND verified < ?6
-             AND state <> {DAMAGED} ORDER BY verified, directory, name LIMIT ?5",
+            "SELECT stale.number, file.directory, file.name, {} FROM temp.stale CROSS JOIN file
+             ON file.directory = stale.directory AND file.name = stale.name AND file.verified = stale.verified
+             WHERE stale.number > ?1 ORDER BY stale.number LIMIT ?2",
             columns()
         );
-        self.page(&sql, root, after, most, before)
+        self.page(&sql, params![after.value, most as i64])
+    }
+
+    /// Up to `most` files of a root that were sound.
+    pub fn some_sound(&self, root: i64, most: usize) -> Result<Vec<(Position, Record)>> {
+        let sql = format!(
+            "SELECT 0, directory, name, {} FROM file WHERE root = ?1 AND state = 0 LIMIT ?2",
+            columns()
+        );
+        self.page(&sql, params![root, most as i64])
     }
 
     /// Up to `most` files of a root that are in trouble, beginning after `after`. Missing ones are among
@@ -123,19 +139,11 @@ impl Catalog {
              ORDER BY state, directory, name LIMIT ?5",
             columns()
         );
-        self.page(&sql, root, after, most, missing)
+        self.page(&sql, params![root, after.value, after.directory, after.name, most as i64, missing])
     }
 
-    fn page(
-        &self,
-        sql: &str,
-        root: i64,
-        after: &Position,
-        most: usize,
-        last: impl ToSql,
-    ) -> Result<Vec<(Position, Record)>> {
+    fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, Record)>> {
         let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            let values = params![root, after.value, after.directory, after.name, most as i64, last];
             let rows = statement.query_map(values, |row| {
                 let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
                 Ok((position, record(row, 3)?))
@@ -331,34 +339,41 @@ mod tests {
     }
 
     #[test]
-    fn the_stalest_come_first_without_a_sort() {
+    fn the_stalest_come_first() {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, root) = catalog(folder.path());
         for number in 0..100_i64 {
             let change = Change::Add(Record { size: 1, ..record(number * 37 % 100) });
             catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
         }
+        catalog.list_stale(root.id, 90, 95).unwrap();
         let mut after = Position::START;
         let mut seen = Vec::new();
         loop {
-            let page = catalog.stalest(root.id, &after, 90, 7).unwrap();
+            let page = catalog.stale(&after, 7).unwrap();
             let Some((place, _)) = page.last() else { break };
             after = place.clone();
             seen.extend(page.iter().map(|(_, record)| record.verified));
         }
-        assert_eq!(seen, (0..90).collect::<Vec<_>>());
-        for sql in [
-            "SELECT * FROM file INDEXED BY file_by_age WHERE root = 1
-             AND (verified, directory, name) > (1, 2, x'33') AND verified < 9
-             ORDER BY verified, directory, name LIMIT 5",
-            "SELECT * FROM file INDEXED BY file_in_trouble WHERE root = 1 AND state <> 0
-             AND (state, directory, name) > (1, 2, x'33') ORDER BY state, directory, name LIMIT 5",
-        ] {
-            let mut statement = catalog.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let plan: Vec<String> =
-                statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
-            assert!(plan.iter().all(|step| step.contains("SEARCH")), "{plan:?}");
-        }
+        assert_eq!(seen, (0..90).chain(96..100).collect::<Vec<_>>());
+        // What was verified since is not among them.
+        let (first, old) = catalog.stale(&Position::START, 1).unwrap().remove(0);
+        let change = Change::Confirm(Record { verified: 200, ..old });
+        catalog.apply(root.id, first.directory, OsStr::from_bytes(&first.name), &change).unwrap();
+        assert_ne!(catalog.stale(&Position::START, 1).unwrap()[0].0, first);
+    }
+
+    #[test]
+    fn what_is_in_trouble_is_found_without_a_sort() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let sql =
+            "EXPLAIN QUERY PLAN SELECT * FROM file INDEXED BY file_in_trouble WHERE root = 1 AND state <> 0
+             AND (state, directory, name) > (1, 2, x'33') ORDER BY state, directory, name LIMIT 5";
+        let mut statement = catalog.connection.prepare(sql).unwrap();
+        let plan: Vec<String> =
+            statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        assert!(plan.iter().all(|step| step.contains("SEARCH")), "{plan:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
-use verisum_digest::Digest;
+use twox_hash::XxHash3_64;
 
 /// Whether the record of the row at hand is as it was written.
 pub(super) const IS_INTACT: &str = "file.guard IS verisum_guard(file.directory, file.name, file.root, \
@@ -26,8 +26,7 @@ pub(super) fn guard_with(state: &str) -> String {
 /// each with its type and length.
 pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    let digest = Digest::find("xxh3-64").map_err(failed)?;
-    connection.create_scalar_function("verisum_guard", -1, flags, move |values| {
+    connection.create_scalar_function("verisum_guard", -1, flags, |values| {
         let mut bytes = Vec::with_capacity(256);
         for number in 0..values.len() {
             let (kind, value): (u8, &[u8]) = match values.get_raw(number) {
@@ -49,13 +48,7 @@ pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
             bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
             bytes.extend_from_slice(value);
         }
-        let output = digest.hash(&bytes).map_err(failed)?;
-        let mut value = [0; 8];
-        value.copy_from_slice(&output.as_bytes()[..8]);
-        Ok(i64::from_be_bytes(value))
+        // Not by the digest table: setting a digest up takes longer than this.
+        Ok(XxHash3_64::oneshot(&bytes) as i64)
     })
-}
-
-fn failed(error: verisum_digest::Error) -> rusqlite::Error {
-    rusqlite::Error::UserFunctionError(Box::new(error))
 }

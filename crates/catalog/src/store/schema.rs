@@ -1,8 +1,8 @@
 //! The SQLite schema, and migrations from older versions.
 //!
 //! A row of `file` is the record of one name: what it was when it was last found good. It is clustered
-//! by directory and name, because a scan compares one directory after the other, and has one more full
-//! index, by the time of verification, so that the stalest files come out in order without a sort.
+//! by directory and name, because a scan compares one directory after the other. There is no index by the
+//! time of verification: a scrub would write to it for each file, and to sort once is faster.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
+pub(super) const STEPS: [&str; 7] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -104,6 +105,9 @@ const VERSION_6: &str = "
         SELECT max(rowid) FROM former WHERE state <> 0 GROUP BY directory, name, seen_inode);
     CREATE UNIQUE INDEX former_by_file ON former(directory, name, seen_inode) WHERE state <> 0;
 ";
+
+/// To keep it up took a third of the time of writing.
+const VERSION_7: &str = "DROP INDEX file_by_age;";
 
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
@@ -240,8 +244,10 @@ mod tests {
             let sql =
                 "INSERT INTO former VALUES (1, 1, x'62', 6, ?1, 5, 7, 8, 9, 10, 1, zeroblob(32), 11, 12, 3,
                        7, 8, 10, x'ff')";
-            connection.execute(sql, [4]).unwrap();
-            connection.execute(sql, [5]).unwrap();
+            // Later versions keep one of them.
+            for found in if version == 5 { 4..6 } else { 5..6 } {
+                connection.execute(sql, [found]).unwrap();
+            }
         }
         if version >= 4 {
             let sql = format!("UPDATE file SET guard = {}", guard::guard_with("file.state"));

@@ -130,8 +130,13 @@ impl Jobs<'_> {
         let (known, record) = level.file(&self.reader, entry.name())?.unzip();
         let (directory, device) = (level.id, level.device);
         self.outcome.known += u64::from(known.is_some());
-        let stat = match entry.stat() {
-            Ok(stat) => Some(stat),
+        // Of what is read anyway, opening it tells the same.
+        let is_due = known.is_some_and(|known| {
+            let was_read = || self.recent.contains(&self.mark(directory, entry.name().as_bytes()));
+            self.plan.is_read_by_walk(&known) && (known.state == State::Sound || !was_read())
+        });
+        let stat = match (!is_due).then(|| entry.stat()).transpose() {
+            Ok(stat) => stat,
             // Reading it fails alike, and is judged and recorded.
             Err(error) if error.is_storage_failure() => None,
             Err(error) => {
@@ -139,21 +144,15 @@ impl Jobs<'_> {
                 return Ok(None);
             }
         };
-        if let Some(stat) = &stat {
-            let listed = (device, Some(entry.inode()));
-            if self.options.one_file_system && is_mounted_over(&entry, stat, listed) {
-                self.outcome.mount_points += 1;
-                return Ok(None);
-            }
-            if self.own.contains(&(stat.device, stat.inode))
-                || known.is_some_and(|known| !is_to_read(&known, stat) && !self.plan.is_read_by_walk(&known))
-            {
-                return Ok(None);
-            }
+        if let Some(stat) = &stat
+            && (self.own.contains(&(stat.device, stat.inode))
+                || known.is_some_and(|known| !is_to_read(&known, stat)))
+        {
+            return Ok(None);
         }
         if self.plan.is_over() {
             self.outcome.waiting += 1;
-            self.note_waiting(directory, &entry, known.zip(stat));
+            self.note_waiting(directory, &entry, known);
             return Ok(None);
         }
         let is_known_bad = match known {
@@ -168,7 +167,7 @@ impl Jobs<'_> {
                 let (name, path) = (entry.name().into(), entry.path());
                 self.send(Message::NotTried { directory, name, path, record: None });
             }
-            self.note_waiting(directory, &entry, known.zip(stat));
+            self.note_waiting(directory, &entry, known);
             return Ok(None);
         }
         let record = match record.flatten() {
@@ -190,7 +189,8 @@ impl Jobs<'_> {
     }
 
     /// Takes note of a file that is not read, if it is one of those that a mass of changes consists of.
-    fn note_waiting(&mut self, directory: i64, entry: &Entry, found: Option<(Known, Stat)>) {
+    fn note_waiting(&mut self, directory: i64, entry: &Entry, known: Option<Known>) {
+        let found = known.zip(entry.stat().ok());
         if let Some(is_resized) = found.and_then(|(known, stat)| written_to(&known, &stat)) {
             self.send(Message::Waiting { directory, name: entry.name().into(), is_resized });
         }
