@@ -28,9 +28,10 @@
     doc = "| [`blockhash`] | the block hash of an image, and block maps | `image` |"
 )]
 #![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
+#![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
 //!
-//! All features are on by default. Without them nobody compiles SQLite or what speaks ssh.
+//! All features but `lake` are on by default. Without them nobody compiles SQLite or what speaks ssh.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
 //! function says so by its name ([`files::go_to_background`]).
@@ -46,6 +47,8 @@ pub use verisum_blockhash as blockhash;
 pub use verisum_catalog as catalog;
 #[cfg(feature = "image")]
 pub use verisum_image as image;
+#[cfg(feature = "lake")]
+pub use verisum_lake as lake;
 #[cfg(feature = "remote")]
 pub use verisum_remote as remote;
 

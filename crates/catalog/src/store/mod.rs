@@ -9,6 +9,7 @@
 
 mod alarm_hold;
 mod backup;
+mod by_path;
 mod check;
 mod directory;
 mod error;
@@ -23,6 +24,7 @@ mod manifests;
 mod mapping;
 mod open;
 mod previous;
+mod receive;
 mod record;
 mod restore;
 mod root;
@@ -44,6 +46,7 @@ pub use fresh::{Heir, Likeness, Place};
 pub use known_bad::KnownBad;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
+pub use receive::{Arriving, Receiving};
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
 pub use restore::restore;
 pub use root::{Identity, Root, is_address};

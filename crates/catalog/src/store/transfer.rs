@@ -154,14 +154,8 @@ impl Catalog {
             match line {
                 Line::Root { path, device, inode } => {
                     let path = path.bytes().map_err(&wrong)?;
-                    if !path.is_absolute() && !super::is_address(&path) {
-                        return Err(wrong("a root is no absolute path".to_string()));
-                    }
-                    let root = match self.root(&path)? {
-                        Some(root) => root,
-                        None => self.add_root(&path, Identity { device, inode })?,
-                    };
-                    target = Some(Target { root, folder: None });
+                    let found = self.target(&path, Identity { device, inode });
+                    target = Some(found.map_err(|e| e.at(name, number))?);
                 }
                 Line::File(line) => {
                     let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
@@ -189,8 +183,8 @@ impl Catalog {
         now: i64,
         importing: &mut Importing,
     ) -> Result<bool, Refused> {
-        let ((directory, name), record) = self.read_line(target, line, importing)?;
-        let name = OsStr::from_bytes(&name);
+        let (place, record) = self.read_line(target, line, importing)?;
+        let (directory, name) = (place.0, OsStr::from_bytes(&place.1));
         if let Some(known) = self.record(directory, name)? {
             let is_same =
                 (known.algorithm, known.digest, known.size) == (record.algorithm, record.digest, record.size);
@@ -201,12 +195,7 @@ impl Catalog {
             return Ok(false);
         }
         importing.add(directory, name);
-        let (state, record) = (record.state, Record { state: State::Sound, ..record });
-        self.apply(target.root.id, directory, name, &Change::Add(record))?;
-        if state != State::Sound {
-            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
-            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
-        }
+        self.add_imported(target, &place, record, now)?;
         Ok(true)
     }
 
@@ -246,17 +235,7 @@ impl Catalog {
         let digest = importing.digest(&line.algorithm, &line.digest)?;
         let size = length(line.size)?;
         let path = line.path.bytes()?;
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err("a path without a name".into());
-        };
-        if folder.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
-            return Err("a path leads out of its root".into());
-        }
-        let directory = match &target.folder {
-            Some((path, id)) if path == folder => *id,
-            _ => self.make_directories(&target.root, folder)?,
-        };
-        target.folder = Some((folder.to_path_buf(), directory));
+        let place = self.place_in(target, &path)?;
         let record = Record {
             size,
             mtime: line.mtime_ns,
@@ -269,7 +248,53 @@ impl Catalog {
             verified: line.last_verified_ms,
             state,
         };
-        Ok(((directory, name.as_bytes().to_vec()), record))
+        Ok((place, record))
+    }
+
+    /// The place of a path below a root's top. The directories are recorded.
+    pub(super) fn place_in(&self, target: &mut Target, path: &Path) -> Result<Place, Refused> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err("a path without a name".into());
+        };
+        if folder.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
+            return Err("a path leads out of its root".into());
+        }
+        let directory = match &target.folder {
+            Some((path, id)) if path == folder => *id,
+            _ => self.make_directories(&target.root, folder)?,
+        };
+        target.folder = Some((folder.to_path_buf(), directory));
+        Ok((directory, name.as_bytes().to_vec()))
+    }
+
+    /// The root of a path, recorded if need be.
+    pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<Target, Refused> {
+        if !path.is_absolute() && !super::is_address(path) {
+            return Err("a root is no absolute path".into());
+        }
+        let root = match self.root(path)? {
+            Some(root) => root,
+            None => self.add_root(path, identity)?,
+        };
+        Ok(Target { root, folder: None })
+    }
+
+    /// Records a file that has no record.
+    pub(super) fn add_imported(
+        &self,
+        target: &Target,
+        place: &Place,
+        record: Record,
+        now: i64,
+    ) -> Result<()> {
+        let (directory, name) = (place.0, OsStr::from_bytes(&place.1));
+        let (state, record) = (record.state, Record { state: State::Sound, ..record });
+        self.apply(target.root.id, directory, name, &Change::Add(record))?;
+        if state != State::Sound {
+            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
+            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
+        }
+        Ok(())
     }
 
     /// The number of a directory below a root's top; it and those above it are recorded if need be.
@@ -315,7 +340,7 @@ impl Passed {
 
 /// What an import has seen.
 #[derive(Default)]
-struct Importing {
+pub(super) struct Importing {
     /// How long the digests of each algorithm are, where that is known here.
     lengths: HashMap<String, Option<usize>>,
     /// Of each file that was recorded only eight bytes are held.
@@ -344,12 +369,18 @@ impl Importing {
     /// A digest of an algorithm from its hexadecimal digits.
     fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
         let digest = Output::from_hex(text.as_bytes()).ok_or("a bad digest")?;
+        self.require_length(name, &digest)?;
+        Ok(digest)
+    }
+
+    /// Fails for a digest that is not as long as those of its algorithm are.
+    pub(super) fn require_length(&mut self, name: &str, digest: &Output) -> Result<(), Refused> {
         match self.digest_len(name)? {
             Some(length) if length != digest.as_bytes().len() => {
                 let found = digest.as_bytes().len();
                 Err(format!("a digest of {found} bytes: {name} has {length}").into())
             }
-            _ => Ok(digest),
+            _ => Ok(()),
         }
     }
 
@@ -363,13 +394,13 @@ impl Importing {
 }
 
 /// Where imported files go: the last root, and the last directory in it.
-struct Target {
-    root: Root,
+pub(super) struct Target {
+    pub(super) root: Root,
     folder: Option<(PathBuf, i64)>,
 }
 
 /// Why a line was not taken: it is bad, or the catalogue failed.
-enum Refused {
+pub(super) enum Refused {
     Line(String),
     Catalog(Error),
 }
@@ -402,7 +433,7 @@ impl From<Error> for Refused {
 }
 
 /// A length, unless no file has it.
-fn length(size: u64) -> Result<u64, Refused> {
+pub(super) fn length(size: u64) -> Result<u64, Refused> {
     match i64::try_from(size) {
         Ok(_) => Ok(size),
         Err(_) => Err("a size that no file has".into()),

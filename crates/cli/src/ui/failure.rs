@@ -39,6 +39,8 @@ pub(crate) enum Failure {
     Map(MapError),
     /// A catalogue cannot be used.
     Catalog(verisum::catalog::store::Error),
+    /// A lake cannot be read or written.
+    Lake(verisum::lake::Error),
     /// A directory cannot be scrubbed.
     Scrub(verisum::catalog::scrub::Error),
     /// A file that is not an image cannot be made, read or written.
@@ -122,6 +124,7 @@ impl Failure {
             }
             Failure::Map(error) => map_message(error),
             Failure::Catalog(error) => names::plain(&error.to_string()),
+            Failure::Lake(error) => names::plain(&error.to_string()),
             Failure::Scrub(verisum::catalog::scrub::Error::Tree(verisum::files::Error::Io {
                 path,
                 operation,
@@ -153,6 +156,12 @@ impl From<PlaceError> for Failure {
 impl From<verisum::catalog::store::Error> for Failure {
     fn from(error: verisum::catalog::store::Error) -> Failure {
         Failure::Catalog(error)
+    }
+}
+
+impl From<verisum::lake::Error> for Failure {
+    fn from(error: verisum::lake::Error) -> Failure {
+        Failure::Lake(error)
     }
 }
 

@@ -14,6 +14,7 @@ use verisum::files::store::manifest::{
 };
 use verisum::files::{Directory, Replacement, Stop};
 
+use super::lake::ExportFormat;
 use crate::ui::Decomposed;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
@@ -23,7 +24,6 @@ use crate::ui::signals::Ending;
 use crate::ui::values::{self, counted};
 use crate::ui::{self, Output, block_hashes, names};
 use crate::ui::{digests, kernel};
-use verisum::files::store::manifest::Format;
 
 /// How many names are listed that a format has no place for.
 const NAMED: u64 = 10;
@@ -31,13 +31,13 @@ const NAMED: u64 = 10;
 /// The verbs of `verisum catalog`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Write all records as lines of JSON, or as a list of checksums
+    /// Write all records as lines of JSON, as a list of checksums, or what changed to a lake
     Export(ExportArgs),
     /// Record the files of an export or a list of checksums; existing records stay
     #[command(
         long_about = "Record the files of an export or a list of checksums. Existing records stay.\n\n\
-            It takes the lists that `verisum check` takes, and the indexes of chkbit and bitrot; the \
-            format is found automatically. What is recorded from them was never verified: the next scrub \
+            It takes the lists that `verisum check` takes, the indexes of chkbit and bitrot, and the \
+            directories of lakes; the format is found automatically. What is recorded from them was never verified: the next scrub \
             does that."
     )]
     Import(ImportArgs),
@@ -82,9 +82,10 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Write a list in this format, for `verisum check` and other programs
+    /// Write a list in this format, for `verisum check` and other programs; with `parquet`, write what changed since
+    /// the last time to the lake FILE, a directory
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ExportFormat>,
 
     /// List the files below this directory, with names from there
     #[arg(long, value_name = "DIR", requires = "format", value_hint = ValueHint::DirPath)]
@@ -113,7 +114,7 @@ pub(crate) struct ImportArgs {
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
-    /// Exports, lists and indexes; each is recorded as a whole or not at all. `-` is standard input
+    /// Exports, lists, indexes and lakes; each is recorded as a whole or not at all. `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }
@@ -183,6 +184,13 @@ fn until_a_signal<T>(work: impl FnOnce(&Stop) -> Result<T, Failure>) -> Result<T
 
 fn export(arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
     let catalog = arguments.catalog.open_shared()?;
+    if matches!(arguments.format, Some(ExportFormat::Parquet)) {
+        if arguments.tree.is_some() {
+            return Err(Failure::Usage("--format parquet: takes all trees, and no --tree".to_string()));
+        }
+        let lake = arguments.file.as_ref().or(arguments.output.as_ref());
+        return super::lake::export(&catalog, lake, output);
+    }
     catalog.at_one_moment(|| export_from(&catalog, arguments, output))
 }
 
@@ -212,7 +220,7 @@ fn export_from(catalog: &Catalog, arguments: &ExportArgs, output: &mut Output) -
 }
 
 fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Result<Exit, Failure> {
-    let Some(format) = arguments.format else {
+    let Some(ExportFormat::List(format)) = arguments.format else {
         catalog.export(to)?;
         return Ok(Exit::Clean);
     };
@@ -306,6 +314,9 @@ struct List<'a> {
 impl List<'_> {
     fn import(&self, catalog: &Catalog) -> Result<(Imported, Exit), Failure> {
         let List { file, tree, algorithm, now } = *self;
+        if file.is_dir() {
+            return Ok((verisum::lake::import(catalog, file, now)?, Exit::Clean));
+        }
         let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
         let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(io::stdin())),

@@ -2,6 +2,7 @@
 
 mod accept;
 mod catalog;
+mod lake;
 pub(crate) mod metrics;
 pub(crate) mod report;
 mod results;

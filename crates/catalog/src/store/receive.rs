@@ -1,0 +1,127 @@
+//! Takes records in from other stores, one after the other.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use verisum_digest::Output;
+
+use super::transfer::{Importing, Refused, Target, length};
+use super::{Catalog, Error, Identity, Imported, Record, Result, State};
+
+/// A record of another store.
+#[derive(Clone, Debug)]
+pub struct Arriving<'a> {
+    /// The file's path below its tree.
+    pub path: &'a Path,
+    /// The name of the digest.
+    pub algorithm: &'a str,
+    /// The digest.
+    pub digest: Output,
+    /// What was last thought of it.
+    pub state: State,
+    /// As in [`Record`].
+    pub size: u64,
+    /// As in [`Record`].
+    pub mtime: i64,
+    /// As in [`Record`].
+    pub ctime: i64,
+    /// As in [`Record`].
+    pub inode: u64,
+    /// As in [`Record`].
+    pub first_seen: i64,
+    /// As in [`Record`].
+    pub changed: i64,
+    /// As in [`Record`].
+    pub verified: i64,
+}
+
+/// Records that are taken in. What is not [finished](Receiving::finish) is forgotten.
+pub struct Receiving<'a> {
+    catalog: &'a Catalog,
+    importing: Importing,
+    algorithm: Option<(String, i64)>,
+    target: Option<Target>,
+    imported: Imported,
+    now: i64,
+    is_done: bool,
+}
+
+impl Catalog {
+    /// Begins to take records in, at a time in milliseconds since 1970.
+    pub fn receive(&self, now: i64) -> Result<Receiving<'_>> {
+        self.begin()?;
+        Ok(Receiving {
+            catalog: self,
+            importing: Importing::default(),
+            algorithm: None,
+            target: None,
+            imported: Imported::default(),
+            now,
+            is_done: false,
+        })
+    }
+}
+
+impl Receiving<'_> {
+    /// Says which tree the next files are of. The inner error says what is wrong with it.
+    pub fn tree(&mut self, path: &Path) -> Result<Result<(), String>> {
+        let found = self.catalog.target(path, Identity { device: 0, inode: 0 });
+        refused(found.map(|target| self.target = Some(target)))
+    }
+
+    /// Records a file, unless it has a record. The inner error says what is wrong with the file.
+    pub fn file(&mut self, file: &Arriving) -> Result<Result<(), String>> {
+        refused(self.take(file))
+    }
+
+    /// Keeps what was recorded.
+    pub fn finish(mut self) -> Result<Imported> {
+        self.catalog.commit()?;
+        self.is_done = true;
+        Ok(std::mem::take(&mut self.imported))
+    }
+
+    fn take(&mut self, file: &Arriving) -> Result<(), Refused> {
+        let target = self.target.as_mut().ok_or("a file comes before any root")?;
+        self.importing.require_length(file.algorithm, &file.digest)?;
+        let place = self.catalog.place_in(target, file.path)?;
+        let algorithm = match &self.algorithm {
+            Some((name, number)) if name == file.algorithm => *number,
+            _ => self.catalog.algorithm(file.algorithm)?,
+        };
+        if self.algorithm.as_ref().is_none_or(|(_, number)| *number != algorithm) {
+            self.algorithm = Some((file.algorithm.to_string(), algorithm));
+        }
+        let name = OsStr::from_bytes(&place.1);
+        if let Some(known) = self.catalog.record(place.0, name)? {
+            self.imported.known += 1;
+            let is_same = (known.algorithm, known.digest) == (algorithm, file.digest);
+            self.imported.differing += u64::from(!is_same);
+            return Ok(());
+        }
+        let Arriving { digest, state, mtime, ctime, inode, first_seen, changed, verified, .. } = *file;
+        let size = length(file.size)?;
+        let record =
+            Record { size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state };
+        self.catalog.add_imported(target, &place, record, self.now)?;
+        self.imported.added += 1;
+        Ok(())
+    }
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.catalog.roll_back();
+        }
+    }
+}
+
+fn refused(done: Result<(), Refused>) -> Result<Result<(), String>> {
+    match done {
+        Ok(()) => Ok(Ok(())),
+        Err(Refused::Line(what)) => Ok(Err(what)),
+        Err(Refused::Catalog(error)) => Err::<_, Error>(error),
+    }
+}

@@ -1,0 +1,64 @@
+//! Exports of the catalogue to a lake, and the formats of exports.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use verisum::catalog::store::Catalog;
+use verisum::files::store::manifest::Format;
+use verisum::lake::Exported;
+
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::values::{self, counted};
+use crate::ui::{self, Output, PROGRAM, names};
+
+/// What an export is written as.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ExportFormat {
+    List(Format),
+    Parquet,
+}
+
+impl ValueEnum for ExportFormat {
+    fn value_variants<'a>() -> &'a [ExportFormat] {
+        const ALL: [ExportFormat; Format::ALL.len() + 1] = {
+            let mut all = [ExportFormat::Parquet; Format::ALL.len() + 1];
+            let mut at = 0;
+            while at < Format::ALL.len() {
+                all[at] = ExportFormat::List(Format::ALL[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            ExportFormat::List(format) => format.to_possible_value(),
+            ExportFormat::Parquet => Some(
+                PossibleValue::new("parquet").help("Parquet files in a directory, for DuckDB and others"),
+            ),
+        }
+    }
+}
+
+/// Writes to a lake what changed since the last time, and says how much that was.
+pub(super) fn export(
+    catalog: &Catalog,
+    lake: Option<&PathBuf>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let lake = lake.ok_or_else(|| Failure::Usage("--format parquet: needs a directory".to_string()))?;
+    catalog.require_complete()?;
+    let exported = verisum::lake::export(catalog, lake, values::now())?;
+    let Exported { changed, gone, unchanged, damaged } = exported;
+    output.line(&format!("{changed} new or changed, {gone} gone, {unchanged} as before"))?;
+    if damaged == 0 {
+        return Ok(Exit::Clean);
+    }
+    let path = names::quoted(catalog.path().as_os_str());
+    ui::say(PROGRAM, &format!("{path}: export: {} left out", counted(damaged, "damaged record")));
+    Ok(Exit::Unchecked)
+}

@@ -1,0 +1,101 @@
+//! Errors of lakes: why one cannot be read or written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+use verisum_catalog::store;
+use verisum_files::ReplaceError;
+use verisum_files::text::of_system;
+
+/// What went wrong with a lake.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The catalogue failed.
+    #[error(transparent)]
+    Catalog(#[from] store::Error),
+    /// A file or a folder could not be made, read or written.
+    #[error("{}: {operation}: {}", path.display(), of_system(source))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Another export writes to the lake.
+    #[error("{}: lock: another export writes to this lake", path.display())]
+    InUse {
+        /// The lake.
+        path: PathBuf,
+    },
+    /// A file has the name of a part and is none, or not a whole one.
+    #[error("{}: read: not a part of a lake: {why}", path.display())]
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A row cannot be written.
+    #[error("{}: write: {why}", path.display())]
+    Row {
+        /// The part, or the place.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Error {
+    /// Wraps an error of the operating system.
+    pub(crate) fn io(path: &Path, operation: &'static str, source: io::Error) -> Error {
+        Error::Io { path: path.to_path_buf(), operation, source }
+    }
+
+    /// Says what is wrong with a part.
+    pub(crate) fn part(path: &Path, why: impl Into<String>) -> Error {
+        Error::Part { path: path.to_path_buf(), why: why.into() }
+    }
+
+    /// What reading a part came to: a failure of the system, or a part that makes no sense.
+    pub(crate) fn reading(path: &Path, error: ParquetError) -> Error {
+        match io_of(error) {
+            Ok(source) if source.kind() != io::ErrorKind::UnexpectedEof => Error::io(path, "read", source),
+            Ok(source) => Error::part(path, source.to_string()),
+            Err(why) => Error::part(path, why),
+        }
+    }
+
+    /// What writing a Parquet file came to.
+    pub(crate) fn writing(path: &Path, error: ParquetError) -> Error {
+        match io_of(error) {
+            Ok(source) => Error::io(path, "write", source),
+            Err(why) => Error::Row { path: path.to_path_buf(), why },
+        }
+    }
+
+    /// What a table came to that is being written.
+    pub(crate) fn table(path: &Path, error: &ArrowError) -> Error {
+        Error::Row { path: path.to_path_buf(), why: error.to_string() }
+    }
+}
+
+/// The system's error, or the library's words.
+fn io_of(error: ParquetError) -> Result<io::Error, String> {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(source) => Ok(*source),
+            Err(other) => Err(other.to_string()),
+        },
+        other => Err(other.to_string()),
+    }
+}
+
+impl From<ReplaceError> for Error {
+    fn from(error: ReplaceError) -> Error {
+        Error::Io { path: error.path, operation: error.operation, source: error.source }
+    }
+}

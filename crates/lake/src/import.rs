@@ -1,0 +1,46 @@
+//! Imports of a lake into a catalogue.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use verisum_catalog::store::{Arriving, Catalog, Imported};
+
+use crate::{Error, Lake, Newest, Result, Row};
+
+/// Records the present rows of all places of a lake. Files that have a record keep it, and so do those whose rows
+/// have no digest. All or nothing. `now` is in milliseconds since 1970.
+///
+/// # Errors
+/// A part is none, or the catalogue cannot be written.
+pub fn import(catalog: &Catalog, lake: &Path, now: i64) -> Result<Imported> {
+    let lake = Lake::open(lake)?;
+    let mut import = catalog.receive(now)?;
+    for place in lake.places()? {
+        import.tree(place.name())?.map_err(|why| Error::part(place.path(), why))?;
+        let mut rows = Newest::open(&place)?;
+        while let Some((row, part)) = rows.read()? {
+            let Some(file) = arriving(&row) else { continue };
+            let of_file = |why| format!("{}: {why}", file.path.display());
+            import.file(&file)?.map_err(|why| Error::part(part, of_file(why)))?;
+        }
+    }
+    Ok(import.finish()?)
+}
+
+/// What a catalogue is to record; none if nothing is known of the file, or no more.
+fn arriving(row: &Row) -> Option<Arriving<'_>> {
+    Some(Arriving {
+        path: Path::new(OsStr::from_bytes(&row.path)),
+        algorithm: &row.algorithm,
+        digest: row.digest?,
+        state: row.state?,
+        size: row.size.unwrap_or_default(),
+        mtime: row.mtime.unwrap_or_default(),
+        ctime: row.ctime.unwrap_or_default(),
+        inode: row.inode.unwrap_or_default(),
+        first_seen: row.first_seen.unwrap_or(row.exported),
+        changed: row.changed.unwrap_or(row.exported),
+        verified: row.verified.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,227 @@
+//! Where the parts of a lake are.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
+
+use crate::{Error, Result};
+
+/// What the names of places begin with.
+const PLACE: &str = "place=";
+
+/// What the names of days begin with.
+const DAY: &str = "day=";
+
+/// What the names of parts end with.
+const PARQUET: &[u8] = b".parquet";
+
+/// The mode of a lake's folder that did not exist: names and digests are nobody else's business.
+const PRIVATE: u32 = 0o700;
+
+/// A folder of places.
+#[derive(Clone, Debug)]
+pub struct Lake {
+    path: PathBuf,
+    mode: u32,
+}
+
+/// A tree of files in a lake.
+#[derive(Clone, Debug)]
+pub struct Place {
+    lake: Lake,
+    name: PathBuf,
+    path: PathBuf,
+}
+
+impl Lake {
+    /// A lake that may have to be made. Its parts can be read by those who may read its folder.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn create(path: &Path) -> Result<Lake> {
+        let made = DirBuilder::new().mode(PRIVATE).recursive(true).create(path);
+        made.map_err(|error| Error::io(path, "create", error))?;
+        Lake::open(path)
+    }
+
+    /// A lake that is there.
+    ///
+    /// # Errors
+    /// It is no folder, or cannot be looked at.
+    pub fn open(path: &Path) -> Result<Lake> {
+        let found = std::fs::metadata(path).map_err(|error| Error::io(path, "open", error))?;
+        match found.is_dir() {
+            true => Ok(Lake { path: path.to_path_buf(), mode: found.mode() & 0o777 }),
+            false => Err(Error::io(path, "open", io::ErrorKind::NotADirectory.into())),
+        }
+    }
+
+    /// Keeps other exports from the lake until it is dropped.
+    pub(crate) fn lock(&self) -> Result<File> {
+        let failed = |error| Error::io(&self.path, "lock", error);
+        let folder = File::open(&self.path).map_err(failed)?;
+        match folder.try_lock() {
+            Ok(()) => Ok(folder),
+            Err(TryLockError::WouldBlock) => Err(Error::InUse { path: self.path.clone() }),
+            // Without locks two exports may write the same rows, which harms nobody.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(folder),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// The place of this name, which need not be there.
+    pub fn place(&self, name: &Path) -> Place {
+        let folder = format!("{PLACE}{}", encoded(name.as_os_str().as_bytes()));
+        Place { lake: self.clone(), name: name.to_path_buf(), path: self.path.join(folder) }
+    }
+
+    /// All places, in the order of their folders' names.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a name stands for no path.
+    pub fn places(&self) -> Result<Vec<Place>> {
+        let mut places = Vec::new();
+        for name in names_in(&self.path)? {
+            let Some(encoded) = name.as_bytes().strip_prefix(PLACE.as_bytes()) else { continue };
+            let path = self.path.join(&name);
+            let Some(decoded) = decoded(encoded) else {
+                return Err(Error::part(&path, "its name is no place"));
+            };
+            let name = PathBuf::from(OsString::from_vec(decoded));
+            places.push(Place { lake: self.clone(), name, path });
+        }
+        Ok(places)
+    }
+}
+
+impl Place {
+    /// The path or address of the tree.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Its folder in the lake.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The mode of a new part: of a lake that a group may read, it may read the parts.
+    pub(crate) fn mode(&self) -> u32 {
+        self.lake.mode & 0o644
+    }
+
+    /// All parts, in the order of days and names.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub fn parts(&self) -> Result<Vec<PathBuf>> {
+        let mut parts = Vec::new();
+        for day in names_in(&self.path)? {
+            if !day.as_bytes().starts_with(DAY.as_bytes()) {
+                continue;
+            }
+            let folder = self.path.join(day);
+            let names = names_in(&folder)?.into_iter();
+            let names = names.filter(|name| {
+                let name = name.as_bytes();
+                name.ends_with(PARQUET) && !name.starts_with(b".") && !name.starts_with(b"_")
+            });
+            parts.extend(names.map(|name| folder.join(name)));
+        }
+        Ok(parts)
+    }
+
+    /// The name of a new part of rows that are exported at a time, in milliseconds since 1970. Its folder is made.
+    pub(crate) fn new_part(&self, exported: i64) -> Result<PathBuf> {
+        let folder = self.path.join(format!("{DAY}{}", day(exported)));
+        let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
+        made.map_err(|error| Error::io(&folder, "create", error))?;
+        let random = RandomState::new().hash_one(std::process::id());
+        Ok(folder.join(format!("{exported}-{random:016x}.parquet")))
+    }
+}
+
+/// What is in a folder, by name; nothing if there is no such folder.
+fn names_in(folder: &Path) -> Result<Vec<OsString>> {
+    let failed = |error| Error::io(folder, "read", error);
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let names: io::Result<Vec<OsString>> = entries.map(|entry| Ok(entry?.file_name())).collect();
+    let mut names = names.map_err(failed)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The day of a time in milliseconds since 1970, in UTC; that of 1970 for a time that no calendar has.
+fn day(milliseconds: i64) -> String {
+    timestamp_ms_to_datetime(milliseconds).unwrap_or_default().date().to_string()
+}
+
+fn encoded(name: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in name {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(char::from(*byte))
+            }
+            byte => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// What a name stands for, in bytes; none if it stands for nothing.
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    let is_name = !bytes.is_empty() && !bytes.contains(&0);
+    is_name.then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let days = [(0, "1970-01-01"), (951_782_400_000, "2000-02-29"), (1_767_225_599_999, "2025-12-31")];
+        for (time, expected) in days {
+            assert_eq!(day(time), expected);
+        }
+        assert_eq!(day(-1), "1969-12-31");
+    }
+
+    #[test]
+    fn places_have_names_that_lead_back() {
+        for name in [&b"/srv/a b"[..], b"ssh://web2/srv", b"/\xff%", b"~"] {
+            let text = encoded(name);
+            assert_eq!(decoded(text.as_bytes()).as_deref(), Some(name), "{text}");
+            assert!(!text.contains('/'));
+        }
+        assert_eq!(encoded(b"/srv/photos"), "%2Fsrv%2Fphotos");
+        for bad in ["", "%", "%2", "%+1", "a%00"] {
+            assert_eq!(decoded(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

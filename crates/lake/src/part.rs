@@ -1,0 +1,267 @@
+//! Reading a part of a lake, whoever wrote it.
+
+use std::fs::File;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayAccessor, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
+};
+use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::statistics::Statistics;
+use verisum_digest::Output;
+
+use crate::columns::{schema, state_of};
+use crate::{Error, Result, Row};
+
+/// The key of the version in a part's metadata.
+pub(crate) const VERSION_KEY: &str = "verisum.lake";
+
+/// The version of the layout.
+pub(crate) const VERSION: &str = "1";
+
+/// Rows that are taken from the file at once.
+const BATCH: usize = 1024;
+
+/// A part that is being read: its rows, in the order of their paths.
+///
+/// # Errors
+/// Each row may come as [`Error::Part`], which names the file: for a row that makes no sense, for one that is not
+/// after the one before, and for what is damaged. Nothing comes after an error.
+pub struct Part {
+    path: PathBuf,
+    latest: Option<i64>,
+    batches: ParquetRecordBatchReader,
+    batch: Option<Batch>,
+    last: Option<Vec<u8>>,
+    algorithm: Option<Arc<str>>,
+    has_failed: bool,
+}
+
+impl Part {
+    /// Opens a part, and checks that its columns are those of one.
+    ///
+    /// # Errors
+    /// It cannot be read, is not whole, or is something else.
+    pub fn open(path: &Path) -> Result<Part> {
+        let file = File::open(path).map_err(|error| Error::io(path, "open", error))?;
+        // What a writer says of types of its own does not matter.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = decode(path, || ArrowReaderMetadata::load(&file, options))?;
+        let metadata = metadata.map_err(|error| Error::reading(path, error))?;
+        require_version(path, metadata.metadata())?;
+        require_columns(path, &metadata)?;
+        let latest = latest(metadata.metadata());
+        let names = schema(1);
+        let names = names.fields().iter().map(|field| field.name().as_str());
+        let mask = ProjectionMask::columns(metadata.metadata().file_metadata().schema_descr(), names);
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+        let builder = builder.with_batch_size(BATCH).with_projection(mask);
+        let batches = decode(path, || builder.build())?;
+        let batches = batches.map_err(|error| Error::reading(path, error))?;
+        Ok(Part {
+            path: path.to_path_buf(),
+            latest,
+            batches,
+            batch: None,
+            last: None,
+            algorithm: None,
+            has_failed: false,
+        })
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The latest time when a row of it was written, if it has rows and says so.
+    pub fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
+    fn read(&mut self) -> Result<Option<Row>> {
+        loop {
+            if let Some(batch) = &mut self.batch
+                && batch.next < batch.rows
+            {
+                let row = batch.row(&mut self.algorithm).map_err(|why| Error::part(&self.path, why))?;
+                batch.next += 1;
+                if self.last.as_ref().is_some_and(|last| *last >= row.path) {
+                    return Err(Error::part(&self.path, "its rows are not in the order of their paths"));
+                }
+                let last = self.last.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(&row.path);
+                return Ok(Some(row));
+            }
+            let batches = &mut self.batches;
+            let Some(batch) = decode(&self.path, || batches.next())? else { return Ok(None) };
+            let batch = batch.map_err(|error| Error::part(&self.path, error.to_string()))?;
+            self.batch = Some(Batch::new(&batch).map_err(|why| Error::part(&self.path, why))?);
+        }
+    }
+}
+
+impl Iterator for Part {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        if self.has_failed {
+            return None;
+        }
+        let row = self.read();
+        self.has_failed = row.is_err();
+        row.transpose()
+    }
+}
+
+/// Calls the library, which panics at some damaged bytes. What it worked on is not used again then.
+fn decode<T>(path: &Path, call: impl FnOnce() -> T) -> Result<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(call)).map_err(|_| Error::part(path, "its bytes make no sense"))
+}
+
+fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
+    let pairs = metadata.file_metadata().key_value_metadata();
+    let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY));
+    match pair.and_then(|pair| pair.value.as_deref()) {
+        Some(VERSION) => Ok(()),
+        Some(other) => {
+            Err(Error::part(path, format!("its version is {other}, and this program knows {VERSION}")))
+        }
+        None => Err(Error::part(path, format!("its metadata has no {VERSION_KEY}"))),
+    }
+}
+
+/// Fails unless each column of a part is there, and of its type. More columns do no harm.
+fn require_columns(path: &Path, metadata: &ArrowReaderMetadata) -> Result<()> {
+    for wanted in schema(1).fields() {
+        let name = wanted.name();
+        let found = metadata.schema().field_with_name(name);
+        let found = found.map_err(|_| Error::part(path, format!("it has no column {name}")))?;
+        let is_right = match (wanted.data_type(), found.data_type()) {
+            (DataType::FixedSizeBinary(_), DataType::FixedSizeBinary(_)) => true,
+            (DataType::Dictionary(_, wanted), found) => **wanted == *found,
+            (wanted, found) => wanted == found,
+        };
+        if !is_right {
+            let found = found.data_type();
+            return Err(Error::part(path, format!("its column {name} is of the type {found}")));
+        }
+    }
+    Ok(())
+}
+
+/// The latest `exported`, from the limits of each group.
+fn latest(metadata: &ParquetMetaData) -> Option<i64> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let at = columns.iter().position(|column| column.name() == "exported")?;
+    let limits = metadata.row_groups().iter().filter_map(|group| match group.column(at).statistics() {
+        Some(Statistics::Int64(limits)) => limits.max_opt().copied(),
+        _ => None,
+    });
+    limits.max()
+}
+
+/// Some rows, column by column.
+struct Batch {
+    rows: usize,
+    next: usize,
+    path: StringArray,
+    path_bytes: BinaryArray,
+    size: UInt64Array,
+    mtime: TimestampNanosecondArray,
+    ctime: TimestampNanosecondArray,
+    inode: UInt64Array,
+    algorithm: StringArray,
+    digest: FixedSizeBinaryArray,
+    state: StringArray,
+    first_seen: TimestampMillisecondArray,
+    changed: TimestampMillisecondArray,
+    verified: TimestampMillisecondArray,
+    exported: TimestampMillisecondArray,
+    replaces: TimestampMillisecondArray,
+}
+
+impl Batch {
+    fn new(batch: &RecordBatch) -> Result<Batch, String> {
+        Ok(Batch {
+            rows: batch.num_rows(),
+            next: 0,
+            path: array(batch, "path")?,
+            path_bytes: array(batch, "path_bytes")?,
+            size: array(batch, "size")?,
+            mtime: array(batch, "mtime")?,
+            ctime: array(batch, "ctime")?,
+            inode: array(batch, "inode")?,
+            algorithm: array(batch, "algorithm")?,
+            digest: array(batch, "digest")?,
+            state: array(batch, "state")?,
+            first_seen: array(batch, "first_seen")?,
+            changed: array(batch, "changed")?,
+            verified: array(batch, "verified")?,
+            exported: array(batch, "exported")?,
+            replaces: array(batch, "replaces")?,
+        })
+    }
+
+    fn value<'a, A>(&self, column: &'a A) -> Option<<&'a A as ArrayAccessor>::Item>
+    where
+        &'a A: ArrayAccessor,
+    {
+        column.is_valid(self.next).then(|| column.value(self.next))
+    }
+
+    fn path(&self) -> Result<Vec<u8>, String> {
+        let path = match (self.value(&self.path), self.value(&self.path_bytes)) {
+            (Some(text), None) => text.as_bytes(),
+            (None, Some(bytes)) => bytes,
+            _ => return Err("a row has no path, or two".to_string()),
+        };
+        let is_plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
+        match path.split(|byte| *byte == b'/').all(is_plain) {
+            true => Ok(path.to_vec()),
+            false => Err(format!("a path leads out of its place: {}", String::from_utf8_lossy(path))),
+        }
+    }
+
+    /// `algorithm` is that of the rows before.
+    fn row(&self, algorithm: &mut Option<Arc<str>>) -> Result<Row, String> {
+        let word = self.value(&self.algorithm).ok_or("a row has no algorithm")?;
+        let algorithm = algorithm.get_or_insert_with(|| word.into());
+        if **algorithm != *word {
+            return Err(format!("it has digests of {algorithm} and of {word}"));
+        }
+        let word = self.value(&self.state).ok_or("a row has no state")?;
+        let digest = self.value(&self.digest);
+        let digest = digest.map(|bytes| Output::from_bytes(bytes).ok_or("a digest of an impossible length"));
+        Ok(Row {
+            path: self.path()?,
+            size: self.value(&self.size),
+            mtime: self.value(&self.mtime),
+            ctime: self.value(&self.ctime),
+            inode: self.value(&self.inode),
+            algorithm: algorithm.clone(),
+            digest: digest.transpose()?,
+            state: state_of(word).ok_or_else(|| format!("an unknown state: {word}"))?,
+            first_seen: self.value(&self.first_seen),
+            changed: self.value(&self.changed),
+            verified: self.value(&self.verified),
+            exported: self.value(&self.exported).ok_or("a row has no time of its export")?,
+            replaces: self.value(&self.replaces),
+        })
+    }
+}
+
+/// A column as what its type says that it is.
+fn array<A: Array + Clone + 'static>(batch: &RecordBatch, name: &str) -> Result<A, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_any().downcast_ref::<A>());
+    column.cloned().ok_or_else(|| format!("it has no column {name} of the right type"))
+}

@@ -1,0 +1,108 @@
+//! Writing rows to parts of a place.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::columns::Columns;
+use crate::part::{VERSION, VERSION_KEY};
+use crate::{Error, ParquetFile, Place, Result, Row};
+
+/// Rows that are gathered before they are written.
+const BATCH: usize = 8 << 10;
+
+/// Rows of a part at most. What a killed export has written of whole parts stays.
+const MOST_ROWS: u64 = 4 << 20;
+
+/// Writes rows of a place, which come in the order of their paths: a part for each algorithm, and another one
+/// when it is full. What is not [finished](PartWriter::finish) leaves nothing behind but full parts.
+pub struct PartWriter<'a> {
+    place: &'a Place,
+    exported: i64,
+    digest_len: &'a dyn Fn(&str) -> Option<usize>,
+    parts: BTreeMap<Arc<str>, Growing>,
+}
+
+/// A part that is being written.
+struct Growing {
+    path: PathBuf,
+    file: ParquetFile,
+    columns: Columns,
+    rows: u64,
+    last: Vec<u8>,
+}
+
+impl PartWriter<'_> {
+    /// Writes to a place, at a time in milliseconds since 1970. `digest_len` says how long the digests of an
+    /// algorithm are, for those whose first row has none.
+    pub fn new<'a>(
+        place: &'a Place,
+        exported: i64,
+        digest_len: &'a dyn Fn(&str) -> Option<usize>,
+    ) -> PartWriter<'a> {
+        PartWriter { place, exported, digest_len, parts: BTreeMap::new() }
+    }
+
+    /// Writes a row.
+    ///
+    /// # Errors
+    /// The disk is full or fails, the path is not after the one before of its algorithm, or the digest has
+    /// another length.
+    pub fn add(&mut self, row: &Row) -> Result<()> {
+        if !self.parts.contains_key(&row.algorithm) {
+            let part = self.begin(row)?;
+            self.parts.insert(row.algorithm.clone(), part);
+        }
+        let Some(part) = self.parts.get_mut(&row.algorithm) else { return Ok(()) };
+        part.add(row)?;
+        if part.rows == MOST_ROWS
+            && let Some(full) = self.parts.remove(&row.algorithm)
+        {
+            full.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Puts the parts in their places.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub fn finish(self) -> Result<()> {
+        self.parts.into_values().try_for_each(Growing::finish)
+    }
+
+    fn begin(&self, row: &Row) -> Result<Growing> {
+        let len = row.digest.map(|digest| digest.as_bytes().len());
+        // A part without any digest may have any length.
+        let len = len.or_else(|| (self.digest_len)(&row.algorithm)).unwrap_or(1);
+        let columns = Columns::new(len);
+        let path = self.place.new_part(self.exported)?;
+        let metadata = [(VERSION_KEY, VERSION)];
+        let file = ParquetFile::part(&path, columns.schema(), self.place.mode(), &metadata)?;
+        Ok(Growing { path, file, columns, rows: 0, last: Vec::new() })
+    }
+}
+
+impl Growing {
+    fn add(&mut self, row: &Row) -> Result<()> {
+        if self.rows > 0 && self.last >= row.path {
+            let why = "rows do not come in the order of their paths".to_string();
+            return Err(Error::Row { path: self.path.clone(), why });
+        }
+        self.last.clear();
+        self.last.extend_from_slice(&row.path);
+        self.columns.add(row).map_err(|error| Error::table(&self.path, &error))?;
+        self.rows += 1;
+        if self.columns.rows() == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let batch = self.columns.take().map_err(|error| Error::table(&self.path, &error))?;
+        self.file.write(&batch)
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        self.file.finish()
+    }
+}

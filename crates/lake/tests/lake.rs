@@ -1,0 +1,273 @@
+//! Lakes and catalogues: what one exports the other takes, again and again, and nothing half is left or read.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Root, State};
+use verisum_digest::Output;
+use verisum_lake::{Error, Exported, Lake, Newest, Part, PartWriter, Row, export, import};
+
+/// A catalogue with a tree, and a lake that is not there yet.
+struct Bench {
+    _folder: tempfile::TempDir,
+    catalog: Catalog,
+    root: Root,
+    lake: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+        let root = catalog.add_root(Path::new("/srv/a b"), Identity { device: 1, inode: 2 }).unwrap();
+        let lake = folder.path().join("lake");
+        Bench { _folder: folder, catalog, root, lake }
+    }
+
+    fn change(&self, path: &[u8], change: impl FnOnce(Record) -> Change) {
+        let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(at) => (&path[..at], &path[at + 1..]),
+            None => (&b""[..], path),
+        };
+        self.catalog.begin().unwrap();
+        let mut directory = self.root.directory;
+        for part in folder.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            let known = self.catalog.directory_in(directory, OsStr::from_bytes(part)).unwrap();
+            directory = known.unwrap_or_else(|| {
+                let id = self.catalog.last_directory().unwrap() + 1;
+                self.catalog.add_directory(id, directory, OsStr::from_bytes(part), 1).unwrap();
+                id
+            });
+        }
+        let name = OsStr::from_bytes(name);
+        let known = self.catalog.record(directory, name).unwrap();
+        let change = change(known.unwrap_or_else(|| record(&self.catalog, 1)));
+        self.catalog.apply(self.root.id, directory, name, &change).unwrap();
+        self.catalog.commit().unwrap();
+    }
+
+    fn export(&self, now: i64) -> Exported {
+        export(&self.catalog, &self.lake, now).unwrap()
+    }
+
+    /// The present rows of the tree.
+    fn rows(&self) -> Vec<Row> {
+        let place = Lake::open(&self.lake).unwrap().place(&self.root.path);
+        let mut rows = Vec::new();
+        let mut newest = Newest::open(&place).unwrap();
+        while let Some((row, _)) = newest.read().unwrap() {
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn parts(&self) -> Vec<PathBuf> {
+        Lake::open(&self.lake).unwrap().place(&self.root.path).parts().unwrap()
+    }
+}
+
+fn record(catalog: &Catalog, number: u8) -> Record {
+    Record {
+        size: u64::from(number),
+        mtime: i64::MIN,
+        ctime: 2,
+        inode: u64::MAX,
+        algorithm: catalog.algorithm("sha256").unwrap(),
+        digest: Output::from_bytes(&[number; 32]).unwrap(),
+        first_seen: 4,
+        changed: 5,
+        verified: 0,
+        state: State::Sound,
+    }
+}
+
+#[test]
+fn only_what_changed_is_exported() {
+    let bench = Bench::new();
+    let paths: [&[u8]; 5] = [b"a", b"a-b", b"d/e", b"d/\xff", b"gone"];
+    for path in paths {
+        bench.change(path, Change::Add);
+    }
+    assert_eq!(bench.export(10), Exported { changed: 5, ..Exported::default() });
+    assert_eq!(bench.export(20), Exported { unchanged: 5, ..Exported::default() });
+    assert_eq!(bench.parts().len(), 1);
+    bench.change(b"gone", Change::Forget);
+    bench.change(b"a", |old| Change::Confirm(Record { verified: 9, ..old }));
+    bench.change(b"d/e", |_| {
+        let detail = Some("why".to_string());
+        Change::Suspect(State::MISSING, Finding { since: 1, seen: 1, read: None, detail })
+    });
+    // Another digest is in a part of its own.
+    bench.change(b"a-b", |old| {
+        let new = Record {
+            algorithm: bench.catalog.algorithm("md5").unwrap(),
+            digest: Output::from_bytes(&[7; 16]).unwrap(),
+            ..old
+        };
+        Change::Replace { old, new }
+    });
+    // The clock went back.
+    assert_eq!(bench.export(3), Exported { changed: 3, gone: 1, unchanged: 1, damaged: 0 });
+    assert_eq!(bench.export(4), Exported { unchanged: 4, ..Exported::default() });
+    assert_eq!(bench.parts().len(), 3);
+    let rows = bench.rows();
+    let times: Vec<_> = rows.iter().map(|row| (&row.path[..], row.exported, row.replaces)).collect();
+    let expected: [(&[u8], i64, Option<i64>); 5] = [
+        (b"a", 11, Some(10)),
+        (b"a-b", 11, Some(10)),
+        (b"d/e", 11, Some(10)),
+        (b"d/\xff", 10, None),
+        (b"gone", 11, Some(10)),
+    ];
+    assert_eq!(times, expected);
+    assert_eq!((rows[0].verified, rows[0].mtime, rows[0].inode), (Some(9), Some(i64::MIN), Some(u64::MAX)));
+    assert_eq!(rows[1].digest, Output::from_bytes(&[7; 16]));
+    assert_eq!((rows[2].state, rows[4].state, rows[4].digest), (Some(State::MISSING), None, None));
+    // What is back is a new row again.
+    bench.change(b"gone", Change::Add);
+    assert_eq!(bench.export(30).changed, 1);
+    assert_eq!(bench.rows()[4].replaces, Some(11));
+}
+
+#[test]
+fn a_lake_comes_back_as_a_catalogue() {
+    let bench = Bench::new();
+    for path in [&b"a"[..], b"d/e/f", b"d/\xff", b"gone"] {
+        bench.change(path, Change::Add);
+    }
+    bench.export(10);
+    bench.change(b"gone", Change::Forget);
+    bench.change(b"a", |old| Change::Confirm(Record { verified: 9, ..old }));
+    bench.change(b"d/e/f", |_| {
+        let finding = Finding { since: 1, seen: 1, read: None, detail: None };
+        Change::Suspect(State::MISSING, finding)
+    });
+    bench.export(20);
+    let folder = tempfile::tempdir().unwrap();
+    let other = Catalog::open(&folder.path().join("other.db")).unwrap();
+    let imported = import(&other, &bench.lake, 40).unwrap();
+    assert_eq!((imported.added, imported.known), (3, 0));
+    assert_eq!(other.check().unwrap(), []);
+    let again = import(&other, &bench.lake, 50).unwrap();
+    assert_eq!((again.added, again.known, again.differing), (0, 3, 0));
+    // What came back goes out as the same.
+    assert_eq!(export(&other, &bench.lake, 60).unwrap().unchanged, 3);
+    let root = other.root(Path::new("/srv/a b")).unwrap().unwrap();
+    let record = other.record(root.directory, "a".as_ref()).unwrap().unwrap();
+    assert_eq!((record.verified, record.mtime, record.state), (9, i64::MIN, State::Sound));
+}
+
+#[test]
+fn parts_are_as_open_as_the_lake() {
+    for (mode, expected) in [(None, 0o600), (Some(0o750), 0o640), (Some(0o755), 0o644)] {
+        let bench = Bench::new();
+        if let Some(mode) = mode {
+            fs::create_dir(&bench.lake).unwrap();
+            fs::set_permissions(&bench.lake, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        bench.change(b"a", Change::Add);
+        bench.export(10);
+        let mode = fs::metadata(&bench.parts()[0]).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, expected);
+    }
+}
+
+#[test]
+fn what_is_no_whole_part_is_refused_by_name() {
+    let bench = Bench::new();
+    for number in 0..300 {
+        let path = format!("d{}/f{number}", number % 7);
+        bench.change(path.as_bytes(), |old| Change::Add(Record { size: number, ..old }));
+    }
+    bench.export(10);
+    let part = bench.parts().remove(0);
+    let whole = fs::read(&part).unwrap();
+    let refused = |bytes: &[u8]| {
+        fs::write(&part, bytes).unwrap();
+        let rows: Result<Vec<Row>, Error> = Part::open(&part).and_then(Iterator::collect);
+        rows.map_err(|error| error.to_string())
+    };
+    assert_eq!(refused(&whole).unwrap().len(), 300);
+    let name = format!("{}: read: not a part of a lake: ", part.display());
+    for length in (0..whole.len()).step_by(509).chain([4, 8, whole.len() - 1]) {
+        let error = refused(&whole[..length]).unwrap_err();
+        assert!(error.starts_with(&name), "{length}: {error}");
+    }
+    for garbage in [vec![0; 1000], b"PAR1".repeat(100), whole.iter().rev().copied().collect()] {
+        let error = refused(&garbage).unwrap_err();
+        assert!(error.starts_with(&name), "{error}");
+    }
+    // A byte that is not what was written is refused or changes a value; it never ends the program.
+    for at in (0..whole.len()).step_by(61).chain((whole.len() - 700..whole.len()).step_by(3)) {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x55;
+        if let Err(error) = refused(&changed) {
+            assert!(error.starts_with(&name), "{at}: {error}");
+        }
+    }
+    fs::write(&part, &whole[..whole.len() / 2]).unwrap();
+    let ended = export(&bench.catalog, &bench.lake, 20).unwrap_err().to_string();
+    assert!(ended.starts_with(&name), "{ended}");
+    let ended = import(&bench.catalog, &bench.lake, 20).unwrap_err().to_string();
+    assert!(ended.starts_with(&name), "{ended}");
+}
+
+#[test]
+fn an_export_that_ends_early_is_completed_by_the_next() {
+    let bench = Bench::new();
+    for path in [&b"a"[..], b"b", b"c"] {
+        bench.change(path, Change::Add);
+    }
+    let lake = Lake::create(&bench.lake).unwrap();
+    let place = lake.place(&bench.root.path);
+    let mut parts = PartWriter::new(&place, 5, &|_| None);
+    let row = |path: &[u8]| Row {
+        path: path.to_vec(),
+        size: Some(1),
+        mtime: None,
+        ctime: None,
+        inode: None,
+        algorithm: "sha256".into(),
+        digest: Output::from_bytes(&[1; 32]),
+        state: Some(State::Sound),
+        first_seen: None,
+        changed: None,
+        verified: None,
+        exported: 5,
+        replaces: None,
+    };
+    parts.add(&row(b"b")).unwrap();
+    let refused = parts.add(&row(b"a")).unwrap_err().to_string();
+    assert!(refused.ends_with("rows do not come in the order of their paths"), "{refused}");
+    drop(parts);
+    assert!(bench.parts().is_empty());
+    let left = walk(&bench.lake);
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(bench.export(10).changed, 3);
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] });
+    found.collect()
+}
+
+#[test]
+fn other_files_are_no_parts_and_other_folders_no_places() {
+    let bench = Bench::new();
+    bench.change(b"a", Change::Add);
+    bench.export(10);
+    let folder = bench.parts()[0].parent().unwrap().to_path_buf();
+    for name in [".hidden.parquet", "_temporary.parquet", "x.parquet.new", "README"] {
+        fs::write(folder.join(name), "not a part").unwrap();
+    }
+    fs::create_dir(bench.lake.join("_delta_log")).unwrap();
+    assert_eq!(bench.export(20).unchanged, 1);
+    fs::create_dir(bench.lake.join("place=%2")).unwrap();
+    let error = import(&bench.catalog, &bench.lake, 1).unwrap_err().to_string();
+    assert!(error.ends_with("place=%2: read: not a part of a lake: its name is no place"), "{error}");
+}
