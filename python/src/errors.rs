@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 use verisum::blockhash::{self, MapError};
+use verisum::catalog::{scrub, store};
 use verisum::{digest, files, image};
 
 /// The classes.
@@ -21,6 +22,8 @@ pub(crate) enum Kind {
     Image,
     /// Another machine cannot be reached, or does not do what it should.
     Host,
+    /// A catalogue cannot be used.
+    Catalog,
 }
 
 impl Kind {
@@ -30,6 +33,7 @@ impl Kind {
             Kind::File => "FileError",
             Kind::Image => "ImageError",
             Kind::Host => "HostError",
+            Kind::Catalog => "CatalogError",
         }
     }
 }
@@ -115,6 +119,30 @@ impl From<&files::Error> for Failure {
         };
         let failure = Failure::new(Kind::File, &error.to_string()).path(error.path());
         failure.operation(operation).system(system)
+    }
+}
+
+impl From<&store::Error> for Failure {
+    fn from(error: &store::Error) -> Failure {
+        let system = match error {
+            store::Error::Io { source, .. } => Some(source),
+            _ => None,
+        };
+        let failure = Failure::new(Kind::Catalog, &error.to_string()).path(error.path());
+        failure.operation(error.operation()).system(system)
+    }
+}
+
+impl From<&scrub::Error> for Failure {
+    fn from(error: &scrub::Error) -> Failure {
+        let of = |kind, path: &Path| Failure::new(kind, &error.to_string()).path(path);
+        match error {
+            scrub::Error::Catalog(error) => Failure::from(error),
+            scrub::Error::Tree(error) => Failure::from(error),
+            scrub::Error::Digest { source, .. } => Failure::from(source),
+            scrub::Error::Root { path, .. } => of(Kind::File, path).operation("open"),
+            scrub::Error::Remote { path, .. } => of(Kind::Host, path).operation("connect"),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use verisum::files::{Excludes, Limits, StartError, Stop};
 use verisum::remote::Address;
 use verisum::{HashOptions, ResultOrder};
 
-use crate::arrow::ArrowStream;
+use crate::arrow::{ArrowStream, Table};
 use crate::errors::{self, Failure, Kind};
 use crate::feed::{Broken, Feed, Outlet};
 use crate::hash::find;
@@ -25,12 +25,13 @@ use crate::interrupt::TICK;
 use crate::note::{Event, results};
 use crate::place::{self, AT_ONCE, Hosts, Named, Stopping, refuse};
 use crate::row::{FileRow, Row};
+use crate::row_columns::RowColumns;
 
 /// Files that are being hashed on threads of their own.
 pub(crate) struct Source {
     rows: Rows,
     /// The digests of each row.
-    pub(crate) digests: Vec<Digest>,
+    digests: Vec<Digest>,
 }
 
 enum Rows {
@@ -82,23 +83,36 @@ impl Drop for Here {
     }
 }
 
-impl Source {
-    /// The next row, or what a place tells beside, if it comes within this time.
-    pub(crate) fn wait(&self, time: Duration) -> Result<Poll<Option<Event<Row>>>, Broken> {
+impl Table for Source {
+    type Row = Row;
+    type Columns = RowColumns;
+
+    fn columns(&self) -> RowColumns {
+        RowColumns::new(&self.digests)
+    }
+
+    /// What places tell beside rows is left out: there may be no Python to log it.
+    fn wait(&self, time: Duration) -> Result<Poll<Option<Row>>, String> {
+        let told = |broken: Broken| broken.message().to_string();
         match &self.rows {
-            Rows::Here(here) => Ok(here.wait(time)?.map(|row| row.map(Event::Result))),
-            Rows::Places(feed) => feed.wait(time),
+            Rows::Here(here) => here.wait(time).map_err(told),
+            Rows::Places(feed) => Ok(match feed.wait(time).map_err(told)? {
+                Poll::Ready(Some(Event::Result(row))) => Poll::Ready(Some(row)),
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Ready(Some(Event::Note(_))) | Poll::Pending => Poll::Pending,
+            }),
         }
     }
 
-    /// Ends the work.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         match &self.rows {
             Rows::Here(here) => here.close(),
             Rows::Places(feed) => feed.close(),
         }
     }
+}
 
+impl Source {
     /// The next row, which a signal may come before.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Row>> {
         match &self.rows {
@@ -266,9 +280,9 @@ fn of_host(
     };
     let stop: Arc<Stop> = outlet.stop();
     let opened = place::host(hosts, host).and_then(|place| {
-        let mut place = Stopping { place, stop };
+        let mut place = Stopping { place, stop, done: None };
         let ready = place.capabilities(digests, &|event| tell(addresses[0], event));
-        ready.map(|_| place).map_err(|error| place::failure(Some(host), addresses[0], &error))
+        ready.map(|_| place).map_err(|error| place::failure(addresses[0], &error))
     });
     let mut place = match opened {
         Ok(place) => place,
@@ -280,7 +294,7 @@ fn of_host(
         let mut roots = std::iter::once(address.path.clone());
         let sink = |event| tell(address, event);
         if let Err(error) = place.hash(digests, Files::Trees(&mut roots), &sink) {
-            failed(address, place::failure(Some(host), address, &error));
+            failed(address, place::failure(address, &error));
         }
     }
 }
@@ -307,7 +321,7 @@ impl HashFiles {
     fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
         match batch_rows {
             0 => Err(PyValueError::new_err("a batch has at least one row")),
-            rows => Ok(ArrowStream::new(self.0.clone(), rows)),
+            rows => Ok(ArrowStream::new(&self.0, rows)),
         }
     }
 

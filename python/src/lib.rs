@@ -8,6 +8,8 @@
 mod arrow;
 #[allow(unsafe_code)]
 mod buffer;
+mod catalog;
+mod compare;
 #[allow(unsafe_code)]
 mod digests;
 mod errors;
@@ -19,7 +21,12 @@ mod interrupt;
 mod many;
 mod note;
 mod place;
+mod record_columns;
+mod records;
 mod row;
+mod row_columns;
+mod scrub;
+mod steps;
 
 use pyo3::prelude::*;
 
@@ -29,6 +36,10 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::arrow::ArrowStream;
+    #[pymodule_export]
+    use crate::catalog::{AcceptedFile, Catalog, CatalogRun, CatalogTree, accept};
+    #[pymodule_export]
+    use crate::compare::{Comparison, Difference, Side, compare};
     #[pymodule_export]
     use crate::digests::Digests;
     #[pymodule_export]
@@ -42,5 +53,9 @@ mod _native {
     #[pymodule_export]
     use crate::place::Hosts;
     #[pymodule_export]
+    use crate::records::{CatalogRecord, Problem, Problems, Records};
+    #[pymodule_export]
     use crate::row::FileRow;
+    #[pymodule_export]
+    use crate::scrub::{FileState, Finding, Forecast, Scrub, ScrubSummary, scrub};
 }

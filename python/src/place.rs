@@ -10,10 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use verisum::digest::Digest;
 use verisum::files::Stop;
-use verisum::files::place::{Capabilities, FileRequest, Files, Place, PlaceError, PlaceEvent, Sink};
+use verisum::files::place::{
+    Capabilities, FileAnswer, FileRequest, Files, LocalPlace, Place, PlaceError, PlaceEvent, Sink,
+};
 use verisum::remote::{Address, Host, HostPlace, Options, Program, SshOptions, WAYS};
 
 use crate::errors::{Failure, Kind};
+use crate::steps::Done;
 
 /// How many hosts are worked on at once.
 pub(crate) const AT_ONCE: usize = 8;
@@ -27,6 +30,11 @@ pub(crate) enum Named {
 }
 
 impl Named {
+    /// Whether it is a path of this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self, Named::Here(_))
+    }
+
     /// Text may be an address, as on the command line; bytes and objects of `pathlib` are paths of this machine.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Named> {
         let path = fs_path(object)?;
@@ -121,7 +129,7 @@ pub(crate) fn host(hosts: &verisum::remote::Hosts, host: &Host) -> Result<HostPl
 }
 
 /// Why a tree of a place is not listed or read, as an exception.
-pub(crate) fn failure(host: Option<&Host>, address: &Address, error: &PlaceError) -> Failure {
+pub(crate) fn failure(address: &Address, error: &PlaceError) -> Failure {
     let path = PathBuf::from(OsStr::from_bytes(address.shown(&address.path)));
     let (kind, operation) = match error {
         PlaceError::Digest(_) => (Kind::Digest, "find"),
@@ -131,19 +139,69 @@ pub(crate) fn failure(host: Option<&Host>, address: &Address, error: &PlaceError
         PlaceError::File(error) => return Failure::from(error),
         PlaceError::Write(_) => (Kind::File, "write"),
     };
-    let name = host.map_or_else(|| path.display().to_string(), Host::name);
-    Failure::new(kind, &format!("{name}: {error}")).path(path).operation(operation)
+    let message = format!("{}: {error}", address.host.name());
+    Failure::new(kind, &message).path(path).operation(operation)
 }
 
-/// A place whose work ends when it is time to stop.
+/// A tree, and the place where it is.
+pub(crate) struct Opened {
+    pub(crate) address: Address,
+    pub(crate) place: Box<dyn Place>,
+}
+
+/// Opens a place, which nobody calls yet. Its work ends when it is time to stop, and counts what is done.
+pub(crate) fn open(
+    named: Named,
+    hosts: &verisum::remote::Hosts,
+    stop: &Arc<Stop>,
+    done: &Arc<Done>,
+) -> Result<Opened, Failure> {
+    let stop = stop.clone();
+    Ok(match named {
+        Named::Here(path) => {
+            let mut place = LocalPlace::default();
+            place.plan.stop = stop.clone();
+            place.plan.progress = done.here.clone();
+            let address = Address::new(Host::Local, path.as_os_str().as_bytes());
+            // The engine counts by itself.
+            Opened { address, place: Box::new(Stopping { place, stop, done: None }) }
+        }
+        Named::There(address) => {
+            let place = host(hosts, &address.host)?;
+            Opened { address, place: Box::new(Stopping { place, stop, done: Some(done.clone()) }) }
+        }
+    })
+}
+
+/// A place whose work ends when it is time to stop. That is an error: what was not told is not taken for what is not
+/// there.
 pub(crate) struct Stopping<P> {
     pub(crate) place: P,
     pub(crate) stop: Arc<Stop>,
+    /// What counts its files.
+    pub(crate) done: Option<Arc<Done>>,
 }
 
 impl<P: Place> Stopping<P> {
-    fn sink<'a>(stop: &'a Stop, sink: Sink<'a>) -> impl Fn(PlaceEvent) -> bool + Sync + 'a {
-        move |event| !stop.is_due() && sink(event)
+    fn act(
+        &mut self,
+        sink: Sink,
+        act: impl FnOnce(&mut P, Sink) -> Result<(), PlaceError>,
+    ) -> Result<(), PlaceError> {
+        let Stopping { place, stop, done } = self;
+        let watched = |event: PlaceEvent| {
+            if let (Some(done), PlaceEvent::Answer(FileAnswer { request, result: Ok(read) })) =
+                (&*done, &event)
+                && !read.digests.is_empty()
+            {
+                done.add(request.seen.size.unwrap_or(0));
+            }
+            !stop.is_due() && sink(event)
+        };
+        match act(place, &watched) {
+            Ok(()) if stop.is_due() => Err(PlaceError::Machine("stopped".to_string())),
+            ended => ended,
+        }
     }
 }
 
@@ -153,15 +211,15 @@ impl<P: Place> Place for Stopping<P> {
     }
 
     fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
-        self.place.capabilities(digests, &Self::sink(&self.stop, sink))
+        self.place.capabilities(digests, sink)
     }
 
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        self.place.list(root, &Self::sink(&self.stop, sink))
+        self.act(sink, |place, sink| place.list(root, sink))
     }
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        self.place.hash(digests, files, &Self::sink(&self.stop, sink))
+        self.act(sink, |place, sink| place.hash(digests, files, sink))
     }
 
     fn hash_settled(
@@ -170,6 +228,6 @@ impl<P: Place> Place for Stopping<P> {
         files: Vec<FileRequest>,
         sink: Sink,
     ) -> Result<(), PlaceError> {
-        self.place.hash_settled(digest, files, &Self::sink(&self.stop, sink))
+        self.act(sink, |place, sink| place.hash_settled(digest, files, sink))
     }
 }

@@ -8,26 +8,46 @@
 
 Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
 `hash_files` hashes the files of trees, and gives a row for each.
+`compare` compares two trees, `scrub` compares one with its `Catalog`, and `accept` takes a file as it is now.
 `image_sum` computes the block hash of a disk image, and `BlockMap` reads the digests of its blocks.
 """
 
 from __future__ import annotations
 
-from verisum._errors import DigestError, Error, FileError, HostError, ImageError
+from verisum._errors import CatalogError, DigestError, Error, FileError, HostError, ImageError
 from verisum._filelike import file_digest
 from verisum._native import (
+    Accepted,
     ArrowStream,
     BlockMap,
+    Catalog,
+    CatalogRun,
+    CatalogTree,
+    Comparison,
+    Difference,
     Digests,
     FileRow,
+    FileState,
+    Finding,
+    Forecast,
     Hash,
     HashFiles,
     Hosts,
     ImageSum,
+    Problem,
+    Problems,
+    Record,
+    Records,
+    Scrub,
+    ScrubSummary,
+    Side,
+    accept,
+    compare,
     hash_files,
     hash_many,
     image_sum,
     new,
+    scrub,
 )
 
 # `typing` takes longer to import than all of this package.
@@ -37,25 +57,45 @@ if TYPE_CHECKING:
     """The names of all digests that this machine can compute. Others may be had as `openssl:NAME`."""
 
 __all__ = [
+    "Accepted",
     "ArrowStream",
     "BlockMap",
+    "Catalog",
+    "CatalogError",
+    "CatalogRun",
+    "CatalogTree",
+    "Comparison",
+    "Difference",
     "DigestError",
     "Digests",
     "Error",
     "FileError",
     "FileRow",
+    "FileState",
+    "Finding",
+    "Forecast",
     "Hash",
     "HashFiles",
     "HostError",
     "Hosts",
     "ImageError",
     "ImageSum",
+    "Problem",
+    "Problems",
+    "Record",
+    "Records",
+    "Scrub",
+    "ScrubSummary",
+    "Side",
+    "accept",
     "algorithms_available",
+    "compare",
     "file_digest",
     "hash_files",
     "hash_many",
     "image_sum",
     "new",
+    "scrub",
 ]
 
 

@@ -70,3 +70,10 @@ class ImageError(_PathError):
 
 class HostError(_PathError):
     """Another machine could not be reached, or did not do what it should."""
+
+
+class CatalogError(_PathError):
+    """A catalogue could not be opened, read or written: it is damaged, in use, or none.
+
+    ``operation`` is ``lock`` where another run uses it.
+    """

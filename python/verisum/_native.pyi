@@ -1,6 +1,7 @@
 """The native part. What is documented here is exported by `verisum`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, overload, type_check_only
@@ -10,19 +11,38 @@ from typing_extensions import Buffer
 from verisum._errors import DigestError, FileError, HostError
 
 __all__ = [
+    "Accepted",
     "ArrowStream",
     "BlockMap",
+    "Catalog",
+    "CatalogRun",
+    "CatalogTree",
+    "Comparison",
+    "Difference",
     "Digests",
     "FileRow",
+    "FileState",
+    "Finding",
+    "Forecast",
     "Hash",
     "HashFiles",
     "Hosts",
     "ImageSum",
+    "Problem",
+    "Problems",
+    "Record",
+    "Records",
+    "Scrub",
+    "ScrubSummary",
+    "Side",
+    "accept",
     "algorithms",
+    "compare",
     "hash_files",
     "hash_many",
     "image_sum",
     "new",
+    "scrub",
 ]
 
 @type_check_only
@@ -34,6 +54,25 @@ class _Array(Protocol):
 
 _Data: TypeAlias = Buffer | _Array
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
+_Progress: TypeAlias = Callable[[int, int], object]
+_Verdict: TypeAlias = Literal[
+    "ok",
+    "new",
+    "touched",
+    "modified",
+    "moved",
+    "missing",
+    "busy",
+    "unverifiable",
+    "io-error",
+    "record-damaged",
+    "suspicious",
+    "flaky",
+    "rot",
+]
+_State: TypeAlias = Literal[
+    "ok", "busy", "unverifiable", "io-error", "suspicious", "flaky", "rot", "missing", "held", "record-damaged"
+]
 
 @final
 class Hash:
@@ -321,6 +360,709 @@ def hash_files(
         DigestError: A digest is not to be had.
         ValueError: A pattern or an address cannot be understood, no algorithm is named, or an option or a second digest
             is not for files on other machines.
+    """
+
+@final
+class Side:
+    """A file on one side of a comparison."""
+
+    @property
+    def size(self) -> int | None:
+        """Its length in bytes, where the place tells it."""
+
+    @property
+    def mtime_ns(self) -> int | None:
+        """When its bytes last changed, in nanoseconds since 1970, where the place tells it."""
+
+    @property
+    def digest(self) -> bytes | None:
+        """Its digest; None where it was not read."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it could not be read."""
+
+@final
+class Difference:
+    """A file that is not the same in two trees, or of which that is not known."""
+
+    @property
+    def name(self) -> str:
+        """Its path below the trees; of two files that were compared, and of what could not be listed, the path of it."""
+
+    @property
+    def name_bytes(self) -> bytes:
+        """The bytes of its name."""
+
+    @property
+    def outcome(self) -> Literal["differs", "missing", "extra", "unreadable", "unknown", "unlisted"]:
+        """``missing``: only the first tree has it; ``extra``: only the second; ``unknown``: one tree has it, and the
+        other could not be listed whole; ``unlisted``: it could not be listed."""
+
+    @property
+    def class_(self) -> Literal["mismatch", "unchecked"]:
+        """Whether the trees differ there, or that is not known."""
+
+    @property
+    def a(self) -> Side | None:
+        """The file in the first tree."""
+
+    @property
+    def b(self) -> Side | None:
+        """The file in the second tree."""
+
+    @property
+    def error(self) -> FileError | HostError | None:
+        """Why it could not be listed."""
+
+@final
+class Comparison:
+    """The differences of two trees, by name: an iterator."""
+
+    @property
+    def summary(self) -> dict[str, int] | None:
+        """How many files are ``same``, ``differ``, ``missing``, ``extra``, ``unreadable``, ``unknown`` and ``unlisted``;
+        None until all differences were taken."""
+
+    def finish(self) -> dict[str, int]:
+        """Takes all differences that are left, and gives the summary."""
+
+    def close(self) -> None:
+        """Ends the work. There are no more differences then."""
+
+    def __iter__(self) -> Comparison: ...
+    def __next__(self) -> Difference: ...
+    def __enter__(self) -> Comparison: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+def compare(
+    a: _Path,
+    b: _Path,
+    algorithm: str = "sha256",
+    *,
+    hosts: Hosts | None = None,
+    progress: _Progress | None = None,
+) -> Comparison:
+    """Compares two trees, each on this machine or on another one, as `verisum compare` does.
+
+    Both are listed; files of the same size are read, and their digests compared where they are. The names of both trees
+    are held in memory. Ctrl-C ends it within 100 ms.
+
+    Args:
+        a: A directory or file, or an address, as for `hash_files`.
+        b: Another one.
+        algorithm: The name of a digest.
+        hosts: How other machines are reached.
+        progress: Called about 25 times a second, while you wait for a difference, with the files and bytes read so far
+            on both sides. What it raises ends the work and comes through.
+
+    Raises:
+        DigestError: The digest is not to be had.
+        HostError: A host cannot be reached. It comes while differences are taken.
+        ValueError: An address cannot be understood.
+    """
+
+@final
+class FileState:
+    """What a file was when it was read."""
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """When its bytes last changed, in nanoseconds since 1970."""
+
+    @property
+    def ctime_ns(self) -> int | None:
+        """When its inode last changed, in nanoseconds since 1970; None for a file of another machine."""
+
+    @property
+    def inode(self) -> int | None:
+        """The number of its inode; None for a file of another machine."""
+
+    @property
+    def digest(self) -> bytes:
+        """Its digest."""
+
+    @property
+    def hexdigest(self) -> str:
+        """Its digest in lowercase hexadecimal."""
+
+@final
+class Finding:
+    """A file that is not as it was recorded."""
+
+    @property
+    def path(self) -> str:
+        """Its path, which begins with that of the tree."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def verdict(self) -> _Verdict:
+        """What the evidence says."""
+
+    @property
+    def class_(self) -> Literal["clean", "change", "unchecked", "corrupt"]:
+        """What that means: ``corrupt`` for rot, suspicious and flaky; ``unchecked`` where the content was not
+        compared."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the record stays as it was until the file is accepted."""
+
+    @property
+    def restored(self) -> bool:
+        """Whether it was bad, and its content is the recorded one again."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def recorded(self) -> FileState | None:
+        """What was recorded."""
+
+    @property
+    def found(self) -> FileState | None:
+        """What was found, if it could be read."""
+
+    @property
+    def second_read_same(self) -> bool | None:
+        """Whether a second read, past the page cache where that can be, gave the same; None if there was none."""
+
+    @property
+    def since_ms(self) -> int | None:
+        """When an earlier run found it so first, in milliseconds since 1970."""
+
+    @property
+    def moved_from(self) -> str | None:
+        """Where a moved file was before."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it could not be read."""
+
+@final
+class Forecast:
+    """When everything will have been verified, at the rate and in the rhythm of the runs so far."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes to verify everything once."""
+
+    @property
+    def needed(self) -> float | None:
+        """How many times the budget must be to keep `max_age`, if that was given; up to 1, it is kept."""
+
+    @property
+    def assumed_daily(self) -> bool:
+        """Whether a run a day is assumed, for want of runs."""
+
+@final
+class ScrubSummary:
+    """How a run went."""
+
+    @property
+    def tree(self) -> str:
+        """The tree's path or address."""
+
+    @property
+    def class_(self) -> Literal["clean", "change", "unchecked", "corrupt"]:
+        """What the run means: the command ends with 1 for ``corrupt`` and with 3 for ``unchecked``."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many files have each verdict."""
+
+    @property
+    def files(self) -> int:
+        """Records of the tree."""
+
+    @property
+    def bytes(self) -> int:
+        """The sum of their lengths."""
+
+    @property
+    def read_files(self) -> int:
+        """Files that were read to their end."""
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that were read of them: none of holes."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything due was verified."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was ended early."""
+
+    @property
+    def waiting(self) -> int:
+        """New and changed files for which there was no time."""
+
+    @property
+    def given_up(self) -> int:
+        """Files that were not read because their device fails."""
+
+    @property
+    def not_tried(self) -> int:
+        """Files that are known to be bad and were not tried again, for the same reason."""
+
+    @property
+    def mount_points(self) -> int:
+        """Mount points that were not entered."""
+
+    @property
+    def stalest_verification_ms(self) -> int | None:
+        """When the stalest file was last verified, in milliseconds since 1970; 0 for never."""
+
+    @property
+    def unlisted(self) -> int:
+        """Directories that could not be listed."""
+
+    @property
+    def still_missing(self) -> int:
+        """Files that are missing since an earlier run."""
+
+    @property
+    def held(self) -> int:
+        """Changed files whose record was not replaced."""
+
+    @property
+    def alarm(self) -> bool:
+        """Whether so much changed that nothing was taken over."""
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """When everything will have been verified; None without a budget."""
+
+@final
+class Scrub:
+    """A scrub that goes on: an iterator of the files that are not as recorded.
+
+    If nobody takes them, it waits. Closing or dropping it, Ctrl-C, and an exception of the callback end the run in good
+    order: what was done is kept, and the next run goes on from there.
+    """
+
+    @property
+    def summary(self) -> ScrubSummary | None:
+        """How the run went; None until all findings were taken."""
+
+    def finish(self) -> ScrubSummary:
+        """Takes all findings that are left, and gives the summary."""
+
+    def close(self) -> None:
+        """Ends the run."""
+
+    def __iter__(self) -> Scrub: ...
+    def __next__(self) -> Finding: ...
+    def __enter__(self) -> Scrub: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+def scrub(
+    tree: _Path,
+    *,
+    catalog: _Path,
+    algorithm: str = "sha256",
+    threads: int = 0,
+    max_age: float | timedelta | None = None,
+    budget: float | timedelta | None = None,
+    sample: float = 1.0,
+    shuffle: bool = False,
+    since: float | datetime | None = None,
+    cross_file_systems: bool = False,
+    stop_after: int = 100,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    archive: bool = False,
+    missing_fails: bool = False,
+    replaced_root: bool = False,
+    alarm_changed: float | None = None,
+    hosts: Hosts | None = None,
+    progress: _Progress | None = None,
+) -> Scrub:
+    """Compares a tree with its catalogue, records what is new or changed, and verifies what is due, as `verisum scrub`
+    does.
+
+    Trees of the catalogue that lie inside this one are scrubbed apart. The process keeps its priority. Of the options
+    only `algorithm`, `exclude`, `archive`, `missing_fails`, `replaced_root`, `alarm_changed`, `hosts` and `progress` are
+    for trees on other machines, which are read whole.
+
+    Args:
+        tree: A directory, or an address, as for `hash_files`.
+        catalog: The catalogue's file. It is made if it is not there.
+        algorithm: The name of the digest of new files. Others keep that of their record.
+        threads: How many threads read and hash; 0 for as many as there are cores.
+        max_age: Let no verification get older than this, in seconds.
+        budget: Begin no file after this time, in seconds.
+        sample: Verify a random share of the files that are due, more than 0 and at most 1.
+        shuffle: Random order among files that are about equally stale.
+        since: Verify only files that were not verified since: seconds since 1970, or a `datetime`.
+        cross_file_systems: Enter file systems that are mounted below.
+        stop_after: Stop reading a device after so many errors of its storage; 0 for never.
+        exclude: What is left out, by patterns as in `.gitignore`.
+        limit: The most bytes to read in a second.
+        archive: Nothing is meant to change: modified and missing files are failures until they are accepted.
+        missing_fails: Missing files are failures until they are accepted.
+        replaced_root: The directory is the recorded tree, although its file system and inodes differ.
+        alarm_changed: Keep all records if more than this share of the files changed or is gone; without it, half of
+            them and at least 100.
+        hosts: How other machines are reached.
+        progress: Called about 25 times a second, while you wait for a finding, with the files and bytes hashed so far.
+            What it raises ends the run and comes through.
+
+    Raises:
+        DigestError: The digest is not to be had.
+        ValueError: A value is none that the option takes, or an option is not for trees on other machines.
+        CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
+            comes while findings are taken.
+        FileError: The tree cannot be looked at, or is not the one that was recorded.
+        HostError: A host cannot be reached.
+    """
+
+@final
+class CatalogTree:
+    """A tree of a catalogue."""
+
+    @property
+    def path(self) -> str:
+        """Its path or address."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def files(self) -> int:
+        """How many files are recorded."""
+
+    @property
+    def bytes(self) -> int:
+        """The sum of their lengths."""
+
+    @property
+    def troubles(self) -> dict[str, int]:
+        """How many files are in each state but ``ok``."""
+
+    @property
+    def stalest_verification_ms(self) -> int | None:
+        """When the stalest file was last verified, in milliseconds since 1970; 0 for never."""
+
+@final
+class CatalogRun:
+    """A run over a tree."""
+
+    @property
+    def started_ms(self) -> int:
+        """When it began, in milliseconds since 1970."""
+
+    @property
+    def finished_ms(self) -> int | None:
+        """When it ended, in milliseconds since 1970."""
+
+    @property
+    def how(self) -> Literal["complete", "incomplete", "in progress", "interrupted", "failed", "killed"]:
+        """How it ended."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+    @property
+    def read_files(self) -> int:
+        """How many files it read."""
+
+    @property
+    def read_bytes(self) -> int:
+        """How long they were, with their holes."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many files had each verdict, and as ``unlisted`` what could not be looked at; none that is 0."""
+
+@final
+class Record:
+    """What is recorded of a file: what it was when it was last found good."""
+
+    @property
+    def tree(self) -> str:
+        """The path or address of its tree."""
+
+    @property
+    def path(self) -> str:
+        """Its path, which begins with that of the tree."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """When its bytes last changed, in nanoseconds since 1970."""
+
+    @property
+    def ctime_ns(self) -> int | None:
+        """When its inode last changed, in nanoseconds since 1970; None for a file of another machine."""
+
+    @property
+    def inode(self) -> int | None:
+        """The number of its inode; None for a file of another machine."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest."""
+
+    @property
+    def hexdigest(self) -> str:
+        """The digest in lowercase hexadecimal."""
+
+    @property
+    def first_seen_ms(self) -> int:
+        """When it was first recorded, in milliseconds since 1970."""
+
+    @property
+    def last_changed_ms(self) -> int:
+        """When its content was last found to be new, in milliseconds since 1970."""
+
+    @property
+    def last_verified_ms(self) -> int:
+        """When its content was last compared with the record, in milliseconds since 1970; 0 for never."""
+
+    @property
+    def state(self) -> _State:
+        """``ok``, or what the last run found."""
+
+@final
+class Records:
+    """Records of a catalogue: an iterator, and a source of Arrow record batches.
+
+    All are of one moment, whatever a scrub writes meanwhile. The columns are those of a lake: `place` and `path` (below
+    the place; both text, null where `place_bytes` and `path_bytes` have bytes that are no UTF-8), `size`, `mtime`,
+    `ctime`, `inode`, `algorithm`, `digest` (binary), `state`, `first_seen`, `changed`, `verified` (null for never).
+    """
+
+    def close(self) -> None:
+        """Ends the reading."""
+
+    def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
+        """The records that are left, as Arrow record batches of this many rows."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __iter__(self) -> Records: ...
+    def __next__(self) -> Record: ...
+    def __enter__(self) -> Records: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+@final
+class Problem:
+    """A file that is not as recorded, and what was last seen of it."""
+
+    @property
+    def tree(self) -> str:
+        """The path or address of its tree."""
+
+    @property
+    def path(self) -> str:
+        """Its path, which begins with that of the tree."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def state(self) -> _State:
+        """What the last run found."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def recorded(self) -> FileState:
+        """What was recorded."""
+
+    @property
+    def found(self) -> FileState | None:
+        """What was last read, if anything."""
+
+    @property
+    def since_ms(self) -> int:
+        """When it was first found so, in milliseconds since 1970."""
+
+    @property
+    def seen_ms(self) -> int:
+        """When it was last found so, in milliseconds since 1970."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it could not be read."""
+
+@final
+class Problems:
+    """Files of a catalogue that are not as recorded: an iterator, tree by tree, those of one state together."""
+
+    def close(self) -> None:
+        """Ends the reading."""
+
+    def __iter__(self) -> Problems: ...
+    def __next__(self) -> Problem: ...
+    def __enter__(self) -> Problems: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+@final
+class Catalog:
+    """A catalogue, opened to read, while others may write.
+
+    Methods take a tree by its path or address, as for `hash_files`; `rows` and `problems` also a directory in one.
+
+    Raises:
+        CatalogError: It is not there, is damaged, or is no catalogue. It is an `OSError`.
+    """
+
+    def __new__(cls, path: _Path) -> Catalog: ...
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    def trees(self) -> list[CatalogTree]:
+        """The trees, by path."""
+
+    def runs(self, tree: _Path, *, most: int = 1000) -> list[CatalogRun]:
+        """The runs over a tree, newest first; a catalogue remembers 1,000.
+
+        Raises:
+            CatalogError: There is no such tree.
+        """
+
+    def rows(
+        self,
+        tree: _Path | None = None,
+        *,
+        state: _State | None = None,
+        changed_since: float | datetime | None = None,
+    ) -> Records:
+        """The records of all files, or of those in a tree or a directory of one.
+
+        Args:
+            tree: Only files in there.
+            state: Only files in this state.
+            changed_since: Only files whose content was found to be new since then: seconds since 1970, or a
+                `datetime`.
+
+        Raises:
+            CatalogError: Nothing is recorded of the tree.
+            ValueError: There is no such state.
+        """
+
+    def problems(self, tree: _Path | None = None) -> Problems:
+        """The files that are not as recorded: bad, missing, held, or not to be read.
+
+        Raises:
+            CatalogError: Nothing is recorded of the tree.
+        """
+
+@final
+class Accepted:
+    """A file that was accepted, or could not be."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def was(self) -> _State:
+        """What it had been found to be."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def recorded(self) -> FileState:
+        """What was recorded."""
+
+    @property
+    def now(self) -> FileState | None:
+        """What is recorded now; None if the file is gone, and its record with it."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it was not accepted; None if it was."""
+
+def accept(
+    path: _Path,
+    *,
+    catalog: _Path,
+    dry_run: bool = False,
+    cross_file_systems: bool = False,
+    hosts: Hosts | None = None,
+) -> list[Accepted]:
+    """Accepts a bad or missing file as it is now, as `verisum accept` does: what is there becomes the record, and what is
+    gone is forgotten.
+
+    Args:
+        path: A file; or a directory, for all problem files below it.
+        catalog: The catalogue's file.
+        dry_run: Change nothing.
+        cross_file_systems: Also accept files on file systems that are mounted below the tree.
+        hosts: How other machines are reached.
+
+    Raises:
+        CatalogError: The catalogue cannot be used.
+        FileError: The tree is not there.
+        HostError: A host cannot be reached.
     """
 
 @final

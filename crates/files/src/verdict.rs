@@ -48,6 +48,18 @@ pub enum Class {
     Corrupt,
 }
 
+impl Class {
+    /// Its word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Clean => "clean",
+            Class::Change => "change",
+            Class::Unchecked => "unchecked",
+            Class::Corrupt => "corrupt",
+        }
+    }
+}
+
 /// What becomes of the record of a file that has a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use verisum_files::place::below;
 
@@ -135,6 +135,20 @@ impl Address {
         match below(&self.path, path) {
             Some(rest) if !rest.is_empty() => rest,
             _ => path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
+        }
+    }
+
+    /// The address by which a catalogue can know this tree again.
+    ///
+    /// # Errors
+    /// Why none can.
+    pub fn recorded(&self) -> Result<PathBuf, &'static str> {
+        if self.host == Host::Local {
+            return Err("trees of this machine are named by their paths");
+        }
+        match self.path.split(|byte| *byte == b'/').any(|part| part == b"..") {
+            true => Err("must be without `..`: the catalogue knows a tree by its path"),
+            false => Ok(PathBuf::from(OsStr::from_bytes(&self.address()))),
         }
     }
 

@@ -37,7 +37,7 @@ use crate::store::{self, Catalog, Run, Seen};
 use tally::Tally;
 use verisum_files::place::LocalPlace;
 use verisum_files::{
-    Entry, Excludes, Limits, Operation, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted,
+    Class, Entry, Excludes, Limits, Operation, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted,
 };
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
@@ -255,6 +255,26 @@ impl Summary {
     /// How many files have a verdict.
     pub fn count(&self, verdict: Verdict) -> u64 {
         Verdict::ALL.iter().position(|v| *v == verdict).map_or(0, |at| self.counts[at])
+    }
+
+    /// What the run means as a whole. Modified and missing files are changes, unless they are failures.
+    pub fn class(&self, modified_fails: bool, missing_fails: bool) -> Class {
+        let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && self.count(*v) > 0);
+        let missing = self.count(Verdict::Missing) + self.still_missing;
+        if has(Class::Corrupt)
+            || self.alarm.is_some()
+            || self.held > 0
+            || modified_fails && self.count(Verdict::Modified) > 0
+            || missing_fails && missing > 0
+        {
+            Class::Corrupt
+        } else if has(Class::Unchecked) || self.unlisted + self.given_up > 0 {
+            Class::Unchecked
+        } else if has(Class::Change) {
+            Class::Change
+        } else {
+            Class::Clean
+        }
     }
 
     fn count_reads(&mut self, tally: &Tally) {

@@ -150,6 +150,41 @@ impl Error {
         Error::Io { path: path.to_path_buf(), operation, source: source.into() }
     }
 
+    /// The file that it is about: the catalogue, or what else could not be used.
+    pub fn path(&self) -> &Path {
+        match self {
+            Error::Database { path, .. }
+            | Error::Io { path, .. }
+            | Error::InUse { path }
+            | Error::Gone { path }
+            | Error::LeftOver { path }
+            | Error::Linked { path }
+            | Error::Foreign { path }
+            | Error::Newer { path, .. }
+            | Error::Damaged { path, .. }
+            | Error::Changed { path }
+            | Error::Stopped { path }
+            | Error::Unlistable { path, .. }
+            | Error::Entry { path, .. }
+            | Error::Line { path, .. } => path,
+        }
+    }
+
+    /// What was being done: `open`, `read`, `write`, `lock` and others.
+    pub fn operation(&self) -> &'static str {
+        match self {
+            Error::Database { operation, .. } | Error::Io { operation, .. } => operation,
+            Error::InUse { .. } => "lock",
+            Error::Gone { .. } => "write",
+            Error::LeftOver { .. } | Error::Linked { .. } | Error::Foreign { .. } | Error::Newer { .. } => {
+                "open"
+            }
+            Error::Damaged { .. } | Error::Changed { .. } | Error::Stopped { .. } => "read",
+            Error::Unlistable { .. } => "export",
+            Error::Entry { .. } | Error::Line { .. } => "import",
+        }
+    }
+
     /// The same of a catalogue that was opened under another name.
     pub(super) fn of(self, path: &Path) -> Error {
         match self {

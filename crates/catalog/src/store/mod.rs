@@ -7,6 +7,7 @@
 //!
 //! Names are bytes. Non-goals: the content of files, and directories without files.
 
+mod absolute;
 mod alarm_hold;
 mod backup;
 mod by_path;
@@ -38,6 +39,7 @@ use std::path::{Path, PathBuf};
 use open::Still;
 use rusqlite::Connection;
 
+pub use absolute::{absolute, absolute_name};
 pub use alarm_hold::Changed;
 pub use check::Problem;
 pub use error::Error;

@@ -1,5 +1,7 @@
 //! The history of runs.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension, params};
 
 use super::record::unsigned;
@@ -41,6 +43,26 @@ pub struct Run {
 pub const UNLISTED: &str = "unlisted";
 
 impl Run {
+    /// How many files had each verdict, by its name, and how many could not be looked at, as [`UNLISTED`]. Those that
+    /// there are none of are left out.
+    pub fn verdicts(&self) -> BTreeMap<String, u64> {
+        let mut counts: BTreeMap<String, u64> = serde_json::from_str(&self.counts).unwrap_or_default();
+        counts.retain(|_, count| *count > 0);
+        counts
+    }
+
+    /// How it ended, in a word. One that was not ended `goes_on`, or was killed.
+    pub fn how(&self, goes_on: bool) -> &'static str {
+        match self.finished {
+            None if goes_on => "in progress",
+            None => "killed",
+            Some(_) if self.error.is_some() => "failed",
+            Some(_) if self.interrupted => "interrupted",
+            Some(_) if self.complete && !self.verdicts().contains_key(UNLISTED) => "complete",
+            Some(_) => "incomplete",
+        }
+    }
+
     /// Whether it came to its end, and told what there was to tell then.
     pub fn is_whole(&self) -> bool {
         self.finished.is_some() && !self.interrupted && self.error.is_none()

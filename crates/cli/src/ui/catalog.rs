@@ -4,9 +4,9 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::Value;
@@ -106,28 +106,13 @@ fn default_path() -> Result<PathBuf, Failure> {
 
 /// A path from the root of the file system, without `.` and `..`, links resolved where they are there.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    if let Ok(path) = path.canonicalize() {
-        return Ok(path);
-    }
-    // What is missing has a name in a folder that may be there.
-    let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
-    match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => Ok(absolute(folder)?.join(name)),
-        _ => Ok(plain(&path)),
-    }
+    Ok(verisum::catalog::store::absolute(path)?)
 }
 
 /// The path of a file that may itself be a link. With a slash at its end it is that of the directory to which
 /// the link leads.
 pub(crate) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
-    if path.as_os_str().as_bytes().ends_with(b"/") {
-        return absolute(path);
-    }
-    let path = std::path::absolute(path).map_err(|error| failed(path, "open", error))?;
-    match (path.parent(), path.components().next_back()) {
-        (Some(folder), Some(Component::Normal(name))) => Ok(absolute(folder)?.join(name)),
-        _ => absolute(&path),
-    }
+    Ok(verisum::catalog::store::absolute_name(path)?)
 }
 
 /// The tree of the catalogue that a path names: one of another machine, or one here as it stands, for a link
@@ -166,10 +151,6 @@ pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Op
         Err(must) if is_address(path) => Err(Failure::value("PLACE", path.to_string_lossy(), must)),
         _ => Ok(None),
     }
-}
-
-fn plain(path: &Path) -> PathBuf {
-    path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
 }
 
 fn failed(path: &Path, operation: &'static str, error: std::io::Error) -> Failure {

@@ -11,7 +11,7 @@ use signal_hook::flag;
 use verisum::catalog::scrub::{Options, Summary};
 use verisum::catalog::store::Catalog;
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Class, Excludes, Stop, Verdict};
+use verisum::files::{Class, Excludes, Stop};
 
 use super::results::{Failing, ResultArgs};
 use super::trees::{self, Trees};
@@ -263,18 +263,9 @@ pub(crate) fn exit(summary: &Summary, failing: Failing) -> Exit {
     if summary.interrupted {
         return Exit::Interrupted;
     }
-    let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && summary.count(*v) > 0);
-    let missing = summary.count(Verdict::Missing) + summary.still_missing;
-    if has(Class::Corrupt)
-        || summary.alarm.is_some()
-        || summary.held > 0
-        || failing.modified && summary.count(Verdict::Modified) > 0
-        || failing.missing && missing > 0
-    {
-        Exit::Mismatch
-    } else if has(Class::Unchecked) || summary.unlisted + summary.given_up > 0 {
-        Exit::Unchecked
-    } else {
-        Exit::Clean
+    match summary.class(failing.modified, failing.missing) {
+        Class::Corrupt => Exit::Mismatch,
+        Class::Unchecked => Exit::Unchecked,
+        Class::Change | Class::Clean => Exit::Clean,
     }
 }

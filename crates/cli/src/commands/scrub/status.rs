@@ -58,7 +58,7 @@ fn print(
     }
     for run in runs {
         let mut line = format!("  run of {}: ", written(run.started));
-        line.push_str(match how(run, goes_on) {
+        line.push_str(match run.how(goes_on == Some(run.id)) {
             "interrupted" => "was interrupted",
             "killed" => "was killed",
             "incomplete" => "not all that was due",
@@ -82,16 +82,11 @@ fn print(
 
 /// How many files had each verdict in a run, in the order of reports, and how many could not be looked at.
 fn counts(run: &Run) -> Vec<String> {
-    let of = |name: &str| count(run, name);
+    let counts = run.verdicts();
+    let of = |name: &str| counts.get(name).copied();
     let counted = Verdict::ALL.iter().filter_map(|verdict| Some((verdict.name(), of(verdict.name())?)));
     let unlisted = of(UNLISTED).map(|count| ("not looked at", count));
     counted.chain(unlisted).map(|(name, count)| format!("{name} {count}")).collect()
-}
-
-/// One of the counts of a run, if there is any.
-fn count(run: &Run, name: &str) -> Option<u64> {
-    let counts: Value = serde_json::from_str(&run.counts).ok()?;
-    counts[name].as_u64().filter(|count| *count > 0)
 }
 
 fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> Result<Value, Failure> {
@@ -106,7 +101,7 @@ fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> R
             json!({
                 "started_ms": run.started,
                 "finished_ms": run.finished,
-                "how": how(run, goes_on),
+                "how": run.how(goes_on == Some(run.id)),
                 "error": run.error,
                 "seconds": run.seconds,
                 "read_files": run.read_files,
@@ -123,16 +118,4 @@ fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> R
         "runs": runs,
     });
     Ok(with_name(line, &root.path))
-}
-
-/// How a run ended, if it did.
-fn how(run: &Run, goes_on: Option<i64>) -> &'static str {
-    match run.finished {
-        None if goes_on == Some(run.id) => "in progress",
-        None => "killed",
-        Some(_) if run.error.is_some() => "failed",
-        Some(_) if run.interrupted => "interrupted",
-        Some(_) if run.complete && count(run, UNLISTED).is_none() => "complete",
-        Some(_) => "incomplete",
-    }
 }

@@ -191,13 +191,11 @@ impl<'a, 'o> Trees<'a, 'o> {
 /// Fails for places that no catalogue can know again.
 pub(super) fn check(places: &[OnHost]) -> Result<(), Failure> {
     for place in places.iter().flat_map(|on| &on.places) {
-        if place.host == Host::Local {
-            return Err(Failure::Usage("local: trees of this machine are named by their paths".to_string()));
-        }
-        if place.path.split(|byte| *byte == b'/').any(|part| part == b"..") {
-            let value = path(place).to_string_lossy().into_owned();
-            let must = "must be without `..`: the catalogue knows a tree by its path".to_string();
-            return Err(Failure::Value { option: "PLACE", value, must });
+        if let Err(why) = place.recorded() {
+            return Err(match place.host {
+                Host::Local => Failure::Usage(format!("local: {why}")),
+                _ => Failure::value("PLACE", path(place).to_string_lossy(), why),
+            });
         }
     }
     Ok(())

@@ -1,0 +1,363 @@
+//! `Catalog`: what is recorded of trees, and how their scrubs went; and `accept`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
+use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
+use verisum::files::place::PlaceEvent;
+use verisum::remote::{Address, Host};
+
+use crate::errors::{Failure, Kind};
+use crate::interrupt::interruptible;
+use crate::place::{self, Hosts, fs_path};
+use crate::records::{Filter, Problems, Records};
+use crate::scrub::{FileState, Moment};
+
+/// A catalogue, opened to read.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Catalog {
+    path: PathBuf,
+    store: Mutex<store::Catalog>,
+}
+
+/// A tree of a catalogue.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct CatalogTree {
+    root: Root,
+    #[pyo3(get)]
+    troubles: BTreeMap<&'static str, u64>,
+    #[pyo3(get)]
+    stalest_verification_ms: Option<i64>,
+}
+
+#[pymethods]
+impl CatalogTree {
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.root.path.as_os_str()
+    }
+
+    #[getter]
+    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.root.path.as_os_str().as_bytes())
+    }
+
+    #[getter]
+    fn files(&self) -> u64 {
+        self.root.files
+    }
+
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.root.bytes
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.CatalogTree {:?}: {} files>", self.root.path.to_string_lossy(), self.root.files)
+    }
+}
+
+/// A run over a tree.
+#[pyclass(frozen, get_all, module = "verisum")]
+pub(crate) struct CatalogRun {
+    started_ms: i64,
+    finished_ms: Option<i64>,
+    how: &'static str,
+    error: Option<String>,
+    seconds: f64,
+    read_files: u64,
+    read_bytes: u64,
+    counts: BTreeMap<String, u64>,
+}
+
+#[pymethods]
+impl CatalogRun {
+    fn __repr__(&self) -> String {
+        format!("<verisum.CatalogRun {}: {}, {} files read>", self.started_ms, self.how, self.read_files)
+    }
+}
+
+impl CatalogRun {
+    fn new(run: Run, goes_on: bool) -> CatalogRun {
+        CatalogRun {
+            started_ms: run.started,
+            finished_ms: run.finished,
+            how: run.how(goes_on),
+            counts: run.verdicts(),
+            error: run.error,
+            seconds: run.seconds,
+            read_files: run.read_files,
+            read_bytes: run.read_bytes,
+        }
+    }
+}
+
+#[pymethods]
+impl Catalog {
+    #[new]
+    #[pyo3(signature = (path))]
+    fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Catalog> {
+        let path = fs_path(path)?;
+        let opened = py.detach(|| {
+            let path = absolute(&path)?;
+            let store = store::Catalog::open_to_read(&path)?;
+            store.require_complete()?;
+            Ok((path, store))
+        });
+        let (path, store) = opened.map_err(|error| raise(py, &error))?;
+        Ok(Catalog { path, store: Mutex::new(store) })
+    }
+
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    /// The trees, by path.
+    fn trees(&self, py: Python<'_>) -> PyResult<Vec<CatalogTree>> {
+        let tree = |store: &store::Catalog, root: Root| {
+            let troubles = store.troubles(root.id)?;
+            let troubles = troubles.into_iter().map(|(state, count)| (state.name(), count)).collect();
+            let stalest_verification_ms = store.oldest(root.id)?;
+            Ok(CatalogTree { root, troubles, stalest_verification_ms })
+        };
+        self.read(py, |store| store.roots()?.into_iter().map(|root| tree(store, root)).collect())
+    }
+
+    /// The runs over a tree, newest first.
+    #[pyo3(signature = (tree, *, most=1000))]
+    fn runs(&self, py: Python<'_>, tree: &Bound<'_, PyAny>, most: usize) -> PyResult<Vec<CatalogRun>> {
+        let wanted = Wanted::of(tree)?;
+        let found = self.read(py, |store| {
+            let root = wanted.find(store)?.filter(|(root, directory)| root.directory == *directory);
+            let Some((root, _)) = root else { return Ok(None) };
+            let mut last = None;
+            for other in store.roots()? {
+                last = last.max(store.runs(other.id, 1)?.first().map(|run| run.id));
+            }
+            let runs = store.runs(root.id, most)?;
+            // One goes on at a time, and it is the last that was begun.
+            let goes_on = last.filter(|_| Lock::is_taken(store.path()));
+            let run = |run: Run| (goes_on == Some(run.id), run);
+            Ok(Some(runs.into_iter().map(run).map(|(on, run)| CatalogRun::new(run, on)).collect()))
+        });
+        found?.ok_or_else(|| wanted.unknown(&self.path).raise(py))
+    }
+
+    /// The records of files.
+    #[pyo3(signature = (tree=None, *, state=None, changed_since=None))]
+    fn rows(
+        &self,
+        py: Python<'_>,
+        tree: Option<&Bound<'_, PyAny>>,
+        state: Option<&str>,
+        changed_since: Option<Moment>,
+    ) -> PyResult<Records> {
+        let state = state.map(known_state).transpose()?;
+        let below = self.below(py, tree)?;
+        Records::start(&self.path, Filter { below, state, changed_since: changed_since.map(|time| time.0) })
+    }
+
+    /// Files that are not as recorded, with what was last seen of them.
+    #[pyo3(signature = (tree=None))]
+    fn problems(&self, py: Python<'_>, tree: Option<&Bound<'_, PyAny>>) -> PyResult<Problems> {
+        let below = self.below(py, tree)?;
+        Problems::start(&self.path, below)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.Catalog {:?}>", self.path.to_string_lossy())
+    }
+}
+
+impl Catalog {
+    fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&store::Catalog) -> Result<T, store::Error> + Send,
+    ) -> PyResult<T> {
+        let found = py.detach(|| {
+            let store: MutexGuard<store::Catalog> = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            store.at_one_moment(|| read(&store))
+        });
+        found.map_err(|error| raise(py, &error))
+    }
+
+    /// The directory that rows are wanted of.
+    fn below(&self, py: Python<'_>, tree: Option<&Bound<'_, PyAny>>) -> PyResult<Option<(Root, i64)>> {
+        let Some(tree) = tree else { return Ok(None) };
+        let wanted = Wanted::of(tree)?;
+        let found = self.read(py, |store| wanted.find(store))?;
+        found.map(Some).ok_or_else(|| wanted.unknown(&self.path).raise(py))
+    }
+}
+
+fn raise(py: Python<'_>, error: &store::Error) -> PyErr {
+    Failure::from(error).raise(py)
+}
+
+fn known_state(name: &str) -> PyResult<State> {
+    State::find(name).ok_or_else(|| PyValueError::new_err(format!("state: {name:?} is no state of a record")))
+}
+
+/// A tree, or something in it, as a user names it.
+struct Wanted {
+    path: PathBuf,
+    address: Option<PathBuf>,
+}
+
+impl Wanted {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Wanted> {
+        let path = fs_path(object)?;
+        let is_text = object.is_instance_of::<PyString>();
+        let place = Address::parse(path.as_os_str(), false).ok().filter(|place| place.host != Host::Local);
+        // The catalogue decides what is an address: nobody is called.
+        let address = place.filter(|_| is_text || is_address(&path)).and_then(|place| place.recorded().ok());
+        Ok(Wanted { path, address })
+    }
+
+    /// The root that holds it, and the number of its directory.
+    fn find(&self, store: &store::Catalog) -> Result<Option<(Root, i64)>, store::Error> {
+        let candidates = [
+            Some(self.path.clone()).filter(|path| is_address(path)),
+            self.address.clone(),
+            Some(absolute_name(&self.path)?),
+            Some(absolute(&self.path)?),
+        ];
+        for path in candidates.into_iter().flatten() {
+            let Some(root) = store.root_of(&path)? else { continue };
+            let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+            if let Some(directory) = store.directory(&root, below)? {
+                return Ok(Some((root, directory)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The path by which the catalogue knows a file, whether it is there or not.
+    fn file(&self, store: &store::Catalog) -> Result<PathBuf, store::Error> {
+        if is_address(&self.path) && store.root_of(&self.path)?.is_some() {
+            return Ok(self.path.clone());
+        }
+        if let Some(address) = &self.address
+            && (is_address(&self.path) || self.path.symlink_metadata().is_err())
+            && store.root_of(address)?.is_some()
+        {
+            return Ok(address.clone());
+        }
+        let named = absolute_name(&self.path)?;
+        if store.root_of(&named)?.is_some() { Ok(named) } else { absolute(&self.path) }
+    }
+
+    fn unknown(&self, catalog: &Path) -> Failure {
+        let message = format!("{}: not in the catalogue {}", self.path.display(), catalog.display());
+        Failure::new(Kind::Catalog, &message).path(&self.path).operation("find")
+    }
+}
+
+/// A file that was accepted, or could not be.
+#[pyclass(frozen, module = "verisum", name = "Accepted")]
+pub(crate) struct AcceptedFile(Accepted);
+
+#[pymethods]
+impl AcceptedFile {
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.0.path.as_os_str()
+    }
+
+    #[getter]
+    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
+    }
+
+    #[getter]
+    fn was(&self) -> &'static str {
+        self.0.state.name()
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &str {
+        &self.0.algorithm
+    }
+
+    #[getter]
+    fn recorded(&self) -> FileState {
+        FileState(self.0.old)
+    }
+
+    #[getter]
+    fn now(&self) -> Option<FileState> {
+        self.0.new.map(FileState)
+    }
+
+    #[getter]
+    fn error(&self) -> Option<&str> {
+        self.0.error.as_deref()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.Accepted {:?}: was {}>", self.0.path.to_string_lossy(), self.0.state.name())
+    }
+}
+
+/// Accepts files in trouble as they are now.
+#[pyfunction]
+#[pyo3(signature = (path, *, catalog, dry_run=false, cross_file_systems=false, hosts=None))]
+pub(crate) fn accept(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    catalog: &Bound<'_, PyAny>,
+    dry_run: bool,
+    cross_file_systems: bool,
+    hosts: Option<Hosts>,
+) -> PyResult<Vec<AcceptedFile>> {
+    let wanted = Wanted::of(path)?;
+    let catalog = fs_path(catalog)?;
+    let accepted = interruptible(py, &mut |_| Ok(()), |stop| {
+        let catalog = absolute(&catalog).map_err(|error| Failure::from(&error))?;
+        let opened =
+            Lock::take(&catalog).and_then(|lock| Ok((lock, store::Catalog::open_existing(&catalog)?)));
+        let (_lock, store) = opened.map_err(|error| Failure::from(&error))?;
+        let path = wanted.file(&store).map_err(|error| Failure::from(&error))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let what = Accept { path: &path, dry: dry_run, enters: cross_file_systems, now };
+        let mut found = Vec::new();
+        let mut report = |accepted: Accepted| found.push(AcceptedFile(accepted));
+        match is_address(&path) {
+            false => scrub::accept(&store, &what, &mut report).map_err(|error| Failure::from(&error))?,
+            true => accept_remote(&store, &what, hosts, &Arc::new(stop.clone()), &mut report)?,
+        };
+        Ok::<_, Failure>(found)
+    })?;
+    accepted.map_err(|failure| failure.raise(py))
+}
+
+fn accept_remote(
+    store: &store::Catalog,
+    what: &Accept,
+    hosts: Option<Hosts>,
+    stop: &Arc<verisum::files::Stop>,
+    report: &mut dyn FnMut(Accepted),
+) -> Result<u64, Failure> {
+    let root = store.root_of(what.path).map_err(|error| Failure::from(&error))?;
+    let root = root.map_or_else(|| what.path.to_path_buf(), |root| root.path);
+    let Some(address) = Address::of_address(root.as_os_str().as_bytes()) else {
+        let message = format!("{}: no address of a host", root.display());
+        return Err(Failure::new(Kind::Host, &message).path(root).operation("find"));
+    };
+    let place = place::host(&Hosts::of(hosts).open(), &address.host)?;
+    let mut place = place::Stopping { place, stop: stop.clone(), done: None };
+    let notes = |_: PlaceEvent| true;
+    let mut tree = PlaceTree { place: &mut place, root: &address.path, notes: &notes };
+    scrub::accept_tree(store, what, &mut tree, report).map_err(|error| Failure::from(&error))
+}

@@ -1,0 +1,489 @@
+//! `scrub`: compares a tree with its catalogue, and gives the files that are not as recorded.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_tree};
+use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
+use verisum::files::place::PlaceEvent;
+use verisum::files::{Entry, Order, Verdict, is_rotating};
+
+use crate::digests::hex;
+use crate::errors::Failure;
+use crate::files::{excludes, limits};
+use crate::hash::find;
+use crate::place::{self, Hosts, Named, refuse};
+use crate::steps::{Done, Running, Steps};
+
+/// A file's state when it was read.
+#[pyclass(frozen, module = "verisum")]
+#[derive(Clone)]
+pub(crate) struct FileState(pub(crate) Seen);
+
+#[pymethods]
+impl FileState {
+    #[getter]
+    fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    #[getter]
+    fn mtime_ns(&self) -> i64 {
+        self.0.mtime
+    }
+
+    #[getter]
+    fn ctime_ns(&self) -> Option<i64> {
+        known(self.0.ctime)
+    }
+
+    #[getter]
+    fn inode(&self) -> Option<u64> {
+        Some(self.0.inode).filter(|inode| *inode != 0)
+    }
+
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.digest.as_bytes())
+    }
+
+    #[getter]
+    fn hexdigest(&self) -> String {
+        hex(self.0.digest.as_bytes())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.FileState {} bytes, {}>", self.0.size, self.0.digest)
+    }
+}
+
+/// The time of an inode's last change. Of files of hosts nothing is recorded.
+pub(crate) fn known(ctime: i64) -> Option<i64> {
+    Some(ctime).filter(|ctime| *ctime != 0)
+}
+
+/// A file that is not as it was.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Finding(Report);
+
+#[pymethods]
+impl Finding {
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.0.path.as_os_str()
+    }
+
+    #[getter]
+    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
+    }
+
+    #[getter]
+    fn verdict(&self) -> &'static str {
+        self.0.verdict.name()
+    }
+
+    #[getter]
+    fn class_(&self) -> &'static str {
+        self.0.verdict.class().name()
+    }
+
+    #[getter]
+    fn held(&self) -> bool {
+        self.0.held
+    }
+
+    #[getter]
+    fn restored(&self) -> bool {
+        self.0.restored
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &str {
+        &self.0.algorithm
+    }
+
+    #[getter]
+    fn recorded(&self) -> Option<FileState> {
+        self.0.recorded.map(FileState)
+    }
+
+    #[getter]
+    fn found(&self) -> Option<FileState> {
+        self.0.found.map(FileState)
+    }
+
+    #[getter]
+    fn second_read_same(&self) -> Option<bool> {
+        self.0.second.map(|(same, _)| same)
+    }
+
+    #[getter]
+    fn since_ms(&self) -> Option<i64> {
+        self.0.since
+    }
+
+    #[getter]
+    fn moved_from(&self) -> Option<&OsStr> {
+        self.0.from.as_deref().map(Path::as_os_str)
+    }
+
+    #[getter]
+    fn error(&self) -> Option<&str> {
+        self.0.error.as_deref()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.Finding {:?}: {}>", self.0.path.to_string_lossy(), self.0.verdict)
+    }
+}
+
+/// When everything will have been verified.
+#[pyclass(frozen, get_all, module = "verisum")]
+pub(crate) struct Forecast {
+    seconds: f64,
+    needed: Option<f64>,
+    assumed_daily: bool,
+}
+
+/// How a run went.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct ScrubSummary {
+    summary: Arc<Ended>,
+}
+
+/// A summary, and what of it is a failure.
+struct Ended {
+    summary: Summary,
+    archive: bool,
+    missing_fails: bool,
+}
+
+#[pymethods]
+impl ScrubSummary {
+    #[getter]
+    fn tree(&self) -> &OsStr {
+        self.summary.summary.root.as_os_str()
+    }
+
+    #[getter]
+    fn class_(&self) -> &'static str {
+        let Ended { summary, archive, missing_fails } = &*self.summary;
+        summary.class(*archive, *archive || *missing_fails).name()
+    }
+
+    #[getter]
+    fn counts(&self) -> BTreeMap<&'static str, u64> {
+        let count = |verdict: &Verdict| (verdict.name(), self.summary.summary.count(*verdict));
+        Verdict::ALL.iter().map(count).collect()
+    }
+
+    #[getter]
+    fn files(&self) -> u64 {
+        self.summary.summary.files
+    }
+
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.summary.summary.bytes
+    }
+
+    #[getter]
+    fn read_files(&self) -> u64 {
+        self.summary.summary.read_files
+    }
+
+    #[getter]
+    fn read_bytes(&self) -> u64 {
+        self.summary.summary.read_bytes
+    }
+
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.summary.summary.time.as_secs_f64()
+    }
+
+    #[getter]
+    fn complete(&self) -> bool {
+        self.summary.summary.complete
+    }
+
+    #[getter]
+    fn interrupted(&self) -> bool {
+        self.summary.summary.interrupted
+    }
+
+    #[getter]
+    fn waiting(&self) -> u64 {
+        self.summary.summary.waiting
+    }
+
+    #[getter]
+    fn given_up(&self) -> u64 {
+        self.summary.summary.given_up
+    }
+
+    #[getter]
+    fn not_tried(&self) -> u64 {
+        self.summary.summary.not_tried
+    }
+
+    #[getter]
+    fn mount_points(&self) -> u64 {
+        self.summary.summary.mount_points
+    }
+
+    #[getter]
+    fn stalest_verification_ms(&self) -> Option<i64> {
+        self.summary.summary.oldest
+    }
+
+    #[getter]
+    fn unlisted(&self) -> u64 {
+        self.summary.summary.unlisted
+    }
+
+    #[getter]
+    fn still_missing(&self) -> u64 {
+        self.summary.summary.still_missing
+    }
+
+    #[getter]
+    fn held(&self) -> u64 {
+        self.summary.summary.held
+    }
+
+    #[getter]
+    fn alarm(&self) -> bool {
+        self.summary.summary.alarm.is_some()
+    }
+
+    #[getter]
+    fn forecast(&self) -> Option<Forecast> {
+        let forecast = self.summary.summary.forecast?;
+        let (needed, assumed_daily) = (forecast.needed, forecast.assumed_daily);
+        Some(Forecast { seconds: forecast.time.as_secs_f64(), needed, assumed_daily })
+    }
+
+    fn __repr__(&self) -> String {
+        let Summary { root, files, read_files, .. } = &self.summary.summary;
+        format!(
+            "<verisum.ScrubSummary {:?}: {files} files, {read_files} read, {}>",
+            root.to_string_lossy(),
+            self.class_()
+        )
+    }
+}
+
+/// A scrub that goes on.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Scrub(Running<Report, Ended>);
+
+#[pymethods]
+impl Scrub {
+    #[getter]
+    fn summary(&self) -> Option<ScrubSummary> {
+        self.0.summary().map(|summary| ScrubSummary { summary })
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<ScrubSummary> {
+        self.0.finish(py).map(|summary| ScrubSummary { summary })
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Finding>> {
+        Ok(self.0.next(py)?.map(Finding))
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+}
+
+/// Compares a tree with its catalogue, and verifies what is due.
+#[pyfunction]
+#[pyo3(signature = (
+    tree, *, catalog, algorithm="sha256", threads=0, max_age=None, budget=None, sample=1.0, shuffle=false, since=None,
+    cross_file_systems=false, stop_after=100, exclude=None, limit=None, archive=false, missing_fails=false,
+    replaced_root=false, alarm_changed=None, hosts=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn scrub(
+    py: Python<'_>,
+    tree: &Bound<'_, PyAny>,
+    catalog: &Bound<'_, PyAny>,
+    algorithm: &str,
+    threads: usize,
+    max_age: Option<Span>,
+    budget: Option<Span>,
+    sample: f64,
+    shuffle: bool,
+    since: Option<Moment>,
+    cross_file_systems: bool,
+    stop_after: u64,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    archive: bool,
+    missing_fails: bool,
+    replaced_root: bool,
+    alarm_changed: Option<f64>,
+    hosts: Option<Hosts>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Scrub> {
+    let named = Named::of(tree)?;
+    let path = known_path(py, &named)?;
+    let catalog = absolute(&place::fs_path(catalog)?).map_err(|error| Failure::from(&error).raise(py))?;
+    require_share("sample", sample)?;
+    alarm_changed.map_or(Ok(()), |share| require_share("alarm_changed", share))?;
+    if max_age.is_some() && since.is_some() {
+        return Err(PyValueError::new_err("max_age and since exclude each other"));
+    }
+    if !named.is_here() {
+        refuse(&[
+            ("max_age", max_age.is_some()),
+            ("budget", budget.is_some()),
+            ("sample", sample < 1.0),
+            ("shuffle", shuffle),
+            ("since", since.is_some()),
+            ("cross_file_systems", cross_file_systems),
+            ("limit", limit.is_some()),
+        ])?;
+    }
+    let done = Arc::new(Done::default());
+    let options = Options {
+        threads: if threads == 0 { cores() } else { threads },
+        max_age: max_age.map(|span| span.0),
+        budget: budget.map(|span| span.0),
+        sample,
+        shuffle,
+        since: since.map(|moment| moment.0),
+        one_file_system: !cross_file_systems,
+        stop_after: (stop_after > 0).then_some(stop_after),
+        alarm: alarm_changed.map_or_else(Alarm::default, |share| Alarm { share, at_least: 1 }),
+        archive,
+        missing_fails: archive || missing_fails,
+        replaced_root,
+        excludes: excludes(exclude)?,
+        limits: limits(limit),
+        progress: done.here.clone(),
+        ..Options::new(find(py, algorithm)?)
+    };
+    let target = Target { named, path, catalog };
+    let waits = target.named.is_here();
+    let told = (done.clone(), progress);
+    let running = Running::start(waits, told, move |steps| {
+        let ended = scrubbed(target, options, hosts, &done, steps);
+        steps.end(ended.map(|summary| Ended { summary, archive, missing_fails }));
+    })?;
+    Ok(Scrub(running))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn require_share(name: &str, share: f64) -> PyResult<()> {
+    match share > 0.0 && share <= 1.0 {
+        true => Ok(()),
+        false => Err(PyValueError::new_err(format!("{name}: must be more than 0 and at most 1"))),
+    }
+}
+
+/// The path or address that a catalogue has for a tree.
+fn known_path(py: Python<'_>, named: &Named) -> PyResult<PathBuf> {
+    match named {
+        Named::Here(path) => absolute(path).map_err(|error| Failure::from(&error).raise(py)),
+        Named::There(address) => address.recorded().map_err(PyValueError::new_err),
+    }
+}
+
+/// What is scrubbed.
+struct Target {
+    named: Named,
+    /// As the catalogue knows it.
+    path: PathBuf,
+    catalog: PathBuf,
+}
+
+fn scrubbed(
+    Target { named, path, catalog }: Target,
+    mut options: Options,
+    hosts: Option<Hosts>,
+    done: &Arc<Done>,
+    steps: &Steps<Report, Ended>,
+) -> Result<Summary, Failure> {
+    let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
+    let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
+    options.stop = steps.stop();
+    if named.is_here()
+        && let Ok(root) = Entry::followed(&path)
+        && root.stat().is_ok_and(|stat| is_rotating(stat.device))
+    {
+        options.order = Order::Extent;
+    }
+    // The engine goes by the path that the catalogue has.
+    let named = if named.is_here() { Named::Here(path.clone()) } else { named };
+    let mut opened = place::open(named, &Hosts::of(hosts).open(), &options.stop, done)?;
+    let (host, root) = (opened.address.host.name(), opened.address.path.clone());
+    let notes = |event: PlaceEvent| match event {
+        PlaceEvent::Note(text) | PlaceEvent::Way(text) => steps.note(format!("{host}: {text}")),
+        _ => true,
+    };
+    let mut tree = PlaceTree { place: &mut *opened.place, root: &root, notes: &notes };
+    let mut report = |report| {
+        // Who takes no more has also asked it to stop.
+        steps.result(report);
+    };
+    let summary = scrub_tree(&mut catalog, &path, (&options, &Mutex::new(())), &mut tree, &mut report);
+    summary.map_err(|error| Failure::from(&error))
+}
+
+/// A length of time: seconds, or a `timedelta`.
+pub(crate) struct Span(Duration);
+
+impl<'py> FromPyObject<'_, 'py> for Span {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Span> {
+        let seconds = match object.getattr_opt("total_seconds")? {
+            Some(method) => method.call0()?.extract::<f64>()?,
+            None => object.extract::<f64>()?,
+        };
+        let span = Duration::try_from_secs_f64(seconds).ok().filter(|span| !span.is_zero());
+        span.map(Span).ok_or_else(|| PyValueError::new_err("a time must be more than 0 seconds"))
+    }
+}
+
+/// A time: seconds since 1970, or a `datetime`; in milliseconds since 1970.
+pub(crate) struct Moment(pub(crate) i64);
+
+impl<'py> FromPyObject<'_, 'py> for Moment {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Moment> {
+        let seconds = match object.getattr_opt("timestamp")? {
+            Some(method) => method.call0()?.extract::<f64>()?,
+            None => object.extract::<f64>()?,
+        };
+        Ok(Moment((seconds * 1000.0) as i64))
+    }
+}

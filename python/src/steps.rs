@@ -1,0 +1,139 @@
+//! Work whose results come one by one, and whose summary comes at its end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use verisum::files::Progress;
+
+use crate::errors::Failure;
+use crate::feed::{Broken, Feed, Outlet};
+use crate::note::{Event, results};
+
+/// What work gives.
+pub(crate) enum Step<R, S> {
+    Result(R),
+    /// It came to its end.
+    End(S),
+    /// It cannot go on.
+    Failed(Failure),
+}
+
+/// Where work puts its steps.
+pub(crate) type Steps<R, S> = Outlet<Event<Step<R, S>>>;
+
+impl<R, S> Steps<R, S> {
+    /// Gives a result away. False where nobody wants more.
+    pub(crate) fn result(&self, result: R) -> bool {
+        self.give(Event::Result(Step::Result(result)))
+    }
+
+    /// Tells something beside. False where nobody wants more.
+    pub(crate) fn note(&self, note: String) -> bool {
+        self.give(Event::Note(note))
+    }
+
+    /// Tells how it ended.
+    pub(crate) fn end(&self, ended: Result<S, Failure>) {
+        self.give(Event::Result(ended.map_or_else(Step::Failed, Step::End)));
+    }
+}
+
+/// Work that goes on, as Python's iterators have it.
+pub(crate) struct Running<R, S> {
+    feed: Feed<Event<Step<R, S>>>,
+    summary: Mutex<Option<Arc<S>>>,
+    done: Arc<Done>,
+    progress: Option<Py<PyAny>>,
+}
+
+impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
+    /// Begins work. With `waits`, closing waits for its end. `progress` is called with files and bytes while nothing
+    /// comes.
+    pub(crate) fn start(
+        waits: bool,
+        (done, progress): (Arc<Done>, Option<Py<PyAny>>),
+        work: impl FnOnce(&Steps<R, S>) + Send + 'static,
+    ) -> PyResult<Running<R, S>> {
+        Ok(Running { feed: Feed::start(waits, work)?, summary: Mutex::default(), done, progress })
+    }
+
+    /// The next result.
+    pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<R>> {
+        let mut tick = |py: Python<'_>| self.tell(py);
+        loop {
+            match results(&self.feed, py, &mut tick)? {
+                Some(Step::Result(result)) => return Ok(Some(result)),
+                Some(Step::End(summary)) => {
+                    *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(summary));
+                    self.tell(py)?;
+                }
+                Some(Step::Failed(failure)) => return Err(failure.raise(py)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(progress) = &self.progress else { return Ok(()) };
+        progress.bind(py).call1((self.done.files(), self.done.bytes())).map(drop)
+    }
+
+    /// What was found in all, once it came to its end.
+    pub(crate) fn summary(&self) -> Option<Arc<S>> {
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes all results that are left, and gives the summary.
+    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<Arc<S>> {
+        while self.next(py)?.is_some() {}
+        self.summary().ok_or_else(|| PyRuntimeError::new_err("it was ended before there was a summary"))
+    }
+
+    /// The next step, if it comes within this time, without Python. What is told beside is left out.
+    pub(crate) fn wait(&self, time: Duration) -> Result<Poll<Option<Step<R, S>>>, Broken> {
+        Ok(match self.feed.wait(time)? {
+            Poll::Ready(Some(Event::Result(step))) => Poll::Ready(Some(step)),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some(Event::Note(_))) | Poll::Pending => Poll::Pending,
+        })
+    }
+
+    /// Ends the work.
+    pub(crate) fn close(&self, py: Python<'_>) {
+        py.detach(|| self.end());
+    }
+
+    /// The same without Python.
+    pub(crate) fn end(&self) {
+        self.feed.close();
+    }
+}
+
+/// How much was done, here and on hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// What this machine's engine tells.
+    pub(crate) here: Arc<Progress>,
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Done {
+    /// Counts a file of a host.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn files(&self) -> u64 {
+        self.here.files() + self.files.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.here.bytes() + self.bytes.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,132 @@
+"""`compare` against the command, over trees of this machine and of others."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import verisum
+from conftest import COMMAND
+from test_process import run
+
+EMPTY = {"differ": 0, "missing": 0, "extra": 0, "unreadable": 0, "unknown": 0, "unlisted": 0}
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> tuple[Path, Path]:
+    a, b = tmp_path / "a", tmp_path / "b"
+    (a / "sub").mkdir(parents=True)
+    for number in range(20):
+        (a / "sub" / f"{number}").write_bytes(bytes([number]) * number * 100)
+    shutil.copytree(a, b)
+    (b / "sub" / "7").write_bytes(b"\0" * 700)
+    (b / "sub" / "8").write_bytes(b"longer" * 800)
+    (b / "sub" / "9").unlink()
+    (b / "more").write_text("more")
+    with open(os.fsencode(a) + b"/\xff", "wb") as file:
+        file.write(b"no utf-8")
+    return a, b
+
+
+def command(a: Path | str, b: Path | str) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    said = subprocess.run([COMMAND, "compare", "--json", a, b], capture_output=True)
+    assert said.returncode in (0, 1), said.stderr
+    *lines, last = map(json.loads, said.stdout.splitlines())
+    return [(line["path"], line["outcome"]) for line in lines], last["summary"]
+
+
+@pytest.mark.parametrize("prefix", ["", "local:"])
+def test_it_finds_what_the_command_finds(trees: tuple[Path, Path], prefix: str) -> None:
+    a, b = trees
+    compared = verisum.compare(a, f"{prefix}{b}")
+    assert compared.summary is None
+    found = [(difference.name_bytes.decode(errors="replace"), difference.outcome) for difference in compared]
+    lines, summary = command(a, f"{prefix}{b}")
+    assert found == lines and len(found) == 5
+    assert compared.summary == {**summary, "unlisted": 0}
+    assert compared.finish() == compared.summary
+
+
+def test_what_a_difference_tells(trees: tuple[Path, Path]) -> None:
+    a, b = trees
+    found = {difference.name: difference for difference in verisum.compare(a, b)}
+    differs = found["sub/7"]
+    assert differs.outcome == "differs" and differs.class_ == "mismatch" and differs.error is None
+    assert differs.a is not None and differs.b is not None
+    assert differs.a.digest == verisum.new("sha256", bytes([7]) * 700).digest()
+    assert differs.b.digest == verisum.new("sha256", b"\0" * 700).digest()
+    assert differs.a.mtime_ns == os.stat(a / "sub" / "7").st_mtime_ns
+    # Sizes tell, so nothing was read.
+    longer = found["sub/8"]
+    assert longer.a is not None and longer.b is not None
+    assert (longer.a.size, longer.b.size, longer.a.digest) == (800, 4800, None)
+    assert found["sub/9"].outcome == "missing" and found["sub/9"].b is None
+    assert found["more"].outcome == "extra" and found["more"].a is None
+    assert os.fsencode(found[os.fsdecode(b"\xff")].name) == b"\xff"
+
+
+def test_equal_trees(trees: tuple[Path, Path]) -> None:
+    a, _ = trees
+    assert verisum.compare(a, a, "blake3").finish() == {**EMPTY, "same": 21}
+    assert verisum.compare(a / "sub" / "7", a / "sub" / "7").finish() == {**EMPTY, "same": 1}
+
+
+def test_a_tree_that_is_not_there_never_looks_the_same(trees: tuple[Path, Path]) -> None:
+    a, _ = trees
+    compared = verisum.compare(a / "none", a / "none")
+    outcomes = [(difference.outcome, difference.class_) for difference in compared]
+    assert outcomes == [("unlisted", "unchecked")] * 2
+    assert compared.summary == {**EMPTY, "same": 0, "unlisted": 2}
+
+
+def test_a_real_host(trees: tuple[Path, Path], ssh_config: Path) -> None:
+    a, b = trees
+    hosts = verisum.Hosts(ssh_config=ssh_config)
+    found = [(difference.name, difference.outcome) for difference in verisum.compare(f"web1:{a}", b, hosts=hosts)]
+    assert found == [(difference.name, difference.outcome) for difference in verisum.compare(a, b)]
+    with pytest.raises(verisum.HostError, match="down: connect"):
+        verisum.compare(a, f"down:{b}", hosts=verisum.Hosts(ssh_config=ssh_config, timeout=5)).finish()
+
+
+def test_progress_and_its_exceptions(tmp_path: Path) -> None:
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2 << 30)
+        file.write(b"x" * (64 << 20))
+    told: list[tuple[int, int]] = []
+    verisum.compare(tmp_path, tmp_path, "sha512", progress=lambda files, bytes: told.append((files, bytes))).finish()
+    assert told == sorted(told) and told[-1][0] == 2
+
+    def fail(files: int, bytes: int) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        verisum.compare(tmp_path, tmp_path, progress=fail).finish()
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    for side in ("a", "b"):
+        (tmp_path / side).mkdir()
+        with open(tmp_path / side / "large", "wb") as file:
+            file.truncate(64 << 30)
+    waits: list[float] = []
+    while len(waits) < 8 and min(waits, default=1) >= 0.1:
+        ended = run(f"""
+            import os, signal, threading, time, verisum
+            compared = verisum.compare({str(tmp_path / "a")!r}, {str(tmp_path / "b")!r}, "sha512")
+            sent = []
+            def send():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.3, send).start()
+            try:
+                compared.finish()
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent[0])
+            assert list(compared) == []
+        """)
+        assert ended.returncode == 0, ended.stderr
+        waits.append(float(ended.stdout))
+    assert min(waits) < 0.1, waits
