@@ -303,6 +303,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             Some(old) if verdict.fate() == Fate::Replaced => {
                 Change::Replace { old: *old, new: Record { changed: now, ..new } }
             }
+            Some(old) if *old == (Record { verified: old.verified, ..new }) => Change::Verify(new),
             Some(_) => Change::Confirm(new),
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use rusqlite::{OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
-use super::record::{DAMAGED, MISSING, columns, finding, known, record, recorded};
+use super::record::{DAMAGED, MISSING, check_value, columns, finding, known, record, recorded};
 use super::{Catalog, Change, Finding, Known, Place, Record, Result, State};
 use verisum_files::Stat;
 
@@ -173,6 +173,7 @@ impl Catalog {
     pub fn apply(&self, root: i64, directory: i64, name: &OsStr, change: &Change) -> Result<()> {
         let done = match change {
             Change::Add(new) => self.insert(root, directory, name, new),
+            Change::Verify(new) => self.verify(root, directory, name, new),
             Change::Confirm(new) => self.update(directory, name, new),
             Change::Replace { old, new } => self
                 .keep_replaced(root, directory, name, old)
@@ -193,6 +194,15 @@ impl Catalog {
         let values = recorded(directory, name, root, new).into_iter().chain([new.state.code().into()]);
         self.connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
         self.add_to_sums(root, 1, new.size as i64)
+    }
+
+    /// The other columns stay as they are: what damages one meanwhile does not fit the check value.
+    fn verify(&self, root: i64, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
+        let sql = "UPDATE file SET verified = ?3, guard = ?4 WHERE directory = ?1 AND name = ?2";
+        let guard = check_value(directory, name, root, new);
+        let values = params![directory, name.as_bytes(), new.verified, guard];
+        self.connection.prepare_cached(sql)?.execute(values)?;
+        self.one_row()
     }
 
     fn update(&self, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
@@ -358,9 +368,10 @@ mod tests {
         assert_eq!(seen, (0..90).chain(96..100).collect::<Vec<_>>());
         // What was verified since is not among them.
         let (first, old) = catalog.stale(&Position::START, 1).unwrap().remove(0);
-        let change = Change::Confirm(Record { verified: 200, ..old });
+        let change = Change::Verify(Record { verified: 200, ..old });
         catalog.apply(root.id, first.directory, OsStr::from_bytes(&first.name), &change).unwrap();
         assert_ne!(catalog.stale(&Position::START, 1).unwrap()[0].0, first);
+        assert_eq!(catalog.check().unwrap(), []);
     }
 
     #[test]

@@ -27,28 +27,33 @@ pub(super) fn guard_with(state: &str) -> String {
 pub(super) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verisum_guard", -1, flags, |values| {
-        let mut bytes = Vec::with_capacity(256);
-        for number in 0..values.len() {
-            let (kind, value): (u8, &[u8]) = match values.get_raw(number) {
-                ValueRef::Integer(value) => {
-                    bytes.push(b'i');
-                    bytes.extend_from_slice(&value.to_le_bytes());
-                    continue;
-                }
-                ValueRef::Real(value) => {
-                    bytes.push(b'r');
-                    bytes.extend_from_slice(&value.to_bits().to_le_bytes());
-                    continue;
-                }
-                ValueRef::Null => (b'n', &[]),
-                ValueRef::Text(value) => (b't', value),
-                ValueRef::Blob(value) => (b'b', value),
-            };
-            bytes.push(kind);
-            bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(value);
-        }
-        // Not by the digest table: setting a digest up takes longer than this.
-        Ok(XxHash3_64::oneshot(&bytes) as i64)
+        Ok(of((0..values.len()).map(|number| values.get_raw(number))))
     })
+}
+
+/// The check value of these columns.
+pub(super) fn of<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> i64 {
+    let mut bytes = Vec::with_capacity(256);
+    for value in values {
+        let (kind, value): (u8, &[u8]) = match value {
+            ValueRef::Integer(value) => {
+                bytes.push(b'i');
+                bytes.extend_from_slice(&value.to_le_bytes());
+                continue;
+            }
+            ValueRef::Real(value) => {
+                bytes.push(b'r');
+                bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+                continue;
+            }
+            ValueRef::Null => (b'n', &[]),
+            ValueRef::Text(value) => (b't', value),
+            ValueRef::Blob(value) => (b'b', value),
+        };
+        bytes.push(kind);
+        bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(value);
+    }
+    // Not by the digest table: setting a digest up takes longer than this.
+    XxHash3_64::oneshot(&bytes) as i64
 }

@@ -7,7 +7,7 @@ use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use verisum_digest::Output;
 
-use super::guard::IS_INTACT;
+use super::guard::{self, IS_INTACT};
 use verisum_files::Class;
 use verisum_files::{Stat, Timestamp, Verdict};
 
@@ -199,6 +199,8 @@ impl Seen {
 pub enum Change {
     /// It is recorded for the first time.
     Add(Record),
+    /// Its record is as before but for the time of verification, and it was sound.
+    Verify(Record),
     /// Its record is as before but for times, inode and state.
     Confirm(Record),
     /// Another content takes the place of the recorded one, which can be put back until the run ends.
@@ -250,6 +252,17 @@ pub(super) fn recorded<'a>(
         record.changed.into(),
         record.verified.into(),
     ]
+}
+
+/// The check value of a record.
+pub(super) fn check_value(directory: i64, name: &OsStr, root: i64, record: &Record) -> i64 {
+    let state = record.state.code().into();
+    let values = recorded(directory, name, root, record);
+    guard::of(values.iter().chain([&state]).map(|value| match value {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => value.into(),
+        _ => ValueRef::Null,
+    }))
 }
 
 pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
