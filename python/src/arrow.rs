@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::buffer::interrupt_again;
+use crate::errors::Failure;
 use crate::interrupt::TICK;
 
 /// Rows that are made elsewhere while they are taken.
@@ -25,7 +26,7 @@ pub(crate) trait Table: Send + Sync + 'static {
     fn columns(&self) -> Self::Columns;
 
     /// The next row, if it comes within this time.
-    fn wait(&self, time: Duration) -> Result<Poll<Option<Self::Row>>, String>;
+    fn wait(&self, time: Duration) -> Result<Poll<Option<Self::Row>>, Failure>;
 
     /// Ends the work.
     fn close(&self);
@@ -98,7 +99,7 @@ struct Batches<T> {
 impl<T: Table> Batches<T> {
     /// The next row.
     fn row(&self) -> Result<Option<T::Row>, ArrowError> {
-        let wait = |time| self.table.wait(time).map_err(|message| failed(&message));
+        let wait = |time| self.table.wait(time).map_err(|failure| failed(failure.message()));
         if let Poll::Ready(found) = wait(Duration::ZERO)? {
             return Ok(found);
         }

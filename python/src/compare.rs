@@ -135,6 +135,17 @@ impl Comparison {
         self.0.summary().map(|counts| (*counts).clone())
     }
 
+    #[getter]
+    fn class_(&self) -> Option<&'static str> {
+        let counts = self.0.summary()?;
+        let has = |keys: &[&str]| keys.iter().any(|key| counts.get(key).is_some_and(|count| *count > 0));
+        Some(match (has(&["differ", "missing", "extra"]), has(&["unreadable", "unknown", UNLISTED])) {
+            (true, _) => "mismatch",
+            (false, true) => "unchecked",
+            (false, false) => "clean",
+        })
+    }
+
     fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
         Ok((*self.0.finish(py)?).clone())
     }

@@ -9,7 +9,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 use verisum::blockhash::{self, MapError};
 use verisum::catalog::{scrub, store};
-use verisum::{digest, files, image};
+use verisum::{digest, files, image, lake};
+
+use crate::feed::Broken;
 
 /// The classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub(crate) enum Kind {
     Host,
     /// A catalogue cannot be used.
     Catalog,
+    /// verisum does not do what it should.
+    Fault,
 }
 
 impl Kind {
@@ -34,6 +38,7 @@ impl Kind {
             Kind::Image => "ImageError",
             Kind::Host => "HostError",
             Kind::Catalog => "CatalogError",
+            Kind::Fault => "Error",
         }
     }
 }
@@ -143,6 +148,25 @@ impl From<&scrub::Error> for Failure {
             scrub::Error::Root { path, .. } => of(Kind::File, path).operation("open"),
             scrub::Error::Remote { path, .. } => of(Kind::Host, path).operation("connect"),
         }
+    }
+}
+
+impl From<&lake::Error> for Failure {
+    fn from(error: &lake::Error) -> Failure {
+        let of = |path: &Path| Failure::new(Kind::File, &error.to_string()).path(path);
+        match error {
+            lake::Error::Catalog(error) => Failure::from(error),
+            lake::Error::Io { path, operation, source } => of(path).operation(operation).system(Some(source)),
+            lake::Error::InUse { path } => of(path).operation("lock"),
+            lake::Error::Part { path, .. } => of(path).operation("read"),
+            lake::Error::Row { path, .. } => of(path).operation("write"),
+        }
+    }
+}
+
+impl From<&Broken> for Failure {
+    fn from(broken: &Broken) -> Failure {
+        Failure::new(Kind::Fault, broken.message())
     }
 }
 

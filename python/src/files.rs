@@ -23,7 +23,8 @@ use crate::feed::{Broken, Feed, Outlet};
 use crate::hash::find;
 use crate::interrupt::TICK;
 use crate::note::{Event, results};
-use crate::place::{self, AT_ONCE, Hosts, Named, Stopping, refuse};
+use crate::parquet;
+use crate::place::{self, AT_ONCE, Hosts, Named, Stopping, fs_path, refuse};
 use crate::row::{FileRow, Row};
 use crate::row_columns::RowColumns;
 
@@ -92,8 +93,8 @@ impl Table for Source {
     }
 
     /// What places tell beside rows is left out: there may be no Python to log it.
-    fn wait(&self, time: Duration) -> Result<Poll<Option<Row>>, String> {
-        let told = |broken: Broken| broken.message().to_string();
+    fn wait(&self, time: Duration) -> Result<Poll<Option<Row>>, Failure> {
+        let told = |broken: Broken| Failure::from(&broken);
         match &self.rows {
             Rows::Here(here) => here.wait(time).map_err(told),
             Rows::Places(feed) => Ok(match feed.wait(time).map_err(told)? {
@@ -323,6 +324,11 @@ impl HashFiles {
             0 => Err(PyValueError::new_err("a batch has at least one row")),
             rows => Ok(ArrowStream::new(&self.0, rows)),
         }
+    }
+
+    /// Writes what rows are left to a Parquet file, and says how many there were.
+    fn to_parquet(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<u64> {
+        parquet::write(py, &*self.0, &fs_path(path)?)
     }
 
     #[pyo3(signature = (requested_schema=None))]

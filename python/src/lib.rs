@@ -9,6 +9,7 @@ mod arrow;
 #[allow(unsafe_code)]
 mod buffer;
 mod catalog;
+mod check;
 mod compare;
 #[allow(unsafe_code)]
 mod digests;
@@ -20,6 +21,7 @@ mod image;
 mod interrupt;
 mod many;
 mod note;
+mod parquet;
 mod place;
 mod record_columns;
 mod records;
@@ -38,6 +40,8 @@ mod _native {
     use crate::arrow::ArrowStream;
     #[pymodule_export]
     use crate::catalog::{AcceptedFile, Catalog, CatalogRun, CatalogTree, accept};
+    #[pymodule_export]
+    use crate::check::{Check, CheckRow, check};
     #[pymodule_export]
     use crate::compare::{Comparison, Difference, Side, compare};
     #[pymodule_export]

@@ -48,13 +48,22 @@ impl Named {
 
     /// One path or several.
     pub(crate) fn several(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Named>> {
-        let is_one = objects.is_instance_of::<PyString>()
-            || objects.is_instance_of::<PyBytes>()
-            || objects.hasattr("__fspath__")?;
-        match is_one {
-            true => Ok(vec![Named::of(objects)?]),
-            false => objects.try_iter()?.map(|object| Named::of(&object?)).collect(),
-        }
+        several(objects, Named::of)
+    }
+}
+
+/// One path or several of this machine.
+pub(crate) fn paths(objects: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    several(objects, fs_path)
+}
+
+fn several<T>(objects: &Bound<'_, PyAny>, of: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
+    let is_one = objects.is_instance_of::<PyString>()
+        || objects.is_instance_of::<PyBytes>()
+        || objects.hasattr("__fspath__")?;
+    match is_one {
+        true => Ok(vec![of(objects)?]),
+        false => objects.try_iter()?.map(|object| of(&object?)).collect(),
     }
 }
 

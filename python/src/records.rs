@@ -17,6 +17,8 @@ use crate::arrow::{ArrowStream, Table};
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::feed::Broken;
+use crate::parquet;
+use crate::place::fs_path;
 use crate::record_columns::RecordColumns;
 use crate::scrub::{FileState, known};
 use crate::steps::{Done, Running, Step, Steps};
@@ -135,11 +137,11 @@ impl Table for Reading {
         RecordColumns::default()
     }
 
-    fn wait(&self, time: Duration) -> Result<Poll<Option<Recorded>>, String> {
-        let waited = self.0.wait(time).map_err(|broken: Broken| broken.message().to_string())?;
+    fn wait(&self, time: Duration) -> Result<Poll<Option<Recorded>>, Failure> {
+        let waited = self.0.wait(time).map_err(|broken: Broken| Failure::from(&broken))?;
         match waited {
             Poll::Ready(Some(Step::Result(row))) => Ok(Poll::Ready(Some(row))),
-            Poll::Ready(Some(Step::Failed(failure))) => Err(failure.message().to_string()),
+            Poll::Ready(Some(Step::Failed(failure))) => Err(failure),
             Poll::Ready(Some(Step::End(())) | None) => Ok(Poll::Ready(None)),
             Poll::Pending => Ok(Poll::Pending),
         }
@@ -177,6 +179,11 @@ impl Records {
             0 => Err(PyValueError::new_err("a batch has at least one row")),
             rows => Ok(ArrowStream::new(&self.0, rows)),
         }
+    }
+
+    /// Writes what rows are left to a Parquet file, and says how many there were.
+    fn to_parquet(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<u64> {
+        parquet::write(py, &*self.0, &fs_path(path)?)
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -397,7 +397,8 @@ pub(crate) fn scrub(
     Ok(Scrub(running))
 }
 
-fn cores() -> usize {
+/// How many threads work where nobody says otherwise.
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -46,7 +46,7 @@ def test_it_finds_what_the_command_finds(trees: tuple[Path, Path], prefix: str) 
     found = [(difference.name_bytes.decode(errors="replace"), difference.outcome) for difference in compared]
     lines, summary = command(a, f"{prefix}{b}")
     assert found == lines and len(found) == 5
-    assert compared.summary == {**summary, "unlisted": 0}
+    assert compared.summary == {**summary, "unlisted": 0} and compared.class_ == "mismatch"
     assert compared.finish() == compared.summary
 
 
@@ -79,7 +79,7 @@ def test_a_tree_that_is_not_there_never_looks_the_same(trees: tuple[Path, Path])
     compared = verisum.compare(a / "none", a / "none")
     outcomes = [(difference.outcome, difference.class_) for difference in compared]
     assert outcomes == [("unlisted", "unchecked")] * 2
-    assert compared.summary == {**EMPTY, "same": 0, "unlisted": 2}
+    assert compared.summary == {**EMPTY, "same": 0, "unlisted": 2} and compared.class_ == "unchecked"
 
 
 def test_a_real_host(trees: tuple[Path, Path], ssh_config: Path) -> None:

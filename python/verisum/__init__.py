@@ -8,7 +8,8 @@
 
 Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
 `hash_files` hashes the files of trees, and gives a row for each.
-`compare` compares two trees, `scrub` compares one with its `Catalog`, and `accept` takes a file as it is now.
+`check` compares files with lists, `compare` two trees, and `scrub` a tree with its `Catalog`; `accept`
+takes a file as it is now.
 `image_sum` computes the block hash of a disk image, and `BlockMap` reads the digests of its blocks.
 """
 
@@ -23,6 +24,8 @@ from verisum._native import (
     Catalog,
     CatalogRun,
     CatalogTree,
+    Check,
+    CheckRow,
     Comparison,
     Difference,
     Digests,
@@ -42,6 +45,7 @@ from verisum._native import (
     ScrubSummary,
     Side,
     accept,
+    check,
     compare,
     hash_files,
     hash_many,
@@ -64,6 +68,8 @@ __all__ = [
     "CatalogError",
     "CatalogRun",
     "CatalogTree",
+    "Check",
+    "CheckRow",
     "Comparison",
     "Difference",
     "DigestError",
@@ -89,6 +95,7 @@ __all__ = [
     "Side",
     "accept",
     "algorithms_available",
+    "check",
     "compare",
     "file_digest",
     "hash_files",

@@ -17,6 +17,8 @@ __all__ = [
     "Catalog",
     "CatalogRun",
     "CatalogTree",
+    "Check",
+    "CheckRow",
     "Comparison",
     "Difference",
     "Digests",
@@ -37,6 +39,7 @@ __all__ = [
     "Side",
     "accept",
     "algorithms",
+    "check",
     "compare",
     "hash_files",
     "hash_many",
@@ -290,6 +293,19 @@ class HashFiles:
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
         """The rows that are left, as Arrow record batches of this many rows."""
 
+    def to_parquet(self, path: _Path) -> int:
+        """Writes the rows that are left to a Parquet file, with the columns of `to_arrow`.
+
+        The file appears when all of it is on the disk, or not at all; one of that name is replaced then. Ctrl-C ends it
+        within 100 ms and leaves nothing behind.
+
+        Returns:
+            How many rows there were, those with an error among them.
+
+        Raises:
+            FileError: The file cannot be written. It is an `OSError`.
+        """
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __iter__(self) -> HashFiles: ...
@@ -423,6 +439,10 @@ class Comparison:
     def summary(self) -> dict[str, int] | None:
         """How many files are ``same``, ``differ``, ``missing``, ``extra``, ``unreadable``, ``unknown`` and ``unlisted``;
         None until all differences were taken."""
+
+    @property
+    def class_(self) -> Literal["clean", "mismatch", "unchecked"] | None:
+        """What that means as a whole: the command ends with 0, 1 or 3. None until all differences were taken."""
 
     def finish(self) -> dict[str, int]:
         """Takes all differences that are left, and gives the summary."""
@@ -882,6 +902,20 @@ class Records:
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
         """The records that are left, as Arrow record batches of this many rows."""
 
+    def to_parquet(self, path: _Path) -> int:
+        """Writes the records that are left to a Parquet file, with the columns of `to_arrow`.
+
+        The file appears when all of it is on the disk, or not at all; one of that name is replaced then. Ctrl-C ends it
+        within 100 ms and leaves nothing behind.
+
+        Returns:
+            How many records there were.
+
+        Raises:
+            CatalogError: The catalogue cannot be read.
+            FileError: The file cannot be written. It is an `OSError`.
+        """
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __iter__(self) -> Records: ...
@@ -1063,6 +1097,146 @@ def accept(
         CatalogError: The catalogue cannot be used.
         FileError: The tree is not there.
         HostError: A host cannot be reached.
+    """
+
+@final
+class CheckRow:
+    """A file of a list and what was found of it, or a line that names none."""
+
+    @property
+    def outcome(
+        self,
+    ) -> Literal[
+        "ok",
+        "size-only",
+        "failed",
+        "missing",
+        "unreadable",
+        "extra",
+        "bad-line",
+        "unreadable-line",
+        "unknown-digest",
+        "unreadable-list",
+        "nothing-verified",
+    ]:
+        """``size-only``: it is listed without a digest, and has the length; ``extra``: it is in no list;
+        ``unreadable-line``: longer than any that is read; ``unknown-digest``: nothing here computes the line's digest;
+        ``nothing-verified``: the list has no file that could be verified."""
+
+    @property
+    def class_(self) -> Literal["clean", "mismatch", "unchecked"]:
+        """What that means: the command ends with 0, 1 or 3."""
+
+    @property
+    def name(self) -> str:
+        """The file's name, as the list has it; empty where a line or a list has none."""
+
+    @property
+    def name_bytes(self) -> bytes:
+        """The bytes of its name."""
+
+    @property
+    def list(self) -> str | None:
+        """The list; None for a file that is in none."""
+
+    @property
+    def line(self) -> int | None:
+        """The line, from 1; None for files of hosts."""
+
+    @property
+    def host(self) -> str | None:
+        """The host that it is on; None for this machine."""
+
+    @property
+    def digests(self) -> tuple[tuple[str, bytes, bytes | None], ...]:
+        """The algorithm of each digest, what is listed, and what the file has, if it was computed."""
+
+    @property
+    def listed_size(self) -> int | None:
+        """The length that is listed, where the file has another one."""
+
+    @property
+    def found_size(self) -> int | None:
+        """The length that the file has instead."""
+
+    @property
+    def error(self) -> FileError | None:
+        """Why it was not checked."""
+
+@final
+class Check:
+    """Files that are compared with lists: an iterator of what was found, in the order of the lists."""
+
+    @property
+    def summary(self) -> dict[str, int] | None:
+        """How many files were ``verified``, ``size_only``, ``present`` (only there, without a row), ``failed``,
+        ``missing``, ``unreadable`` and ``extra``; how many lines were ``bad_lines``, ``comments`` and of
+        ``unknown_digests``; and ``unreadable_lists``. None until all rows were taken."""
+
+    @property
+    def class_(self) -> Literal["clean", "mismatch", "unchecked"] | None:
+        """What that means as a whole; None until all rows were taken."""
+
+    def finish(self) -> dict[str, int]:
+        """Takes all rows that are left, and gives the summary."""
+
+    def close(self) -> None:
+        """Ends the work. There are no more rows then."""
+
+    def __iter__(self) -> Check: ...
+    def __next__(self) -> CheckRow: ...
+    def __enter__(self) -> Check: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+
+def check(
+    lists: _Path | Iterable[_Path],
+    place: str | None = None,
+    *,
+    algorithm: str | None = None,
+    base: _Path | None = None,
+    strict_tree: _Path | None = None,
+    zero: bool = False,
+    ignore_missing: bool = False,
+    strict: bool = False,
+    threads: int = 0,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    hosts: Hosts | None = None,
+    progress: _Progress | None = None,
+) -> Check:
+    """Checks files against lists of checksums, of every format that `verisum check` reads, and BagIt bags.
+
+    A list that cannot be read is a row, and the others go on. Block hashes of images are not computed: lines of them are
+    of an unknown digest. Ctrl-C ends it within 100 ms.
+
+    Args:
+        lists: A list or the directory of a bag, or several.
+        place: The address of a tree on another machine where the names begin, as for `hash_files`: ``web1:/srv``. Then
+            there is one list, and of the options only `algorithm`, `zero`, `ignore_missing`, `strict`, `hosts` and
+            `progress` are for it.
+        algorithm: The digest, if the list does not tell.
+        base: The directory where the names in the lists begin; without it, the working directory.
+        strict_tree: Also report files below this directory that no list has.
+        zero: Lines end with NUL, and names are not escaped.
+        ignore_missing: Leave missing files out.
+        strict: Lines that are improperly formatted are a mismatch.
+        threads: How many threads read and hash; 0 for as many as there are cores.
+        exclude: What of `strict_tree` is left out, by patterns as in `.gitignore`.
+        limit: The most bytes to read in a second.
+        hosts: How other machines are reached.
+        progress: Called about 25 times a second, while you wait for a row, with the files and bytes read so far. What
+            it raises ends the work and comes through.
+
+    Raises:
+        DigestError: The digest is not to be had.
+        HostError: The host cannot be reached. It comes while rows are taken.
+        ValueError: The place is no address, or an option is not for other machines.
     """
 
 @final

@@ -2,31 +2,30 @@
 //! check`, `image sum -c` and `md5sum -c` share.
 
 mod b3sum;
-mod extra;
-mod lists;
 mod record;
 mod report;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use rustix::io::Errno;
 use verisum::blockhash::Params;
 use verisum::digest::Digest;
-use verisum::files::check::{Compute, Event, check};
+use verisum::files::check::{Compute, Event, Extra, Lists, check};
 use verisum::files::store::manifest::{self, BlockHashes, Dialect, Listed};
 use verisum::files::{Excludes, Limits, Plan};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, How};
-use crate::ui::{Output, block_hashes, kernel, progress};
+use crate::ui::{Output, block_hashes, closed, kernel, progress};
 
-use lists::Lists;
 use report::Report;
 
 /// What is said of files, and what is a failure.
@@ -123,8 +122,9 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
         name: Vec::new(),
         block_hashes: options.block_hashes.clone(),
     };
-    let mut lists = Lists::new(lists, reading, options.base.clone());
-    let mut extra = extra::Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)?;
+    let mut lists = Lists::new(lists, reading, options.base.clone(), open_stdin);
+    let mut extra = Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)
+        .map_err(|error| Failure::file(".", "open", error))?;
     let threads = options.threads.unwrap_or_else(input::usable_cores);
     let mut failure = None;
     let find = |name: &str| Digest::find_with(name, &policy);
@@ -164,6 +164,19 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
     if let Some(failure) = failure {
         return Err(failure);
     }
-    extra.find(&mut report)?;
+    for found in extra.find() {
+        match found {
+            Ok(path) => report.extra(&path)?,
+            Err(error) => report.unseen(&error)?,
+        }
+    }
     report.end()
+}
+
+/// Standard input, unless it was closed at the start.
+fn open_stdin() -> io::Result<Box<dyn Read + Send>> {
+    match closed::standard_input() {
+        true => Err(Errno::BADF.into()),
+        false => Ok(Box::new(io::stdin())),
+    }
 }

@@ -5,8 +5,10 @@
 //! without reading it, and a file of another length than listed is not read.
 
 mod answers;
+mod extra;
 mod feed;
 mod group;
+mod lists;
 mod place;
 mod present;
 
@@ -19,6 +21,9 @@ use verisum_digest::{Digest, Output};
 
 use crate::store::manifest::{Bad, Listed, ReadError, Reader, Skipped};
 use crate::{Error, Hashed, Kind, Plan};
+
+pub use extra::Extra;
+pub use lists::{Lists, OpenInput};
 
 use answers::{Answers, lock};
 use feed::Feed;

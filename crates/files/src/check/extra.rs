@@ -3,22 +3,20 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use verisum::files::check::Event;
-use verisum::files::{Excludes, Kind, Order, Walk, WalkOptions};
-
+use super::Event;
 use super::lists::Lists;
-use super::report::Report;
-use crate::ui::failure::Failure;
+use crate::{Error, Excludes, Kind, Order, Walk, WalkOptions};
 
 /// Which names were listed, and where to look for others.
 ///
 /// Of each name it keeps eight bytes: a hash with a secret key. That two of 100 million names have the
 /// same, and that so an extra file is missed, has a chance below one in a hundred thousand million a file.
-pub(super) struct Extra {
+pub struct Extra {
     /// Directories, and whether they are bags' payloads.
     directories: Vec<PathBuf>,
     bases: Vec<Option<PathBuf>>,
@@ -30,21 +28,20 @@ pub(super) struct Extra {
 }
 
 impl Extra {
-    /// Looks below a directory that the user names, and in the payloads of bags.
-    pub(super) fn new(
+    /// Looks below a directory, and in the payloads of the bags among the lists.
+    ///
+    /// # Errors
+    /// The working directory is gone.
+    pub fn new(
         directory: Option<&Path>,
         excludes: Option<Arc<Excludes>>,
         lists: &Lists,
-    ) -> Result<Extra, Failure> {
+    ) -> io::Result<Extra> {
         let mut directories = lists.payloads();
         directories.extend(directory.map(Path::to_path_buf));
         let here = match directories.is_empty() {
             true => PathBuf::new(),
-            false => std::env::current_dir().map_err(|error| Failure::File {
-                name: ".".into(),
-                operation: "open",
-                error,
-            })?,
+            false => std::env::current_dir()?,
         };
         let mut extra = Extra {
             directories,
@@ -62,7 +59,7 @@ impl Extra {
     }
 
     /// Takes note of a name that is listed.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub fn note(&mut self, event: &Event) {
         let Event::File { manifest, listed, .. } = event else { return };
         if self.directories.is_empty() {
             return;
@@ -73,23 +70,19 @@ impl Extra {
         }
     }
 
-    /// Reports the files that no list has, those of each directory by name.
-    pub(super) fn find(&self, report: &mut Report) -> Result<(), Failure> {
+    /// The files that no list has, those of each directory by name, and what could not be looked at.
+    pub fn find(&self) -> impl Iterator<Item = Result<PathBuf, Error>> {
         let options =
             WalkOptions { excludes: self.excludes.clone(), order: Order::Name, ..WalkOptions::default() };
-        for entry in Walk::new(self.directories.clone(), options) {
-            match entry {
-                Ok(entry) if entry.kind() == Kind::File => {
-                    let path = entry.path();
-                    if !self.listed.contains(&self.key(&path)) {
-                        report.extra(&path)?;
-                    }
-                }
-                Ok(_) => {}
-                Err(error) => report.unseen(&error)?,
+        let walk = Walk::new(self.directories.clone(), options);
+        walk.filter_map(|entry| match entry {
+            Ok(entry) if entry.kind() == Kind::File => {
+                let path = entry.path();
+                (!self.listed.contains(&self.key(&path))).then_some(Ok(path))
             }
-        }
-        Ok(())
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        })
     }
 
     fn add(&mut self, path: &Path) {

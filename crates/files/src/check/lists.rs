@@ -6,36 +6,38 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-use verisum::files::check::{Base, Source};
-use verisum::files::store::manifest::{Dialect, Options, ReadError, Reader};
+use super::{Base, Source};
+use crate::store::manifest::{Dialect, Options, ReadError, Reader};
 
-use crate::ui::closed;
+/// Opens standard input, whose name is `-`.
+pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
 
 /// The file that makes a directory a bag.
 const BAG: &str = "bagit.txt";
 
-/// The lists that were asked for, opened one by one.
-pub(super) struct Lists {
+/// Lists of checksums, opened one by one.
+pub struct Lists {
     lists: std::vec::IntoIter<List>,
     reading: Options,
     base: Option<PathBuf>,
+    stdin: OpenInput,
 }
 
 /// A list that is to be checked.
 #[derive(Clone, Debug)]
-pub(super) struct List {
+struct List {
     /// As it was typed, `-` for standard input.
-    pub(super) name: OsString,
+    name: OsString,
     /// The bag that it belongs to.
     bag: Option<PathBuf>,
 }
 
 impl Lists {
-    /// Standard input if there are none. A bag stands for all of its manifests.
-    pub(super) fn new(names: &[OsString], reading: Options, base: Option<PathBuf>) -> Lists {
-        let stdin = [OsString::from("-")];
-        let names = if names.is_empty() { &stdin[..] } else { names };
+    /// Those of these names; standard input if there are none. A bag stands for all of its manifests. Names in the
+    /// others begin at `base`, or at the working directory.
+    pub fn new(names: &[OsString], reading: Options, base: Option<PathBuf>, stdin: OpenInput) -> Lists {
+        let input = [OsString::from("-")];
+        let names = if names.is_empty() { &input[..] } else { names };
         let may_be_bags = reading.dialect == Dialect::Any;
         let lists: Vec<List> = names
             .iter()
@@ -44,16 +46,16 @@ impl Lists {
                 false => vec![List { name: name.clone(), bag: None }],
             })
             .collect();
-        Lists { lists: lists.into_iter(), reading, base }
+        Lists { lists: lists.into_iter(), reading, base, stdin }
     }
 
     /// All that are not opened yet.
-    pub(super) fn names(&self) -> Vec<OsString> {
+    pub fn names(&self) -> Vec<OsString> {
         self.lists.as_slice().iter().map(|list| list.name.clone()).collect()
     }
 
     /// The directories of payload of the bags among them, which must hold nothing that is not listed.
-    pub(super) fn payloads(&self) -> Vec<PathBuf> {
+    pub fn payloads(&self) -> Vec<PathBuf> {
         let bags = self.lists.as_slice().iter().filter_map(|list| list.bag.as_ref());
         let mut payloads: Vec<PathBuf> = bags.map(|bag| bag.join("data")).collect();
         payloads.dedup();
@@ -61,7 +63,7 @@ impl Lists {
     }
 
     /// For each of them, the directory where its names begin, if that is not the working directory.
-    pub(super) fn bases(&self) -> Vec<Option<PathBuf>> {
+    pub fn bases(&self) -> Vec<Option<PathBuf>> {
         let lists = self.lists.as_slice().iter();
         lists.map(|list| list.bag.clone().or_else(|| self.base.clone())).collect()
     }
@@ -74,8 +76,7 @@ impl Lists {
     fn open(&self, list: &List) -> Result<Source, ReadError> {
         let is_stdin = list.name == "-";
         let input: Box<dyn Read + Send> = match is_stdin {
-            true if closed::standard_input() => return Err(io::Error::from(Errno::BADF).into()),
-            true => Box::new(io::stdin()),
+            true => (self.stdin)()?,
             false => Box::new(File::open(&list.name)?),
         };
         let mut reading = self.reading.clone();
@@ -139,12 +140,14 @@ mod tests {
         for name in ["manifest-md5.txt", "tagmanifest-md5.txt", "other.txt"] {
             std::fs::write(path(name), "").unwrap();
         }
-        let lists = || Lists::new(&[folder.path().into()], Options::default(), None);
+        let lists =
+            || Lists::new(&[folder.path().into()], Options::default(), None, || Ok(Box::new(io::stdin())));
         assert_eq!(lists().names(), [folder.path()]);
         std::fs::write(path(BAG), "").unwrap();
         assert_eq!(lists().names(), [path("manifest-md5.txt"), path("tagmanifest-md5.txt")]);
         assert_eq!(lists().payloads(), [path("data")]);
-        let lists = Lists::new(&[path("other.txt").into()], Options::default(), None);
+        let lists =
+            Lists::new(&[path("other.txt").into()], Options::default(), None, || Ok(Box::new(io::stdin())));
         assert!(lists.payloads().is_empty());
     }
 }

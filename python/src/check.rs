@@ -1,0 +1,596 @@
+//! `check`: files against lists of checksums.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use verisum::digest::{Digest, Output};
+use verisum::files::check::{Compute, Difference, Event, Extra, Lists, Outcome, check as check_lists};
+use verisum::files::place::{PlaceEvent, Reason};
+use verisum::files::store::manifest::{Bad, Claim, Listed, Options, ReadError};
+use verisum::files::{self, Excludes, Limits, Operation, Plan};
+use verisum::remote::{Address, CheckedFile, HostList, HostListError, kept};
+
+use crate::errors::{Failure, Kind};
+use crate::files::{excludes, limits};
+use crate::hash::find;
+use crate::place::{self, Hosts, Named, fs_path, refuse};
+use crate::steps::{Done, Running, Steps};
+
+/// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
+const COUNTED: [&str; 11] = [
+    "verified",
+    "size_only",
+    "present",
+    "failed",
+    "missing",
+    "unreadable",
+    "bad_lines",
+    "comments",
+    "unknown_digests",
+    "extra",
+    "unreadable_lists",
+];
+
+/// What was found of a line or a file.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct CheckRow {
+    list: Option<OsString>,
+    #[pyo3(get)]
+    line: Option<u64>,
+    #[pyo3(get)]
+    host: Option<String>,
+    name: Vec<u8>,
+    #[pyo3(get)]
+    outcome: &'static str,
+    digests: Vec<(String, Output, Option<Output>)>,
+    #[pyo3(get)]
+    listed_size: Option<u64>,
+    #[pyo3(get)]
+    found_size: Option<u64>,
+    error: Option<Failure>,
+}
+
+#[pymethods]
+impl CheckRow {
+    #[getter]
+    fn list(&self) -> Option<&OsStr> {
+        self.list.as_deref()
+    }
+
+    #[getter]
+    fn name(&self) -> &OsStr {
+        OsStr::from_bytes(&self.name)
+    }
+
+    #[getter]
+    fn name_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.name)
+    }
+
+    #[getter]
+    fn class_(&self) -> &'static str {
+        class_of(self.outcome)
+    }
+
+    /// The algorithm of each digest, what is listed, and what the file has.
+    #[getter]
+    fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let bytes = |output: &Output| PyBytes::new(py, output.as_bytes());
+        let digest = |(algorithm, listed, found): &(String, Output, Option<Output>)| {
+            (algorithm.clone(), bytes(listed), found.as_ref().map(bytes))
+        };
+        PyTuple::new(py, self.digests.iter().map(digest))
+    }
+
+    #[getter]
+    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.error.as_ref().map(|failure| failure.object(py))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.CheckRow {:?}: {}>", String::from_utf8_lossy(&self.name), self.outcome)
+    }
+}
+
+impl CheckRow {
+    fn new(list: Option<&OsString>, name: &[u8], outcome: &'static str) -> CheckRow {
+        CheckRow {
+            list: list.cloned(),
+            line: None,
+            host: None,
+            name: name.to_vec(),
+            outcome,
+            digests: Vec::new(),
+            listed_size: None,
+            found_size: None,
+            error: None,
+        }
+    }
+}
+
+/// What an outcome means.
+fn class_of(outcome: &str) -> &'static str {
+    match outcome {
+        "ok" | "size-only" | "bad-line" => "clean",
+        "failed" | "extra" | "nothing-verified" => "mismatch",
+        _ => "unchecked",
+    }
+}
+
+type Counts = BTreeMap<&'static str, u64>;
+
+/// What was found in all.
+struct Ended {
+    counts: Counts,
+    class: &'static str,
+}
+
+/// A check that goes on.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Check(Running<CheckRow, Ended>);
+
+#[pymethods]
+impl Check {
+    #[getter]
+    fn summary(&self) -> Option<Counts> {
+        self.0.summary().map(|ended| ended.counts.clone())
+    }
+
+    #[getter]
+    fn class_(&self) -> Option<&'static str> {
+        self.0.summary().map(|ended| ended.class)
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
+        Ok(self.0.finish(py)?.counts.clone())
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<CheckRow>> {
+        self.0.next(py)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+}
+
+/// Checks files against lists.
+#[pyfunction]
+#[pyo3(signature = (
+    lists, place=None, *, algorithm=None, base=None, strict_tree=None, zero=false, ignore_missing=false, strict=false,
+    threads=0, exclude=None, limit=None, hosts=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn check(
+    py: Python<'_>,
+    lists: &Bound<'_, PyAny>,
+    place: Option<&Bound<'_, PyAny>>,
+    algorithm: Option<&str>,
+    base: Option<&Bound<'_, PyAny>>,
+    strict_tree: Option<&Bound<'_, PyAny>>,
+    zero: bool,
+    ignore_missing: bool,
+    strict: bool,
+    threads: usize,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    hosts: Option<Hosts>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Check> {
+    let algorithm = algorithm.map(|name| find(py, name)).transpose()?;
+    let algorithm = algorithm.map(|digest| Cow::Owned(digest.name().to_string()));
+    let lists = place::paths(lists)?;
+    let done = Arc::new(Done::default());
+    let told = (done.clone(), progress);
+    let telling = Telling { ignore_missing, strict };
+    let Some(place) = place else {
+        let here = Here {
+            lists: lists.iter().map(list_name).collect(),
+            reading: Options { algorithm, zero, ..Options::default() },
+            base: base.map(fs_path).transpose()?,
+            strict_tree: strict_tree.map(fs_path).transpose()?,
+            threads: if threads == 0 { crate::scrub::cores() } else { threads },
+            excludes: excludes(exclude)?,
+            limits: limits(limit),
+        };
+        let running = Running::start(true, told, move |steps| steps.end(here.check(telling, &done, steps)))?;
+        return Ok(Check(running));
+    };
+    let Named::There(address) = Named::of(place)? else {
+        return Err(PyValueError::new_err("place: must be an address; names of this machine begin at base"));
+    };
+    refuse(&[
+        ("base", base.is_some()),
+        ("strict_tree", strict_tree.is_some()),
+        ("threads", threads > 0),
+        ("exclude", exclude.is_some()),
+        ("limit", limit.is_some()),
+    ])?;
+    let [list] = &lists[..] else {
+        return Err(PyValueError::new_err("one list is checked on other machines at a time"));
+    };
+    let name = list.as_os_str().as_bytes().to_vec();
+    let reading = Options { algorithm, zero, name, ..Options::default() };
+    let there = There { list: list.clone(), reading, address, hosts: Hosts::of(hosts) };
+    let running = Running::start(false, told, move |steps| steps.end(there.check(telling, &done, steps)))?;
+    Ok(Check(running))
+}
+
+/// The name of a list, which is never standard input.
+fn list_name(path: &PathBuf) -> OsString {
+    match path.as_os_str() == "-" {
+        true => "./-".into(),
+        false => path.into(),
+    }
+}
+
+/// What is a failure.
+#[derive(Clone, Copy)]
+struct Telling {
+    ignore_missing: bool,
+    strict: bool,
+}
+
+/// How many lines of a list name files, how many of these were verified, and how many were not for a reason that
+/// was told.
+#[derive(Default)]
+struct OfList {
+    formatted: u64,
+    verified: u64,
+    told: u64,
+}
+
+/// Counts what is found, and gives it away.
+struct Counter<'a> {
+    telling: Telling,
+    steps: &'a Steps<CheckRow, Ended>,
+    counts: Counts,
+    /// What was found in the list at hand.
+    list: OfList,
+    has_mismatch: bool,
+    has_unchecked: bool,
+}
+
+impl Counter<'_> {
+    fn new(telling: Telling, steps: &Steps<CheckRow, Ended>) -> Counter<'_> {
+        let counts = COUNTED.iter().map(|key| (*key, 0)).collect();
+        let (has_mismatch, has_unchecked) = (false, false);
+        Counter { telling, steps, counts, list: OfList::default(), has_mismatch, has_unchecked }
+    }
+
+    fn add(&mut self, key: &'static str, count: u64) {
+        *self.counts.entry(key).or_default() += count;
+    }
+
+    /// Gives a row away. False where nobody wants more.
+    fn row(&mut self, row: CheckRow) -> bool {
+        self.mean(row.class_());
+        self.steps.result(row)
+    }
+
+    fn mean(&mut self, class: &str) {
+        self.has_mismatch |= class == "mismatch";
+        self.has_unchecked |= class == "unchecked";
+    }
+
+    /// Takes note of a file; false where it is not worth a row.
+    fn count(&mut self, outcome: &'static str) -> bool {
+        self.list.formatted += 1;
+        let key = match outcome {
+            "ok" => "verified",
+            "size-only" => "size_only",
+            "missing" if self.telling.ignore_missing => return false,
+            other => other,
+        };
+        self.list.verified += u64::from(key == "verified");
+        self.list.told += u64::from(matches!(key, "failed" | "missing" | "unreadable"));
+        self.add(key, 1);
+        true
+    }
+
+    /// Judges a list as a whole, once all of it was read. Nothing that was not compared looks clean.
+    fn list_ended(&mut self, list: Option<&OsString>, bad_lines: u64, unknown_digests: u64) -> bool {
+        if self.telling.strict && bad_lines > 0 {
+            self.mean("mismatch");
+        }
+        let OfList { formatted, verified, told } = std::mem::take(&mut self.list);
+        match verified == 0 && told == 0 && (formatted > 0 || unknown_digests == 0) {
+            true => self.row(CheckRow::new(list, b"", "nothing-verified")),
+            false => true,
+        }
+    }
+
+    fn end(self) -> Ended {
+        let class = match (self.has_mismatch, self.has_unchecked) {
+            (true, _) => "mismatch",
+            (false, true) => "unchecked",
+            (false, false) => "clean",
+        };
+        Ended { counts: self.counts, class }
+    }
+}
+
+/// A check of files of this machine.
+struct Here {
+    lists: Vec<OsString>,
+    reading: Options,
+    base: Option<PathBuf>,
+    strict_tree: Option<PathBuf>,
+    threads: usize,
+    excludes: Option<Arc<Excludes>>,
+    limits: Option<Arc<Limits>>,
+}
+
+impl Here {
+    fn check(self, telling: Telling, done: &Done, steps: &Steps<CheckRow, Ended>) -> Result<Ended, Failure> {
+        if self.lists.is_empty() {
+            // None would be standard input.
+            return Ok(Counter::new(telling, steps).end());
+        }
+        let mut lists = Lists::new(&self.lists, self.reading, self.base, || Ok(Box::new(io::empty())));
+        let names = lists.names();
+        let mut extra = Extra::new(self.strict_tree.as_deref(), self.excludes, &lists).map_err(|error| {
+            let message = format!(".: open: {error}");
+            Failure::new(Kind::File, &message).path(".").operation("open").system(Some(&error))
+        })?;
+        let block_hash = |path: &std::path::Path, listed: &Listed| {
+            let path = path.join(OsStr::from_bytes(&listed.name));
+            Err(files::Error::io(
+                &path,
+                Operation::Hash,
+                io::Error::other("block hashes are not checked here"),
+            ))
+        };
+        let compute = Compute { find: &|name: &str| Digest::find(name), block_hash: &block_hash };
+        let plan = Plan {
+            limits: self.limits,
+            stop: steps.stop(),
+            progress: done.here.clone(),
+            ..Plan::new(Vec::new(), self.threads)
+        };
+        let mut counter = Counter::new(telling, steps);
+        let mut of_list = (0, 0);
+        let mut tell = |event: Event| {
+            extra.note(&event);
+            match told(&mut counter, &mut of_list, &names, event) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        check_lists(&plan, compute, &mut lists, &mut tell);
+        for found in extra.find() {
+            if steps.is_over() {
+                break;
+            }
+            let row = match found {
+                Ok(path) => {
+                    counter.add("extra", 1);
+                    CheckRow::new(None, path.as_os_str().as_bytes(), "extra")
+                }
+                Err(error) => {
+                    counter.add("unreadable", 1);
+                    let name = error.path().as_os_str().as_bytes();
+                    CheckRow { error: Some((&error).into()), ..CheckRow::new(None, name, "unreadable") }
+                }
+            };
+            counter.row(row);
+        }
+        Ok(counter.end())
+    }
+}
+
+/// Takes an event. `of_list` counts the bad lines and the unknown digests of the list at hand.
+fn told(counter: &mut Counter, of_list: &mut (u64, u64), names: &[OsString], event: Event) -> bool {
+    match event {
+        Event::File { manifest, number, listed, outcome } => {
+            let list = names.get(manifest);
+            let Some(outcome_name) = name_of(&outcome) else {
+                counter.list.formatted += 1;
+                if matches!(outcome, Outcome::Present { .. }) {
+                    counter.add("present", 1);
+                }
+                return true;
+            };
+            if !counter.count(outcome_name) {
+                return true;
+            }
+            let sizes = match &outcome {
+                Outcome::Unlike(Difference::Size { listed, found }) => (Some(*listed), Some(*found)),
+                _ => (None, None),
+            };
+            let error = match &outcome {
+                Outcome::Missing(error) | Outcome::Failed(error) => Some(Failure::from(&**error)),
+                _ => None,
+            };
+            counter.row(CheckRow {
+                line: Some(number),
+                digests: compared(&listed.claims, &outcome),
+                listed_size: sizes.0,
+                found_size: sizes.1,
+                error,
+                ..CheckRow::new(list, &listed.name, outcome_name)
+            })
+        }
+        Event::Bad { manifest, number, bad } => {
+            let outcome = match &bad {
+                Bad::UnknownDigest(_) => {
+                    counter.add("unknown_digests", 1);
+                    of_list.1 += 1;
+                    "unknown-digest"
+                }
+                _ => {
+                    counter.add("bad_lines", 1);
+                    of_list.0 += 1;
+                    // It may name any file.
+                    if bad == Bad::TooLong { "unreadable-line" } else { "bad-line" }
+                }
+            };
+            let list = names.get(manifest);
+            let message = format!("{}: line {number}: {bad}", shown(list));
+            let error = Some(Failure::new(Kind::File, &message).path(shown(list)).operation("read"));
+            counter.row(CheckRow { line: Some(number), error, ..CheckRow::new(list, b"", outcome) })
+        }
+        Event::End { manifest, error, skipped } => {
+            counter.add("comments", skipped.comments);
+            let list = names.get(manifest);
+            let (bad_lines, unknown_digests) = std::mem::take(of_list);
+            match error {
+                None => counter.list_ended(list, bad_lines, unknown_digests),
+                Some(error) => {
+                    counter.add("unreadable_lists", 1);
+                    counter.list = OfList::default();
+                    let error = Some(unreadable(&shown(list), &error));
+                    counter.row(CheckRow { error, ..CheckRow::new(list, b"", "unreadable-list") })
+                }
+            }
+        }
+    }
+}
+
+fn shown(list: Option<&OsString>) -> String {
+    list.map_or_else(String::new, |list| list.to_string_lossy().into_owned())
+}
+
+/// The word for an outcome; none for what is there without a digest or a length, or need not be there.
+fn name_of(outcome: &Outcome) -> Option<&'static str> {
+    Some(match outcome {
+        Outcome::Match => "ok",
+        Outcome::Present { sized: true } => "size-only",
+        Outcome::Present { sized: false } | Outcome::Absent => return None,
+        Outcome::Mismatch(_) | Outcome::Unlike(_) => "failed",
+        Outcome::Missing(_) => "missing",
+        Outcome::Failed(_) => "unreadable",
+    })
+}
+
+/// The digests that are listed, and what they are.
+fn compared(claims: &[Claim], outcome: &Outcome) -> Vec<(String, Output, Option<Output>)> {
+    let found = |place: usize| match outcome {
+        Outcome::Match => Some(claims[place].digest),
+        Outcome::Mismatch(found) => found[place],
+        _ => None,
+    };
+    let one = |(place, claim): (usize, &Claim)| (claim.algorithm.to_string(), claim.digest, found(place));
+    claims.iter().enumerate().map(one).collect()
+}
+
+/// Why a list cannot be read.
+fn unreadable(list: &str, error: &ReadError) -> Failure {
+    let system = match error {
+        ReadError::Io(error) => Some(error),
+        _ => None,
+    };
+    Failure::new(Kind::File, &format!("{list}: {error}")).path(list).operation("read").system(system)
+}
+
+/// A check of files of another machine.
+struct There {
+    list: PathBuf,
+    reading: Options,
+    address: Address,
+    hosts: Hosts,
+}
+
+impl There {
+    fn check(
+        self,
+        telling: Telling,
+        done: &Arc<Done>,
+        steps: &Steps<CheckRow, Ended>,
+    ) -> Result<Ended, Failure> {
+        let There { list: path, reading, address, hosts } = self;
+        let shown = path.to_string_lossy().into_owned();
+        let opened = File::open(&path).and_then(|mut file| match file.metadata()?.is_file() {
+            true => Ok(file),
+            // It is read several times, which a pipe cannot be.
+            false => kept(&mut file),
+        });
+        let list = opened.map_err(ReadError::from);
+        let list = list.and_then(|file| HostList::open(file, reading, vec![address.host.clone()]));
+        let list = list.map_err(|error| unreadable(&shown, &error))?;
+        let counter = Mutex::new(Counter::new(telling, steps));
+        let with = |act: &mut dyn FnMut(&mut Counter) -> bool| {
+            act(&mut counter.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let host = address.host.name();
+        let named = path.clone().into_os_string();
+        let notes = |event: PlaceEvent| match event {
+            PlaceEvent::Note(text) | PlaceEvent::Way(text) => steps.note(format!("{host}: {text}")),
+            _ => true,
+        };
+        let hosts = hosts.open();
+        let opened = place::open(Named::There(address.clone()), &hosts, &steps.stop(), done)?;
+        let mut place = opened.place;
+        for name in &list.algorithms {
+            let digest = Digest::find(name).map_err(|error| Failure::from(&error))?;
+            let ready = place.capabilities(std::slice::from_ref(&digest), &notes);
+            ready.map_err(|error| place::failure(&address, &error))?;
+            let each = |file: CheckedFile| {
+                let row = checked(&file, digest.name(), &named, &host);
+                let mut row = Some(row);
+                with(&mut |counter| match row.take() {
+                    Some(row) if counter.count(row.outcome) => counter.row(row),
+                    _ => true,
+                })
+            };
+            list.check(&mut *place, &address, &digest, &notes, &each).map_err(|error| match error {
+                HostListError::List(error) => unreadable(&shown, &error),
+                HostListError::Place(error) => place::failure(&address, &error),
+            })?;
+        }
+        let mut counter = counter.into_inner().unwrap_or_else(PoisonError::into_inner);
+        counter.add("bad_lines", list.bad);
+        counter.add("unknown_digests", list.without);
+        counter.add("comments", list.skipped.comments);
+        if list.without > 0 {
+            counter.mean("unchecked");
+        }
+        counter.list_ended(Some(&named), list.bad, list.without);
+        Ok(counter.end())
+    }
+}
+
+/// What a host has for a file of a list.
+fn checked(file: &CheckedFile, algorithm: &str, list: &OsString, host: &str) -> CheckRow {
+    let outcome = match &file.found {
+        Ok(found) if file.listed == Some(*found) => "ok",
+        Ok(_) => "failed",
+        Err(Reason::Missing) => "missing",
+        Err(_) => "unreadable",
+    };
+    let found = file.found.as_ref().ok().copied();
+    let error = file.found.as_ref().err().map(|reason| {
+        let name = String::from_utf8_lossy(&file.name).into_owned();
+        let message = format!("{host}: {name}: read: {}", reason.message());
+        Failure::new(Kind::File, &message).path(OsStr::from_bytes(&file.name)).operation("read")
+    });
+    CheckRow {
+        host: Some(host.to_string()),
+        digests: file.listed.map(|listed| (algorithm.to_string(), listed, found)).into_iter().collect(),
+        error,
+        ..CheckRow::new(Some(list), &file.name, outcome)
+    }
+}
