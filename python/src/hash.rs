@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -16,6 +16,10 @@ use crate::errors;
 /// Messages up to this long are hashed with the GIL held: giving it away and taking it back takes longer.
 const HELD_BYTES: usize = 2047;
 
+/// Messages up to this long are kept as they are, and hashed when their digest is asked for, by a stream that the
+/// last one has left: to set a stream up and to copy it takes longer than to hash so little.
+const KEPT_BYTES: usize = 512;
+
 /// Between pieces of this length Python is asked whether a signal came: some milliseconds.
 const PIECE_BYTES: usize = 8 << 20;
 
@@ -24,24 +28,92 @@ thread_local! {
     static BUSY: Cell<usize> = const { Cell::new(0) };
 }
 
+/// A digest, and a stream of it that nobody uses.
+struct Found {
+    digest: Digest,
+    idle: Mutex<Option<Box<dyn Stream>>>,
+}
+
+impl Found {
+    /// The digest of a name, found once.
+    fn find(py: Python<'_>, name: &str) -> PyResult<Arc<Found>> {
+        static FOUND: LazyLock<Mutex<HashMap<String, Arc<Found>>>> = LazyLock::new(Mutex::default);
+        let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = found().get(name) {
+            return Ok(known.clone());
+        }
+        // It may have to load a library, which takes milliseconds.
+        let digest = py.detach(|| Digest::find(name)).map_err(|error| errors::of_digest(py, &error))?;
+        let known = Arc::new(Found { digest, idle: Mutex::default() });
+        found().insert(name.to_string(), known.clone());
+        Ok(known)
+    }
+
+    /// Hashes a short message.
+    fn hash(&self, message: &[u8], digest: &mut [u8]) -> Result<(), Error> {
+        // Nobody waits for it, for a child process may find it locked for ever.
+        let left = self.idle.try_lock().ok().and_then(|mut idle| idle.take());
+        let mut stream = left.map_or_else(|| self.digest.stream(), Ok)?;
+        stream.update(message)?;
+        stream.finish(digest)?;
+        if let Ok(mut idle) = self.idle.try_lock() {
+            *idle = Some(stream);
+        }
+        Ok(())
+    }
+}
+
 /// The digest of a name, found once.
 pub(crate) fn find(py: Python<'_>, name: &str) -> PyResult<Digest> {
-    static FOUND: LazyLock<Mutex<HashMap<String, Digest>>> = LazyLock::new(Mutex::default);
-    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(digest) = found().get(name) {
-        return Ok(digest.clone());
-    }
-    // It may have to load a library, which takes milliseconds.
-    let digest = py.detach(|| Digest::find(name)).map_err(|error| errors::of_digest(py, &error))?;
-    found().insert(name.to_string(), digest.clone());
-    Ok(digest)
+    Found::find(py, name).map(|found| found.digest.clone())
 }
 
 /// A message that is being hashed.
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Hash {
-    digest: Digest,
-    stream: Mutex<Box<dyn Stream>>,
+    found: Arc<Found>,
+    message: Mutex<Message>,
+}
+
+/// The bytes of a message so far.
+enum Message {
+    Kept(Vec<u8>),
+    Begun(Box<dyn Stream>),
+}
+
+impl Message {
+    fn update(&mut self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
+        if let Message::Kept(kept) = self {
+            if kept.len() + bytes.len() <= KEPT_BYTES {
+                kept.extend_from_slice(bytes);
+                return Ok(());
+            }
+            *self = Message::Begun(self.stream(digest)?);
+        }
+        match self {
+            Message::Begun(stream) => stream.update(bytes),
+            Message::Kept(_) => Ok(()),
+        }
+    }
+
+    /// A stream of the bytes so far.
+    fn stream(&self, digest: &Digest) -> Result<Box<dyn Stream>, Error> {
+        match self {
+            Message::Begun(stream) => stream.copy(),
+            Message::Kept(kept) => {
+                let mut stream = digest.stream()?;
+                stream.update(kept)?;
+                Ok(stream)
+            }
+        }
+    }
+
+    fn copy(&self) -> Result<Message, Error> {
+        Ok(match self {
+            Message::Kept(kept) => Message::Kept(kept.clone()),
+            Message::Begun(stream) => Message::Begun(stream.copy()?),
+        })
+    }
 }
 
 /// Starts a message of the digest of this name.
@@ -55,9 +127,7 @@ pub(crate) fn new(
 ) -> PyResult<Hash> {
     // hashlib has it for systems that forbid some digests; nothing is forbidden here.
     let _ = usedforsecurity;
-    let digest = find(py, name)?;
-    let stream = digest.stream().map_err(|error| errors::of_digest(py, &error))?;
-    let hash = Hash { digest, stream: Mutex::new(stream) };
+    let hash = Hash { found: Found::find(py, name)?, message: Mutex::new(Message::Kept(Vec::new())) };
     if let Some(data) = data {
         hash.update(py, data)?;
     }
@@ -79,21 +149,21 @@ impl Hash {
     /// The name of the digest, as verisum writes it.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        PyString::new(py, self.digest.name())
+        PyString::new(py, self.found.digest.name())
     }
 
     /// Length of the digest in bytes.
     #[getter]
     fn digest_size(&self) -> usize {
-        self.digest.len()
+        self.found.digest.len()
     }
 
     /// Length in bytes of the blocks that the message is taken in; 0 where it is not known.
     #[getter]
     fn block_size(&self) -> usize {
-        match self.digest.algorithm() {
+        match self.found.digest.algorithm() {
             Some(algorithm) => algorithm.block_len,
-            None if self.digest.name().starts_with("blake2b-") => 128,
+            None if self.found.digest.name().starts_with("blake2b-") => 128,
             None => 0,
         }
     }
@@ -104,13 +174,13 @@ impl Hash {
         let bytes = Bytes::of(data)?;
         let bytes = bytes.as_slice();
         if bytes.len() <= HELD_BYTES
-            && let Ok(mut stream) = self.stream.try_lock()
+            && let Ok(mut message) = self.message.try_lock()
         {
-            return stream.update(bytes).map_err(|error| errors::of_digest(py, &error));
+            return message.update(&self.found.digest, bytes).map_err(|error| errors::of_digest(py, &error));
         }
         self.require_idle()?;
         py.detach(|| match bytes.len() <= PIECE_BYTES {
-            true => self.lock().update(bytes).map_err(Interrupted::Failed),
+            true => self.lock().update(&self.found.digest, bytes).map_err(Interrupted::Failed),
             false => self.update_long(bytes),
         })
         .map_err(|error| error.raise(py))
@@ -128,8 +198,8 @@ impl Hash {
 
     /// Another message that begins with the same bytes.
     fn copy(&self, py: Python<'_>) -> PyResult<Hash> {
-        let stream = self.copied(py)?;
-        Ok(Hash { digest: self.digest.clone(), stream: Mutex::new(stream) })
+        let copy = self.look(py, Message::copy)?;
+        Ok(Hash { found: self.found.clone(), message: Mutex::new(copy) })
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Hash> {
@@ -137,13 +207,13 @@ impl Hash {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
-        format!("<{} verisum.Hash object @ {:p}>", slf.get().digest.name(), slf.as_ptr())
+        format!("<{} verisum.Hash object @ {:p}>", slf.get().found.digest.name(), slf.as_ptr())
     }
 }
 
 impl Hash {
-    fn lock(&self) -> MutexGuard<'_, Box<dyn Stream>> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Message> {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn address(&self) -> usize {
@@ -160,8 +230,8 @@ impl Hash {
 
     /// Adds a message that takes so long that Ctrl-C should end it. Then nothing of it is added.
     fn update_long(&self, bytes: &[u8]) -> Result<(), Interrupted> {
-        let mut stream = self.lock();
-        let mut longer = stream.copy().map_err(Interrupted::Failed)?;
+        let mut message = self.lock();
+        let mut longer = message.stream(&self.found.digest).map_err(Interrupted::Failed)?;
         for piece in bytes.chunks(PIECE_BYTES) {
             longer.update(piece).map_err(Interrupted::Failed)?;
             let outer = BUSY.replace(self.address());
@@ -169,26 +239,33 @@ impl Hash {
             BUSY.set(outer);
             raised.unwrap_or(Ok(())).map_err(Interrupted::Raised)?;
         }
-        *stream = longer;
+        *message = Message::Begun(longer);
         Ok(())
     }
 
-    /// A copy of the message, to be ended.
-    fn copied(&self, py: Python<'_>) -> PyResult<Box<dyn Stream>> {
-        let copy = match self.stream.try_lock() {
-            Ok(stream) => stream.copy(),
+    /// Looks at the message, once no other thread adds to it.
+    fn look<T: Send>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&Message) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let seen = match self.message.try_lock() {
+            Ok(message) => look(&message),
             Err(_) => {
                 self.require_idle()?;
-                py.detach(|| self.lock().copy())
+                py.detach(|| look(&self.lock()))
             }
         };
-        copy.map_err(|error| errors::of_digest(py, &error))
+        seen.map_err(|error| errors::of_digest(py, &error))
     }
 
     fn finished<T>(&self, py: Python<'_>, give: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
         let mut digest = [0; MAX_DIGEST_LEN];
-        let digest = &mut digest[..self.digest.len()];
-        self.copied(py)?.finish(digest).map_err(|error| errors::of_digest(py, &error))?;
+        let digest = &mut digest[..self.found.digest.len()];
+        self.look(py, |message| match message {
+            Message::Kept(kept) => self.found.hash(kept, digest),
+            Message::Begun(stream) => stream.copy()?.finish(digest),
+        })?;
         Ok(give(digest))
     }
 }
