@@ -127,7 +127,7 @@ impl Source {
 #[pyfunction]
 #[pyo3(signature = (
     paths, algorithms=None, *, ordered=false, threads=0, one_file_system=false, follow_links=false,
-    exclude=None, limit=None, hosts=None
+    exclude=None, limit=None, requests=None, hosts=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn hash_files(
@@ -140,6 +140,7 @@ pub(crate) fn hash_files(
     follow_links: bool,
     exclude: Option<Vec<String>>,
     limit: Option<u64>,
+    requests: Option<u64>,
     hosts: Option<Hosts>,
 ) -> PyResult<HashFiles> {
     let names = algorithms.unwrap_or_else(|| vec!["sha256".to_string()]);
@@ -162,6 +163,7 @@ pub(crate) fn hash_files(
             ("follow_links", follow_links),
             ("exclude", exclude.is_some()),
             ("limit", limit.is_some()),
+            ("requests", requests.is_some()),
         ])?;
         if digests.len() > 1 {
             return Err(PyValueError::new_err("files on other machines get one digest in a read"));
@@ -174,7 +176,10 @@ pub(crate) fn hash_files(
     options.one_file_system = one_file_system;
     options.follow_links = follow_links;
     options.excludes = excludes(exclude)?;
-    options.limits = limits(limit);
+    options.limits = match requests {
+        None => limits(limit),
+        Some(requests) => Some(Arc::new(Limits::new(limit.unwrap_or(0), requests))),
+    };
     let rows = match there.is_empty() {
         true => {
             let files = py.detach(|| verisum::hash_files(here, &options)).map_err(|error| match error {

@@ -29,6 +29,7 @@ mod row;
 mod row_columns;
 mod scrub;
 mod steps;
+mod verdict;
 
 use pyo3::prelude::*;
 
@@ -62,4 +63,8 @@ mod _native {
     use crate::row::FileRow;
     #[pymodule_export]
     use crate::scrub::{FileState, Finding, Forecast, Scrub, ScrubSummary, scrub};
+    #[pymodule_export]
+    use crate::verdict::{
+        SecondLook, judge, judge_comparison, read_again, state_after, storage_failed, verdicts,
+    };
 }

@@ -36,6 +36,7 @@ __all__ = [
     "Records",
     "Scrub",
     "ScrubSummary",
+    "SecondLook",
     "Side",
     "accept",
     "algorithms",
@@ -44,8 +45,14 @@ __all__ = [
     "hash_files",
     "hash_many",
     "image_sum",
+    "judge",
+    "judge_comparison",
     "new",
+    "read_again",
     "scrub",
+    "state_after",
+    "storage_failed",
+    "verdicts",
 ]
 
 @type_check_only
@@ -349,6 +356,7 @@ def hash_files(
     follow_links: bool = False,
     exclude: Sequence[str] | None = None,
     limit: int | None = None,
+    requests: int | None = None,
     hosts: Hosts | None = None,
 ) -> HashFiles:
     """Hashes the regular files of trees: many at once, on all cores, every digest in one read.
@@ -370,6 +378,7 @@ def hash_files(
         follow_links: Follow links to files and directories below the roots too.
         exclude: What is left out, by patterns as in `.gitignore`.
         limit: The most bytes to read in a second.
+        requests: The most files, and pieces of large files, to read in a second.
         hosts: How other machines are reached.
 
     Raises:
@@ -1363,3 +1372,56 @@ class BlockMap:
 
 def algorithms() -> list[tuple[str, int, int, str]]:
     """The digests that can be had here: name, length and block length in bytes, and what they are good for."""
+
+# For `verisum.dask`: the tables by which a scrub judges.
+
+@final
+class SecondLook:
+    """A second read of a file, past the page cache where the system lets it."""
+
+    @property
+    def digest(self) -> bytes: ...
+    @property
+    def mtime_ns(self) -> int: ...
+    @property
+    def ctime_ns(self) -> int: ...
+    @property
+    def born_ms(self) -> int | None:
+        """When the file was made, where its file system keeps that."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nobody wrote to it meanwhile."""
+
+    @property
+    def source(self) -> str:
+        """Where the bytes came from: ``direct``, ``cache-dropped`` or ``cached``."""
+
+def read_again(path: str, algorithm: str) -> SecondLook:
+    """Reads all of a file. Raises `OSError` with the number of the system's error."""
+
+def verdicts() -> list[tuple[str, str]]:
+    """The names of all verdicts, each with its class: ``clean``, ``change``, ``unchecked`` or ``corrupt``."""
+
+def judge(evidence: str) -> str:
+    """The verdict on a file that was not compared with a record. The evidence is ``unrecorded``, ``gone``,
+    ``unsettled``, ``record-damaged``, ``unreadable`` or ``storage-failed``."""
+
+def judge_comparison(
+    *,
+    same_digest: bool,
+    same_mtime: bool,
+    same_ctime: bool | None,
+    same_file: bool | None,
+    time_tells: bool,
+    second: str | None = None,
+) -> str | None:
+    """The verdict on a file that was compared with its record; None where a second read must come first. `second` is
+    what that gave: ``same``, ``different`` or ``failed``."""
+
+def state_after(before: str, found: str) -> tuple[str, str, bool]:
+    """What a file is called, the state of its record, and whether what was read takes the place of the record, after
+    the record was in the state `before` and the file was found to be `found`."""
+
+def storage_failed(errno: int) -> bool:
+    """Whether the number of an error says that the storage failed."""

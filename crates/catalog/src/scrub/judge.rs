@@ -218,7 +218,12 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let now = (self.now)();
         let found = look.found;
         let before = token.record.map(|record| record.state).unwrap_or(State::Sound);
-        let (verdict, state) = self.after(before, found);
+        let (verdict, state) = match state_after(before, found) {
+            (Verdict::Modified, _) if self.options.archive => {
+                (Verdict::Modified, State::Trouble(Trouble::Held))
+            }
+            after => after,
+        };
         let mut look = look;
         if verdict != found && found != Verdict::Modified {
             let now = look.error.unwrap_or_else(|| "it changed while it was read".to_string());
@@ -261,30 +266,6 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         }
     }
 
-    /// What a file is, and the state of its record, after it was in one and then found to be so. Nothing
-    /// becomes better before its content is read and good, or somebody accepts it.
-    fn after(&self, before: State, found: Verdict) -> (Verdict, State) {
-        let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
-        let usual = match found {
-            Verdict::Modified if self.options.archive => State::Trouble(Trouble::Held),
-            _ => State::Trouble(Trouble::Verdict(found)),
-        };
-        match before {
-            State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
-            // What was bad and now has another time of modification, or cannot be read, is no better.
-            State::Trouble(Trouble::Verdict(bad))
-                if bad.class() == Class::Corrupt && (is_unread || found == Verdict::Modified) =>
-            {
-                (bad, before)
-            }
-            State::Trouble(Trouble::Verdict(bad)) if !found.may_replace_record() && bad > found => {
-                (found, before)
-            }
-            State::Trouble(Trouble::Held) if is_unread || found == Verdict::Modified => (found, before),
-            _ => (found, usual),
-        }
-    }
-
     fn replacement(&self, record: Option<&Record>, seen: &Seen, verdict: Verdict, now: i64) -> Change {
         let new = Record {
             size: seen.size,
@@ -306,6 +287,26 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
             Some(old) if *old == (Record { verified: old.verified, ..new }) => Change::Verify(new),
             Some(_) => Change::Confirm(new),
         }
+    }
+}
+
+/// What a file is, and the state of its record, after it was in one and then found to be so. Nothing becomes better
+/// before its content is read and good, or somebody accepts it.
+pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
+    let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
+    match before {
+        State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
+        // What was bad and now has another time of modification, or cannot be read, is no better.
+        State::Trouble(Trouble::Verdict(bad))
+            if bad.class() == Class::Corrupt && (is_unread || found == Verdict::Modified) =>
+        {
+            (bad, before)
+        }
+        State::Trouble(Trouble::Verdict(bad)) if !found.may_replace_record() && bad > found => {
+            (found, before)
+        }
+        State::Trouble(Trouble::Held) if is_unread || found == Verdict::Modified => (found, before),
+        _ => (found, State::Trouble(Trouble::Verdict(found))),
     }
 }
 

@@ -1,0 +1,123 @@
+//! Verdicts of a scrub that runs in Python: the tables of the library, and the second read that they ask for.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use verisum::catalog::scrub;
+use verisum::catalog::store::{State, Trouble, stamp};
+use verisum::files::reread::{self, Failed};
+use verisum::files::{Class, Comparison, Evidence, SecondRead, Verdict};
+
+use crate::hash::find;
+
+/// The names of all verdicts, with what they mean for the end of a run.
+#[pyfunction]
+pub(crate) fn verdicts() -> Vec<(&'static str, &'static str)> {
+    let class = |verdict: Verdict| match verdict.class() {
+        Class::Clean => "clean",
+        Class::Change => "change",
+        Class::Unchecked => "unchecked",
+        Class::Corrupt => "corrupt",
+    };
+    Verdict::ALL.map(|verdict| (verdict.name(), class(verdict))).into()
+}
+
+/// The verdict on a file that was not compared with a record.
+#[pyfunction]
+pub(crate) fn judge(evidence: &str) -> PyResult<&'static str> {
+    let evidence = match evidence {
+        "unrecorded" => Evidence::Unrecorded { moved_here: false },
+        "gone" => Evidence::Gone { moved_away: false },
+        "unsettled" => Evidence::Unsettled,
+        "record-damaged" => Evidence::RecordDamaged,
+        "unreadable" => Evidence::Unreadable { storage_failed: false },
+        "storage-failed" => Evidence::Unreadable { storage_failed: true },
+        other => return Err(PyValueError::new_err(format!("there is no evidence {other:?}"))),
+    };
+    Ok(evidence.verdict().name())
+}
+
+/// The verdict on a file that was compared with its record; None where a second read must come first.
+#[pyfunction]
+#[pyo3(signature = (*, same_digest, same_mtime, same_ctime, same_file, time_tells, second=None))]
+pub(crate) fn judge_comparison(
+    same_digest: bool,
+    same_mtime: bool,
+    same_ctime: Option<bool>,
+    same_file: Option<bool>,
+    time_tells: bool,
+    second: Option<&str>,
+) -> PyResult<Option<&'static str>> {
+    let second = match second {
+        None => SecondRead::NotMade,
+        Some("same") => SecondRead::Same,
+        Some("different") => SecondRead::Different,
+        Some("failed") => SecondRead::Failed,
+        Some(other) => return Err(PyValueError::new_err(format!("there is no second read {other:?}"))),
+    };
+    let seen = Comparison { same_digest, same_mtime, same_ctime, same_file, time_tells, second };
+    let is_open = seen.needs_second_read() && second == SecondRead::NotMade;
+    Ok((!is_open).then(|| Evidence::Compared(seen).verdict().name()))
+}
+
+/// What a file is called, and the state of its record, after that was in a state and the file was then found to be
+/// so; and whether what was read takes the place of the record.
+#[pyfunction]
+pub(crate) fn state_after(before: &str, found: &str) -> PyResult<(&'static str, &'static str, bool)> {
+    let unknown = |name: &str| PyValueError::new_err(format!("there is no state or verdict {name:?}"));
+    let before = State::find(before).ok_or_else(|| unknown(before))?;
+    let found = Verdict::find(found).ok_or_else(|| unknown(found))?;
+    let (verdict, state) = scrub::state_after(before, found);
+    let is_replaced = verdict.may_replace_record() && state != State::Trouble(Trouble::Held);
+    let state = if is_replaced { State::Sound } else { state };
+    Ok((verdict.name(), state.name(), is_replaced))
+}
+
+/// Whether an error's number says that the storage failed.
+#[pyfunction]
+pub(crate) fn storage_failed(errno: i32) -> bool {
+    verisum::files::says_storage_failed(Errno::from_raw_os_error(errno))
+}
+
+/// A second read of a file.
+#[pyclass(frozen, module = "verisum._native", get_all)]
+pub(crate) struct SecondLook {
+    digest: Py<PyBytes>,
+    mtime_ns: i64,
+    ctime_ns: i64,
+    born_ms: Option<i64>,
+    settled: bool,
+    source: &'static str,
+}
+
+/// Reads all of a file, past the page cache where the system lets it.
+#[pyfunction]
+pub(crate) fn read_again(py: Python<'_>, path: PathBuf, algorithm: &str) -> PyResult<SecondLook> {
+    let digest = find(py, algorithm)?;
+    let (read, born) = py
+        .detach(|| -> Result<_, Failed> {
+            // A pipe is not waited for.
+            let flags =
+                OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+            let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
+            Ok((reread::past_the_cache(&file, &digest)?, verisum::files::born(&file)))
+        })
+        .map_err(|failed| match failed {
+            Failed::System(errno) => io::Error::from(errno).into(),
+            Failed::Digest(error) => PyRuntimeError::new_err(error.to_string()),
+        })?;
+    Ok(SecondLook {
+        digest: PyBytes::new(py, read.digest.as_bytes()).unbind(),
+        mtime_ns: stamp(read.after.modified),
+        ctime_ns: stamp(read.after.changed),
+        born_ms: born,
+        settled: read.before.is_same_state(&read.after),
+        source: read.bypass.name(),
+    })
+}
