@@ -1,0 +1,366 @@
+"""Places hashed, scrubbed and compared by the workers of a cluster of four processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from dask.utils import key_split  # noqa: E402
+from distributed import Client, LocalCluster  # noqa: E402
+from fleet_tree import Trace, contents, expected, make_tree, notes, present  # noqa: E402
+
+import verisum.dask  # noqa: E402
+from verisum.dask import LakeError, Place, PlaceError, VersionError, compare_places, hash_places, scrub_places  # noqa: E402
+from verisum.dask._lake import Lake, part_bytes  # noqa: E402
+from verisum.dask._run import prefix  # noqa: E402
+from verisum.dask._work import Row, columns_of  # noqa: E402
+from verisum.fleet import read_plan  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    options: dict[str, Any] = {"dashboard_address": None, "memory_limit": "512MiB"}
+    made: Any = LocalCluster(n_workers=4, threads_per_worker=1, **options)
+    with made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return make_tree(tmp_path / "tree", 300)
+
+
+def parts(lake: Path) -> list[Path]:
+    return sorted(lake.rglob("*.parquet"))
+
+
+def test_many_processes_find_what_one_does(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    report = scrub_places(client, str(tree), str(lake), task_files=50)
+    assert report.exit_code == 0
+    assert report.verdicts == {"new": 306}
+    assert report.places[0].left_files == 0
+    assert contents(lake, str(tree)) == expected(tree)
+    assert len(parts(lake)) == 7
+    # Nothing of the run is left but its parts.
+    assert all(path.suffix == ".parquet" for path in lake.rglob("*") if path.is_file())
+    again = scrub_places(client, str(tree), str(lake), task_files=50)
+    assert again.verdicts == {"ok": 306}
+    assert again.read_bytes == sum(size for size, _ in expected(tree).values())
+
+
+def test_only_what_is_new_or_changed_is_hashed(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    assert hash_places(client, str(tree), str(lake), task_files=50).read_files == 306
+    assert hash_places(client, str(tree), str(lake), task_files=50).read_files == 0
+    (tree / "d1" / "f00001").write_bytes(b"another content")
+    (tree / "d2" / "f00002").unlink()
+    (tree / "here").write_bytes(b"here")
+    report = hash_places(client, str(tree), str(lake), task_files=50)
+    assert report.verdicts == {"modified": 1, "missing": 1, "new": 1}
+    assert contents(lake, str(tree)) == expected(tree)
+
+
+def test_max_age_leaves_out_what_was_verified(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    scrub_places(client, str(tree), lake)
+    assert scrub_places(client, str(tree), lake, max_age=3600).read_files == 0
+    assert scrub_places(client, str(tree), lake, max_age=0).read_files == 306
+
+
+def test_a_budget_leaves_the_rest_and_says_so(client: Client, tree: Path, tmp_path: Path) -> None:
+    report = scrub_places(client, str(tree), str(tmp_path / "lake"), budget=0)
+    assert (report.read_files, report.places[0].left_files, report.seconds_left) == (0, None, None)
+    assert report.exit_code == 0
+
+
+def replace_record(lake: Path, place: str, path: bytes, **changes: Any) -> None:
+    """Writes a newer row of a file."""
+    row = present(lake, place)[path]
+    new = Row(path, row._replace(**changes), row.exported)
+    opened = Lake(str(lake))
+    columns = columns_of([new], row.algorithm, row.exported + 1)
+    opened.write(opened.part(place, "test", row.exported), part_bytes(columns, 32, {}))
+
+
+def test_rot_is_told_from_changes(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake, place = tmp_path / "lake", str(tree)
+    scrub_places(client, place, str(lake))
+    rotten, altered, touched = b"d1/f00001", b"d2/f00002", b"d3/f00003"
+    for path in (rotten, altered, touched):
+        file = tree / os.fsdecode(path)
+        before = file.stat()
+        if path != touched:
+            file.write_bytes(file.read_bytes().replace(b" ", b"_"))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + (path == touched)))
+    # As if the storage had done it: no time moved.
+    replace_record(lake, place, rotten, ctime=(tree / os.fsdecode(rotten)).stat().st_ctime_ns)
+    report = scrub_places(client, place, str(lake))
+    assert report.exit_code == 1
+    assert report.verdicts == {"ok": 303, "rot": 1, "suspicious": 1, "touched": 1}
+    found = {bad.path: bad for bad in report.places[0].bad}
+    assert found[rotten].verdict == "rot" and "second read" in found[rotten].detail
+    assert found[altered].verdict == "suspicious"
+    assert present(lake, place)[rotten].state == "rot"
+    # The record stays that of the good content.
+    assert contents(lake, place)[rotten] != expected(tree)[rotten]
+    assert "rot: " in str(report) and json.dumps(report.to_json())
+    # It stays bad until it is good again.
+    assert scrub_places(client, place, str(lake)).verdicts["rot"] == 1
+
+
+def test_places_are_compared(client: Client, tree: Path, tmp_path: Path) -> None:
+    copy = make_tree(tmp_path / "copy", 300)
+    (copy / "d1" / "f00001").write_bytes(b"x")
+    (copy / "d2" / "f00002").unlink()
+    (copy / "more").write_bytes(b"y")
+    found = compare_places(client, str(tree), Place(str(copy), name="copy"), str(tmp_path / "lake"))
+    assert (found.same, found.different, found.only_a, found.only_b) == (304, 1, 1, 1)
+    assert found.exit_code == 1
+    assert {file.path: file.verdict for file in found.named or []} == {
+        b"d1/f00001": "different",
+        b"d2/f00002": "only in a",
+        b"more": "only in b",
+    }
+
+
+def test_a_worker_with_another_version_is_refused_by_name(client: Client, tree: Path, tmp_path: Path) -> None:
+    def pretend(version: str) -> str:
+        import verisum.dask._version as module
+
+        before, module.VERSION = module.VERSION, version
+        return before
+
+    address = sorted(client.scheduler_info(n_workers=-1)["workers"])[1]
+    answer: Any = client.run(pretend, "0.0.1", workers=[address])
+    try:
+        with pytest.raises(VersionError, match=f"{address} has verisum 0.0.1, and this run needs "):
+            hash_places(client, str(tree), str(tmp_path / "lake"))
+    finally:
+        client.run(pretend, answer[address], workers=[address])
+    assert not parts(tmp_path / "lake")
+
+
+def test_a_half_written_part_is_named_and_nothing_else_is_lost(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    hash_places(client, str(tree), str(lake), task_files=50)
+    half = parts(lake)[2]
+    half.write_bytes(half.read_bytes()[:-100])
+    with pytest.raises(LakeError, match=f"{half.name}: this part is not whole"):
+        hash_places(client, str(tree), str(lake), task_files=50)
+    half.unlink()
+    report = hash_places(client, str(tree), str(lake), task_files=50)
+    assert report.read_files == 50
+    assert contents(lake, str(tree)) == expected(tree)
+
+
+def test_scratch_of_a_killed_writer_is_no_part(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    hash_places(client, str(tree), str(lake))
+    part = parts(lake)[0]
+    (part.parent / f".{part.name}.0123").write_bytes(b"half")
+    assert hash_places(client, str(tree), str(lake)).read_files == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that is soon full."""
+    mounted = tmp_path / "small"
+    mounted.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", str(mounted)], capture_output=True)
+    if made.returncode != 0:
+        pytest.skip(f"NOT TESTED: no file system can be mounted: {made.stderr.decode().strip()}")
+    yield mounted
+    subprocess.run(["umount", str(mounted)], check=True)
+
+
+def test_a_full_lake_is_one_error_and_nothing_is_lost(client: Client, tmp_path: Path, small_disk: Path) -> None:
+    tree = make_tree(tmp_path / "tree", 2000)
+    with pytest.raises(LakeError, match="write: No space left on device"):
+        hash_places(client, str(tree), str(small_disk), task_files=100)
+    kept = parts(small_disk)
+    assert not list(small_disk.rglob("**/day=*/.*"))
+    subprocess.run(["mount", "-o", "remount,size=10m", str(small_disk)], check=True)
+    known = contents(small_disk, str(tree)) if kept else {}
+    report = hash_places(client, str(tree), str(small_disk), task_files=100)
+    assert report.read_files == 2006 - len(known)
+    assert contents(small_disk, str(tree)) == expected(tree)
+
+
+def test_a_vanished_place_is_an_error_and_the_others_go_on(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake, moved = str(tmp_path / "lake"), tmp_path / "moved"
+    other = Place(str(make_tree(tmp_path / "other", 10)), name="other")
+    scrub_places(client, [str(tree), other], lake)
+    tree.rename(moved)
+    report = scrub_places(client, [str(tree), other], lake)
+    assert report.exit_code == 3
+    assert "No such file or directory" in report.places[0].errors[0]
+    assert report.places[1].verdicts == {"ok": 16}
+    # What it is mounted on is there.
+    tree.mkdir()
+    report = scrub_places(client, [str(tree), other], lake)
+    assert "is it mounted?" in report.places[0].errors[0]
+    assert not report.places[0].verdicts
+    tree.rmdir()
+    moved.rename(tree)
+    assert scrub_places(client, [str(tree), other], lake).verdicts == {"ok": 322}
+    with pytest.raises(PlaceError, match="No such file"):
+        compare_places(client, str(tree), str(moved), lake)
+
+
+def test_a_place_that_no_worker_has_is_given_up(client: Client, tree: Path, tmp_path: Path) -> None:
+    place = Place(str(tree), resource="photos")
+    report = hash_places(client, place, str(tmp_path / "lake"), patience=0)
+    assert report.exit_code == 3
+    assert "no worker has the resource 'photos'" in report.places[0].errors[0]
+
+
+def test_work_goes_to_the_worker_that_has_the_place(tree: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    options: dict[str, Any] = {"dashboard_address": None}
+    cluster: Any = LocalCluster(n_workers=0, **options)
+    with cluster, Client(cluster) as client:
+        client.register_plugin(Trace(log))
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-dashboard"]
+        workers = [
+            subprocess.Popen([*command, "--resources", f"{name}=1"], env=environment, stderr=subprocess.DEVNULL)
+            for name in ("photos", "music")
+        ]
+        try:
+            client.wait_for_workers(2)
+            two = Place(str(make_tree(tmp_path / "two", 50)), name="other", resource="music")
+            report = hash_places(client, [Place(str(tree), name="photos"), two], str(tmp_path / "lake"), task_files=20)
+            assert report.verdicts == {"new": 362}
+        finally:
+            for worker in workers:
+                worker.terminate()
+                worker.wait()
+    found = {(note["place"], *note["worker"]) for note in notes(log)}
+    assert found == {("photos", "photos"), ("other", "music")}
+
+
+def test_the_dashboard_names_places() -> None:
+    assert key_split((prefix(Place("/srv/old-photos")), "0123")) == "/srv/old_photos"
+    assert key_split((prefix(Place("/srv/x", name="ssh://web2/srv")), "0123")) == "ssh://web2/srv"
+
+
+def test_limits_are_divided_among_the_tasks_that_run_at_once() -> None:
+    place = Place("/srv", bytes_per_second=100, requests_per_second=3, tasks=4)
+    assert (place.at_once, place.share(place.bytes_per_second), place.share(place.requests_per_second)) == (4, 25, 1)
+    assert Place("/srv", bytes_per_second=100).at_once == 1
+    assert Place("/srv").at_once is None
+    with pytest.raises(ValueError, match="at least 1"):
+        Place("/srv", tasks=0)
+
+
+UNREADABLE = """
+import json, os, sys
+from verisum.dask._cut import Cut, Mode, Step, cut
+from verisum.dask._place import Place
+from verisum.dask._version import VERSION
+from verisum.dask._work import Order, milliseconds, work
+if os.geteuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+place, lake = Place(sys.argv[1]), sys.argv[2]
+found = cut(Step(place, lake, Mode(True, "sha256", 1), VERSION))
+assert isinstance(found, Cut), found
+outcome = work(Order(place, lake, found.tasks[0], True, 1, milliseconds(), VERSION, 1, found.top))
+print(json.dumps(outcome.to_json()))
+print(json.dumps([os.fsdecode(path) for path, _ in found.errors]))
+"""
+
+
+def test_what_cannot_be_read_never_looks_clean() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "lake").mkdir()
+        (folder / "lake").chmod(0o777)
+        tree = folder / "tree"
+        (tree / "closed").mkdir(parents=True)
+        for file in ("closed/in", "good", "secret"):
+            (tree / file).write_bytes(b"data")
+        (tree / "closed").chmod(0)
+        (tree / "secret").chmod(0)
+        arguments = [sys.executable, "-c", UNREADABLE, str(tree), str(folder / "lake")]
+        ended = subprocess.run(arguments, capture_output=True, text=True, cwd="/")
+        (tree / "closed").chmod(0o700)
+        assert ended.returncode == 0, ended.stderr
+        outcome, unlisted = map(json.loads, ended.stdout.splitlines())
+        assert unlisted == ["closed/"]
+        assert outcome["verdicts"] == {"new": 1, "unverifiable": 1}
+        ((path, verdict, detail),) = outcome["bad"]
+        assert (path, verdict) == ("secret", "unverifiable") and "Permission denied" in detail
+        rows = present(folder / "lake", str(tree))
+        assert rows[b"secret"].digest is None and rows[b"secret"].state == "unverifiable"
+
+
+def test_a_lake_may_be_in_a_store_of_objects(tree: Path) -> None:
+    lake = Lake("memory://bucket/lake")
+    lake.write(lake.part("place", "name", 0), b"data")
+    assert lake.read(lake.parts("place")[0]) == b"data"
+    assert lake.find_part("place", "name", 0, 0) is not None
+    assert lake.find_part("place", "other", 0, 86_400_000 * 3) is None
+
+
+VERISUM = Path(sys.executable).parent / "verisum"
+
+
+def verisum_command(*arguments: object) -> str:
+    ended = subprocess.run([str(VERISUM), *map(str, arguments)], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_a_catalogue_takes_records_from_the_lake_and_gives_them(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake, catalog = tmp_path / "lake", tmp_path / "catalog.db"
+    scrub_places(client, str(tree), str(lake), task_files=50)
+    verisum_command("catalog", "import", "--catalog", catalog, lake)
+    summary = json.loads(verisum_command("scrub", "--catalog", catalog, "--json", tree).splitlines()[-1])
+    assert (summary["files"], summary["counts"]["new"], summary["counts"]["modified"]) == (306, 0, 0)
+    (tree / "more").write_bytes(b"more")
+    verisum_command("scrub", "--catalog", catalog, tree)
+    verisum_command("catalog", "export", "--catalog", catalog, "--format", "parquet", lake)
+    assert contents(lake, str(tree)) == expected(tree)
+    assert scrub_places(client, str(tree), str(lake)).verdicts == {"ok": 307}
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "fleet.md"
+
+
+@pytest.mark.parametrize("example", re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+def test_an_example_of_the_page_runs(example: str, tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text(example)
+    ended = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 new" in ended.stdout
+
+
+def test_the_plan_of_the_page_can_be_read(tmp_path: Path) -> None:
+    (plan,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "plan.toml").write_text(plan)
+    assert len(read_plan(str(tmp_path / "plan.toml")).places) == 2
+
+
+def test_what_is_exported_is_documented() -> None:
+    for name in verisum.dask.__all__:
+        assert getattr(verisum.dask, name).__doc__, name

@@ -1,0 +1,85 @@
+"""The program `verisum-fleet`, on a cluster that it makes itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from fleet_tree import contents, expected, make_tree  # noqa: E402
+
+from verisum.fleet import PlanError, read_plan  # noqa: E402
+
+FLEET = Path(sys.executable).parent / "verisum-fleet"
+
+
+def fleet(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(FLEET), *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def plan_of(folder: Path, text: str) -> Path:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_plan_is_done_and_reported(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree", 20)
+    plan = plan_of(tmp_path, f'catalog = "{tmp_path}/lake"\nmax_age = "30d"\n[[place]]\npath = "{tree}"\nname = "a-b"\n')
+    ended = fleet("run", plan, "--workers", 1, "--json", folder=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert report["verdicts"] == {"new": 26}
+    assert report["places"][0]["place"] == "a-b"
+    assert contents(tmp_path / "lake", "a-b") == expected(tree)
+    # A bad file is the exit code, and is named on a line of its own.
+    file = tree / "d1" / "f00001"
+    before = file.stat()
+    file.write_bytes(b"rotten")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    plan.write_text(plan.read_text() + f'[[place]]\npath = "{tmp_path}/none"\n')
+    ended = fleet("run", plan, "--workers", 1, folder=tmp_path)
+    assert ended.returncode == 1, ended.stderr
+    assert "suspicious: a-b: d1/f00001" in ended.stdout
+    assert "No such file or directory" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("catalog = 1", "it has no [[place]]"),
+        ('[[place]]\npath = "/a"', "it has no catalog"),
+        ('catalog = "l"\n[[place]]\nname = "a"', "a place has no path"),
+        ('catalog = "l"\nbudgt = 1\n[[place]]\npath = "/a"', "it cannot have 'budgt'"),
+        ('catalog = "l"\nbudget = "8 h"\n[[place]]\npath = "/a"', "'8 h' is no time"),
+        ('catalog = "l"\n[[place]]\npath = "/a"\nbytes_per_second = "1X"', "'1X' is no size"),
+        ('catalog = "l"\n[[place]]\npath = "/a"\ntasks = 0', "at least 1"),
+        ("= 1", "Invalid statement"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_bad_usage(text: str, error: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as raised:
+        read_plan(str(plan_of(tmp_path, text)))
+    assert error in str(raised.value)
+
+
+def test_bad_usage_has_its_code(tmp_path: Path) -> None:
+    assert fleet("run", tmp_path / "none.toml", folder=tmp_path).returncode == 2
+    assert fleet("walk", folder=tmp_path).returncode == 2
+    plan = plan_of(tmp_path, 'catalog = "l"\nalgorithm = "sha0"\n[[place]]\npath = "/a"\n')
+    ended = fleet("run", plan, "--workers", 1, folder=tmp_path)
+    assert ended.returncode == 2 and "sha0" in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_times_and_sizes_are_as_people_write_them(tmp_path: Path) -> None:
+    text = 'catalog = "l"\nbudget = "8h"\nmax_age = "1.5d"\n[[place]]\npath = "/a"\nbytes_per_second = "100M"\n'
+    plan = read_plan(str(plan_of(tmp_path, text)))
+    assert (plan.budget, plan.max_age) == (28800, 129600)
+    assert plan.places[0].bytes_per_second == 100 << 20

@@ -1,0 +1,196 @@
+"""The report of a run over all its places, as text and as JSON."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from verisum.dask._work import CLASSES, NAMED, BadFile, Outcome
+
+
+@dataclass
+class PlaceReport:
+    """What a run did in a place.
+
+    Attributes:
+        name: The place's name.
+        listed_files: Regular files of the place; `None` where the listing did not come to its end.
+        listed_bytes: Their bytes; `None` as above.
+        read_files: Files that were read.
+        read_bytes: Their bytes.
+        verdicts: How many files have each verdict.
+        bad: Files that are bad, missing, or could not be compared: the first ones.
+        errors: What went wrong with the place itself, one line each.
+        left_files: Files that are due and were not read; `None` where the listing did not come to its end.
+        left_bytes: Their bytes; `None` as above.
+        seconds: How long the place was worked on.
+    """
+
+    name: str
+    listed_files: int | None = None
+    listed_bytes: int | None = None
+    read_files: int = 0
+    read_bytes: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    bad: list[BadFile] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    left_files: int | None = None
+    left_bytes: int | None = None
+    seconds: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        """Counts what a task did."""
+        self.read_files += outcome.read_files
+        self.read_bytes += outcome.read_bytes
+        self.verdicts.update(outcome.verdicts)
+        self.bad += outcome.bad[: max(0, NAMED - len(self.bad))]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """In how many seconds of work everything that is due will have been read, at the rate of this run."""
+        if not self.left_files or self.left_bytes is None:
+            return None if self.left_files is None else 0.0
+        rates = [(self.left_files, self.read_files), (self.left_bytes, self.read_bytes)]
+        if self.seconds <= 0 or any(left and not done for left, done in rates):
+            return None
+        return max(left / done * self.seconds for left, done in rates if left)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that this place asks for."""
+        classes = {CLASSES[verdict] for verdict, count in self.verdicts.items() if count}
+        if "corrupt" in classes:
+            return 1
+        return 3 if "unchecked" in classes or self.errors else 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "place": self.name,
+            "listed_files": self.listed_files,
+            "listed_bytes": self.listed_bytes,
+            "read_files": self.read_files,
+            "read_bytes": self.read_bytes,
+            "verdicts": dict(sorted(self.verdicts.items())),
+            "bad": [bad_json(bad) for bad in self.bad],
+            "errors": self.errors,
+            "left_files": self.left_files,
+            "left_bytes": self.left_bytes,
+            "seconds": round(self.seconds, 3),
+            "seconds_left": self.seconds_left,
+        }
+
+
+def bad_json(bad: BadFile) -> dict[str, Any]:
+    """A file as the other JSON of verisum names it."""
+    found = {"path": bad.path.decode("utf-8", "replace"), "verdict": bad.verdict}
+    try:
+        bad.path.decode()
+    except UnicodeDecodeError:
+        found["path_bytes_hex"] = bad.path.hex()
+    return {**found, "detail": bad.detail} if bad.detail else found
+
+
+@dataclass
+class Report:
+    """What a run did in all its places.
+
+    Attributes:
+        places: One for each place.
+        started: When the run began, in milliseconds since 1970.
+        seconds: How long it took.
+        interrupted: Whether Ctrl-C ended it.
+    """
+
+    places: list[PlaceReport]
+    started: int
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def read_files(self) -> int:
+        """Files that were read."""
+        return sum(place.read_files for place in self.places)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that were read."""
+        return sum(place.read_bytes for place in self.places)
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How many files have each verdict."""
+        return sum((place.verdicts for place in self.places), Counter())
+
+    @property
+    def seconds_left(self) -> float | None:
+        """In how many seconds of work everything will have been read, as the slowest place says; None if that is not
+        known."""
+        left = [place.seconds_left for place in self.places]
+        return None if None in left else max((seconds for seconds in left if seconds is not None), default=0.0)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a program that has this to report."""
+        codes = [place.exit_code for place in self.places]
+        if self.interrupted:
+            return 130
+        return next((code for code in (1, 3) if code in codes), 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as what `json.dumps` takes."""
+        return {
+            "started_ms": self.started,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "read_files": self.read_files,
+            "read_bytes": self.read_bytes,
+            "verdicts": dict(sorted(self.verdicts.items())),
+            "seconds_left": self.seconds_left,
+            "places": [place.to_json() for place in self.places],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterable[str]:
+        head = ["place", "files", "read", "bytes", "verdicts", "left", "all verified"]
+        rows = [head] + [row_of(place) for place in self.places]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        for row in rows:
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for place in self.places:
+            for error in place.errors:
+                yield f"{printable(place.name)}: {printable(error)}"
+            for bad in place.bad:
+                detail = f": {printable(bad.detail)}" if bad.detail else ""
+                yield f"{bad.verdict}: {printable(place.name)}: {printable(os.fsdecode(bad.path))}{detail}"
+            named = Counter(bad.verdict for bad in place.bad)
+            more = sum(place.verdicts[verdict] - count for verdict, count in named.items())
+            if more > 0:
+                yield f"{printable(place.name)}: {more} more such files are in the lake"
+
+
+def row_of(place: PlaceReport) -> list[str]:
+    def number(value: int | None) -> str:
+        return "?" if value is None else str(value)
+
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(place.verdicts.items()))
+    left = place.seconds_left
+    if place.left_files == 0:
+        forecast = "now" if not place.errors else "?"
+    elif left is None:
+        forecast = "?"
+    else:
+        forecast = datetime.fromtimestamp(time.time() + left, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    counts = [number(place.listed_files), str(place.read_files), str(place.read_bytes)]
+    return [printable(place.name), *counts, verdicts or "-", number(place.left_files), forecast]
+
+
+def printable(text: str) -> str:
+    """Text that keeps to its line and does nothing to a terminal."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

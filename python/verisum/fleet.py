@@ -1,0 +1,202 @@
+"""The program `verisum-fleet`: scrubs places with the workers of a Dask cluster, as a plan in TOML says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tomllib
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from verisum._errors import DigestError, Error
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from verisum.dask import Place
+
+# Exit codes, as docs/exit-codes.md has them.
+USAGE, UNCHECKED, INTERRUPTED = 2, 3, 130
+
+TIMES = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class PlanError(Exception):
+    """The plan says something that cannot be done."""
+
+
+@dataclass(frozen=True)
+class FleetPlan:
+    """What a plan says. Times are seconds."""
+
+    catalog: str
+    places: list[Place]
+    algorithm: str = "sha256"
+    max_age: float | None = None
+    budget: float | None = None
+    threads: int = 1
+    patience: float = 60.0
+
+
+def read_plan(path: str) -> FleetPlan:
+    """Reads a plan.
+
+    Raises:
+        PlanError: It cannot be read or understood.
+    """
+    try:
+        with open(path, "rb") as file:
+            plan = tomllib.load(file)
+    except (OSError, ValueError) as error:
+        raise PlanError(f"{path}: {error}") from None
+    try:
+        return understood(plan)
+    except (PlanError, ValueError, TypeError) as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def understood(plan: dict[str, Any]) -> FleetPlan:
+    """The plan in a table of TOML."""
+    from verisum.dask import Place
+
+    places = plan.pop("place", None)
+    if not isinstance(places, list) or not all(isinstance(place, dict) for place in places):
+        raise PlanError("it has no [[place]]")
+    known = {field.name for field in fields(Place)}
+    for place in places:
+        refuse_unknown(place, known, "a place")
+        if "path" not in place:
+            raise PlanError("a place has no path")
+        if "bytes_per_second" in place:
+            place["bytes_per_second"] = size(place["bytes_per_second"])
+    refuse_unknown(plan, {field.name for field in fields(FleetPlan)} - {"places"}, "it")
+    if not isinstance(plan.get("catalog"), str):
+        raise PlanError("it has no catalog")
+    for name in ("max_age", "budget", "patience"):
+        if name in plan:
+            plan[name] = duration(plan[name])
+    return FleetPlan(places=[Place(**place) for place in places], **plan)
+
+
+def refuse_unknown(table: dict[str, Any], known: set[str], what: str) -> None:
+    for name in table:
+        if name not in known:
+            raise PlanError(f"{what} cannot have {name!r}; it can have {', '.join(sorted(known))}")
+
+
+def duration(text: object) -> float:
+    """Seconds, from a number or a text such as ``8h`` or ``30d``."""
+    if isinstance(text, (int, float)) and not isinstance(text, bool):
+        return float(text)
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhdw])", text) if isinstance(text, str) else None
+    if match is None:
+        raise PlanError(f"{text!r} is no time, such as '8h' or '30d'")
+    return float(match[1]) * TIMES[match[2]]
+
+
+def size(text: object) -> int:
+    """Bytes, from a number or a text such as ``100M``; K, M, G and T are powers of 1024."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    match = re.fullmatch(r"([0-9]+)([KMGT]?)", text) if isinstance(text, str) else None
+    if match is None:
+        raise PlanError(f"{text!r} is no size, such as '100M'")
+    return int(match[1]) * SIZES[match[2]]
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="verisum-fleet", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    run = verbs.add_parser("run", help="scrub all places of a plan", description="Scrubs all places of a plan.")
+    run.add_argument("plan", metavar="PLAN.toml", help="the plan: catalog, budget, places and their limits")
+    run.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of the cluster, such as tcp://head:8786")
+    run.add_argument("--workers", metavar="N", type=int, help="without --scheduler: how many processes (all cores)")
+    run.add_argument("--json", action="store_true", help="report as JSON")
+    return parser
+
+
+def main() -> None:
+    """The program."""
+    options = arguments().parse_args()
+    try:
+        code = run(options)
+    except (PlanError, DigestError) as error:
+        code = failed(USAGE, error)
+    except (Error, OSError) as error:
+        code = failed(UNCHECKED, error)
+    except ImportError as error:
+        code = failed(UNCHECKED, f"{error}; pip install 'verisum[dask]'")
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def failed(code: int, error: object) -> int:
+    print(f"verisum-fleet: {error}", file=sys.stderr)
+    return code
+
+
+def run(options: argparse.Namespace) -> int:
+    """Scrubs the places, prints the report, and gives the exit code."""
+    plan = read_plan(options.plan)
+    from verisum.dask import scrub_run
+
+    with ExitStack() as stack:
+        client = stack.enter_context(connected(options))
+        work = scrub_run(
+            client,
+            plan.places,
+            plan.catalog,
+            algorithm=plan.algorithm,
+            max_age=plan.max_age,
+            budget=plan.budget,
+            threads=plan.threads,
+            patience=plan.patience,
+        )
+        error: Error | None = None
+        try:
+            work.go()
+        except KeyboardInterrupt:
+            pass
+        except Error as raised:
+            # What was done is reported all the same.
+            error = raised
+    report = work.report
+    print(json.dumps(report.to_json()) if options.json else report, flush=True)
+    if error is None:
+        return report.exit_code
+    return failed(1 if report.exit_code == 1 else UNCHECKED, error)
+
+
+def connected(options: argparse.Namespace) -> AbstractContextManager[Client]:
+    """A client of the cluster, or of one that is made on this machine for the run."""
+    import distributed
+
+    if options.scheduler:
+        return distributed.Client(options.scheduler)
+    local: dict[str, Any] = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
+    cluster = distributed.LocalCluster(**local)
+    return _Closing(distributed.Client(cluster), cluster)
+
+
+class _Closing(AbstractContextManager["Client"]):
+    """A client whose cluster is closed with it."""
+
+    def __init__(self, client: Client, cluster: Any) -> None:
+        self.client = client
+        self.cluster = cluster
+
+    def __enter__(self) -> Client:
+        return self.client
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        self.cluster.close()
+
+
+if __name__ == "__main__":
+    main()
