@@ -23,6 +23,7 @@
 //! [`filesystem`] measures what checksums of data cost a file system.
 //! [`recommend`] says which digest to use for files.
 //! [`compare`] sets two measurements side by side, and [`agreement`] says whether they rank alike.
+//! [`scale`] makes up a tree of any number of files, of which nothing is read.
 //! [`measure`] runs subjects in turns, [`record`] keeps what they took, with the [`host`] they ran on, and
 //! [`summary`] makes a report of it.
 
@@ -39,6 +40,7 @@ pub mod images;
 pub mod measure;
 pub mod recommend;
 pub mod record;
+pub mod scale;
 pub mod stats;
 pub mod summary;
 mod system;

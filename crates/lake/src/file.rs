@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -116,7 +116,7 @@ fn column(properties: WriterPropertiesBuilder, name: ColumnPath, data: &DataType
             .set_column_bloom_filter_enabled(name.clone(), true)
             .set_column_bloom_filter_fpp(name.clone(), FALSE_FINDS)
             .set_column_bloom_filter_max_ndv(name, GROUP as u64),
-        DataType::UInt64 | DataType::Timestamp(TimeUnit::Nanosecond, _) => properties
+        DataType::UInt64 | DataType::Timestamp(..) => properties
             .set_column_dictionary_enabled(name.clone(), false)
             .set_column_encoding(name, Encoding::DELTA_BINARY_PACKED),
         DataType::Utf8 | DataType::Binary => properties

@@ -9,6 +9,7 @@ mod leftovers;
 pub(crate) mod recommend;
 mod remote;
 mod remote_host;
+mod scale;
 mod session;
 pub(crate) mod starter;
 mod usual;
@@ -60,6 +61,15 @@ enum BenchCommand {
     /// Compare programs on disk images, and measure the block hash library alone
     #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Image(image::ImageArgs),
+    /// Record, export and look for rot in a made-up tree of any number of files, of which nothing is read
+    #[command(
+        long_about = "Record, export and look for rot in a made-up tree of any number of files: their names, sizes \
+            and digests come from a formula, and everything but reading is done for real. In DIR stay a \
+            catalogue and a lake, for queries; a million files take 350 MB.",
+        after_help = exit_codes(),
+        after_long_help = with_environment()
+    )]
+    Scale(scale::ScaleArgs),
     /// Compare two files of results: what changed, and whether both rank subjects alike
     #[command(
         long_about = "Compare two files of results: what changed, and whether both rank subjects alike. If both \
@@ -78,6 +88,7 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
         Some(BenchCommand::Filesystem(arguments)) => filesystem::run(&arguments, output),
         Some(BenchCommand::Files(arguments)) => files::run(&arguments, output),
         Some(BenchCommand::Image(arguments)) => image::run(&arguments, output),
+        Some(BenchCommand::Scale(arguments)) => scale::run(&arguments, output),
         Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
         None => usual::run(&arguments.options, output),
     }
