@@ -244,7 +244,7 @@ fn modified(headers: &HeaderMap) -> Option<verisum_files::place::Modified> {
 fn whole(text: &str, start: u64, length: u64) -> Option<u64> {
     let (range, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
-    let (first, last, whole) = (first.parse().ok()?, last.parse::<u64>().ok()?, whole.parse().ok()?);
+    let (first, last, whole) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?, whole.parse().ok()?);
     (start == first && start.checked_add(length)?.checked_sub(1)? == last && last < whole).then_some(whole)
 }
 
