@@ -71,8 +71,7 @@ fn a_scrub_of_a_bucket_tells_rot_from_a_new_object() {
     let bucket = store.bucket("backup");
     fill(&bucket);
     let catalog = store.path("catalog.db");
-    let scrub =
-        || store.run(&["scrub", "--catalog", catalog.to_str().unwrap(), "--due", "all", "s3://backup"]);
+    let scrub = || store.run(&["scrub", "--catalog", catalog.to_str().unwrap(), "s3://backup"]);
     let first = scrub();
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert_eq!(scrub().code, Some(0));

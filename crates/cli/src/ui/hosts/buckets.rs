@@ -6,21 +6,21 @@ use verisum::object::{BucketPlace, StoreOptions};
 use verisum::remote::Hosts;
 
 /// The heading of these options in help texts.
-pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX)";
+const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX)";
 
 /// How to reach buckets. Credentials come from the environment only: others can read options.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BucketArgs {
     /// Address of the store, instead of AWS_ENDPOINT_URL or that of AWS
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = BUCKETS)]
     endpoint: Option<String>,
 
     /// Region of the store, instead of AWS_REGION
-    #[arg(long, value_name = "REGION")]
+    #[arg(long, value_name = "REGION", help_heading = BUCKETS)]
     region: Option<String>,
 
     /// Ask without credentials, as for public buckets
-    #[arg(long)]
+    #[arg(long, help_heading = BUCKETS)]
     no_sign_request: bool,
 }
 

@@ -16,7 +16,7 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::place::Place;
 
-use self::buckets::{BUCKETS, BucketArgs};
+use self::buckets::BucketArgs;
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::failure::Failure;
@@ -63,7 +63,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
 
-    #[command(flatten, next_help_heading = BUCKETS)]
+    #[command(flatten)]
     buckets: BucketArgs,
 }
 
