@@ -135,9 +135,9 @@ impl<'a> Queue<'a> {
         for (digest, batch) in self.digests.iter().zip(&mut self.batches) {
             let mut out = vec![0; messages.len() * digest.len()];
             batch.hash(&messages, &mut out).map_err(|error| PlaceError::Digest(error.to_string()))?;
-            for (sums, sum) in sums.iter_mut().zip(out.chunks(digest.len())) {
+            for (place, sums) in sums.iter_mut().enumerate() {
                 let mut output = Output::zeroed(digest.len());
-                output.as_mut_bytes().copy_from_slice(sum);
+                output.as_mut_bytes().copy_from_slice(&out[place * digest.len()..][..digest.len()]);
                 sums.push(output);
             }
         }
