@@ -53,10 +53,9 @@ const TABLE: &[Row] = &[
         unsafe_code: Unsafe::In(&["system.rs"]),
     },
     Row { name: "remote", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
-    Row { name: "object", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
     Row {
         name: "verisum",
-        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "remote", "object"],
+        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "remote"],
         unsafe_code: Unsafe::Nowhere,
     },
     Row {

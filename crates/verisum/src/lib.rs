@@ -29,10 +29,9 @@
 )]
 #![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
 #![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
-#![cfg_attr(feature = "object", doc = "| [`object`] | trees in buckets, over S3 | `object` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
 //!
-//! All features but `lake` and `object` are on by default. Without them nobody compiles SQLite or what speaks ssh.
+//! All features but `lake` are on by default. Without them nobody compiles SQLite or what speaks ssh.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
 //! function says so by its name ([`files::go_to_background`]).
@@ -50,8 +49,6 @@ pub use verisum_catalog as catalog;
 pub use verisum_image as image;
 #[cfg(feature = "lake")]
 pub use verisum_lake as lake;
-#[cfg(feature = "object")]
-pub use verisum_object as object;
 #[cfg(feature = "remote")]
 pub use verisum_remote as remote;
 

@@ -53,18 +53,9 @@ impl Root {
     }
 }
 
-/// How the addresses of places begin that are not on this machine.
-const SCHEMES: [&str; 2] = ["ssh://", "s3://"];
-
-/// Whether a path is the address of something on another machine or in a store: `ssh://[USER@]HOST[:PORT]/PATH`,
-/// `s3://BUCKET/PREFIX`.
+/// Whether a path is the address of something on another machine: `ssh://[USER@]HOST[:PORT]/PATH`.
 pub fn is_address(path: &Path) -> bool {
-    scheme(path.as_os_str().as_bytes()).is_some()
-}
-
-/// How an address begins, if it is one.
-pub(super) fn scheme(address: &[u8]) -> Option<&'static str> {
-    SCHEMES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))
+    path.as_os_str().as_bytes().starts_with(b"ssh://")
 }
 
 const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";
