@@ -147,6 +147,7 @@ fn manual_pages_are_complete() {
         "-bench-files",
         "-bench-filesystem",
         "-bench-image",
+        "-bench-scale",
         "-bench",
         "-catalog-backup",
         "-catalog-check",
