@@ -38,7 +38,7 @@ pub(super) struct Jobs<'a> {
     set: usize,
     sender: Option<SyncSender<Message>>,
     tally: &'a Tally,
-    /// Recorded files that were given out lately, and may not be written yet.
+    /// The marks of recorded files that were given out lately, and may not be written yet.
     recent: HashSet<u64>,
     stage: Stage,
     walk: Walk,
