@@ -153,7 +153,8 @@ fn a_wrong_program_is_caught_and_a_missing_one_is_named() {
     assert!(ours >= 1 && ended.out().contains("start a program"), "{}", ended.out());
 }
 
-/// What verisum itself occupies does not hide what others need.
+/// What verisum itself occupies does not hide what others need. OpenSSL's program needs several times what the
+/// process that starts it has, in a test build too: the least, md5sum's, is about as much as that.
 #[test]
 fn the_memory_of_programs_is_their_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +166,7 @@ fn the_memory_of_programs_is_their_own() {
         "-a",
         "md5",
         "--program",
-        "coreutils",
+        "openssl",
         "--runs",
         "2",
         "--json",
@@ -177,10 +178,10 @@ fn the_memory_of_programs_is_their_own() {
         let same = |one: &&Value| one["name"] == name && one["group"] == "md5 of a file";
         results["series"].as_array().unwrap().iter().find(same).unwrap().clone()
     };
-    let (theirs, ours) = (of("coreutils"), of("verisum, null digest"));
+    let (theirs, ours) = (of("openssl"), of("verisum, null digest"));
     let (small, large) = (theirs["memory"].as_u64().unwrap(), ours["memory"].as_u64().unwrap());
-    assert!((200 << 10..4 << 20).contains(&small) && small < large, "{small} {large}");
-    assert!(theirs["program"].as_str().unwrap().ends_with("/md5sum"), "{theirs}");
+    assert!((2 << 20..12 << 20).contains(&small) && small < large, "{small} {large}");
+    assert!(theirs["program"].as_str().unwrap().ends_with("/openssl"), "{theirs}");
 }
 
 #[test]
