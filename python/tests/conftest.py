@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+# A busy machine starts workers late, and no test is about such a limit; also for the programs that tests start.
+os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "300s")
+os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP", "300s")
+os.environ.setdefault("DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT", "150s")
+
 COMMAND = os.path.join(os.path.dirname(sys.executable), "verisum")
 
 CONFIG = """\
@@ -61,7 +66,7 @@ def ssh_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (here / "config").write_text("".join(hosts))
     Path("/run/sshd").mkdir(exist_ok=True)
     server = subprocess.Popen([sshd, "-D", "-f", here / "sshd_config", "-E", here / "log"])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not (here / "pid").exists():
         assert server.poll() is None and time.monotonic() < deadline, (here / "log").read_text()
         time.sleep(0.01)

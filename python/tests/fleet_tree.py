@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from distributed import WorkerPlugin
+from distributed import Client, WorkerPlugin
 
 import verisum
 from verisum.dask._cut import ABSENT
@@ -43,6 +43,16 @@ def expected(root: Path) -> dict[bytes, tuple[int, bytes]]:
 def contents(lake: Path, place: str) -> dict[bytes, tuple[int | None, bytes | None]]:
     """Size and digest of each file, as the lake has them."""
     return {path: (row.size, row.digest) for path, row in present(lake, place).items()}
+
+
+def wait_until_idle(client: Client) -> None:
+    """Waits until no worker does a task any more, not even one that was taken back."""
+
+    def running(dask_worker: Any) -> int:
+        return int(dask_worker.state.executing_count)
+
+    while any((client.run(running) or {}).values()):
+        time.sleep(0.05)
 
 
 class Trace(WorkerPlugin):

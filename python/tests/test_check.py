@@ -149,7 +149,7 @@ def test_files_of_hosts(tree: Path, place: str, ssh_config: Path) -> None:
 def test_a_host_that_is_down(tree: Path, ssh_config: Path) -> None:
     path = listed(tree)
     with pytest.raises(verisum.HostError, match="down: connect"):
-        verisum.check(path, "down:/", hosts=verisum.Hosts(ssh_config=ssh_config, timeout=5)).finish()
+        verisum.check(path, "down:/", hosts=verisum.Hosts(ssh_config=ssh_config, timeout=50)).finish()
 
 
 def test_progress_closing_and_ctrl_c(tree: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_real_host(trees: tuple[Path, Path], ssh_config: Path) -> None:
     found = [(difference.name, difference.outcome) for difference in verisum.compare(f"web1:{a}", b, hosts=hosts)]
     assert found == [(difference.name, difference.outcome) for difference in verisum.compare(a, b)]
     with pytest.raises(verisum.HostError, match="down: connect"):
-        verisum.compare(a, f"down:{b}", hosts=verisum.Hosts(ssh_config=ssh_config, timeout=5)).finish()
+        verisum.compare(a, f"down:{b}", hosts=verisum.Hosts(ssh_config=ssh_config, timeout=50)).finish()
 
 
 def test_progress_and_its_exceptions(tmp_path: Path) -> None:

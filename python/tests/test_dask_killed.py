@@ -148,7 +148,8 @@ if __name__ == "__main__":
     def command(limit: int) -> list[str]:
         return [sys.executable, str(script), str(tree), str(lake), str(limit)]
 
-    first = subprocess.Popen(command(200), start_new_session=True, stdout=subprocess.DEVNULL)
+    # Far from its end when it is killed, however late that is.
+    first = subprocess.Popen(command(50), start_new_session=True, stdout=subprocess.DEVNULL)
     wait_for(lambda: len(list(lake.rglob("*.parquet"))) >= 5, first)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
@@ -162,9 +163,10 @@ if __name__ == "__main__":
 def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(cluster: LocalCluster, tmp_path: Path) -> None:
     tree, lake = make_tree(tmp_path / "tree", 1000), tmp_path / "lake"
     plan = tmp_path / "plan.toml"
-    plan.write_text(f'catalog = "{lake}"\n[[place]]\npath = "{tree}"\nrequests_per_second = 1000\n')
+    text = f'catalog = "{lake}"\n[[place]]\npath = "{tree}"\n'
+    plan.write_text(text + "requests_per_second = 100\n")
     command = [sys.executable, "-m", "verisum.fleet", "run", str(plan), "--scheduler", cluster.scheduler_address]
-    # One task of all files, which takes a second: it is begun, and ends after the program.
+    # One task of all files, which takes ten seconds: it is begun, and ends after the program.
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: any(lake.rglob("*.arrow")), first)
     first.send_signal(signal.SIGINT)
@@ -174,6 +176,7 @@ def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(cluster: LocalCluster, tmp
     assert "Traceback" not in error
     chunks = [chunk_files(path.read_bytes()) for path in lake.rglob("*.arrow")]
     assert len(chunks) == 1
+    plan.write_text(text)
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert contents(lake, str(tree)) == expected(tree)

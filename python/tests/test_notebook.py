@@ -15,7 +15,7 @@ NOTEBOOK = Path(__file__).resolve().parents[1] / "examples" / "tree.ipynb"
 def test_the_notebook_runs(tmp_path: Path) -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells), "clear the outputs"
-    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client = nbclient.NotebookClient(notebook, timeout=3000, startup_timeout=600, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     texts = "".join(output.get("text", "") for output in outputs)

@@ -59,7 +59,7 @@ def test_a_real_host(tree: Path, ssh_config: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_a_host_that_is_down_is_a_row_and_the_others_go_on(tree: Path, ssh_config: Path) -> None:
-    hosts = verisum.Hosts(ssh_config=ssh_config, timeout=5)
+    hosts = verisum.Hosts(ssh_config=ssh_config, timeout=50)
     rows = list(verisum.hash_files([f"down:{tree}", "down:/srv", f"web1:{tree}"], hosts=hosts))
     failed = [row for row in rows if row.error is not None]
     assert [(row.host, row.path) for row in failed] == [("down", str(tree)), ("down", "/srv")]

@@ -11,7 +11,7 @@ import pytest
 import verisum
 
 
-def run(code: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(code: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     script = textwrap.dedent(code)
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=timeout)
 
