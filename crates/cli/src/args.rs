@@ -16,11 +16,10 @@ use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
 use crate::commands::tags::TagsCommand;
-use crate::ui::help::{exit_codes, measuring_codes, measuring_environment, with_environment};
 
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
-#[command(name = "verisum", version, after_help = exit_codes(), after_long_help = with_environment())]
+#[command(name = "verisum", version)]
 pub(crate) struct Verisum<C: Subcommand = Command> {
     #[command(subcommand)]
     pub(crate) command: C,
@@ -61,58 +60,41 @@ pub(crate) enum Command {
     #[command(flatten)]
     Scrub(ScrubCommand),
     /// Compare two trees, each on any machine
-    #[command(
-        long_about = "Compare two trees, each on any machine.\n\n\
+    #[command(long_about = "Compare two trees, each on any machine.\n\n\
             Lists by name the files that differ, those that only A has (missing), and those that only B \
             has (extra). Files of different sizes are not read. With --quick, files of the same size and \
-            time are not read either, nor files whose digests the catalogue has.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
+            time are not read either, nor files whose digests the catalogue has.")]
     Compare(Box<CompareArgs>),
     /// List the digests, and which implementation computes each on this machine
-    #[command(
-        long_about = "List the digests, and which implementation computes each on this machine.\n\n\
+    #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
             STREAM is the implementation for one message after the other: shani and portable are \
             verisum's own code, with the processor's SHA instructions and without; openssl is the \
             libcrypto of the system; the others are Rust libraries. BATCH is verisum's own code for many \
             blocks of an image side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Where \
             it is -, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \
-            is named.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
+            is named.")]
     Digests(DigestsArgs),
     /// Hashes of directory indexes: compute, compare, attack them
-    #[command(after_help = exit_codes(), after_long_help = with_environment())]
     Dirhash {
         #[command(subcommand)]
         command: DirhashCommand,
     },
     /// Measure digests, programs and disks on this machine
-    #[command(
-        long_about = "Measure digests, programs and disks on this machine.\n\n\
+    #[command(long_about = "Measure digests, programs and disks on this machine.\n\n\
             Without a command, it takes less than a minute to tell how fast each digest is computed \
             here, and how fast a file is read and hashed. Everything that is compared runs in turns and \
             in random order. Values are medians with 95% intervals. `no significant difference` says \
             that chance may explain a difference. Controls show what the machine itself can do. Every \
             digest is compared with verisum's own before its time counts. The first SIGINT, SIGTERM or \
-            SIGHUP ends early, keeps what was measured, and gives exit code 130.",
-        after_help = measuring_codes(),
-        after_long_help = measuring_environment()
-    )]
+            SIGHUP ends early, keeps what was measured, and gives exit code 130.")]
     Bench(Box<BenchArgs>),
     /// Measure files, disk and digests, and name the digest to use
-    #[command(
-        long_about = "Measure files, disk and digests, and name the digest to use.\n\n\
+    #[command(long_about = "Measure files, disk and digests, and name the digest to use.\n\n\
             It counts the files below DIR and reads some of them cold, to see what their disk gives. It \
             then hashes files of such sizes in memory with each candidate. Of the candidates that take \
             hardly longer than the fastest, it recommends the one that is best otherwise. Nothing is \
             written but files that you ask for. The first SIGINT, SIGTERM or SIGHUP ends early, with \
-            exit code 130.",
-        after_help = measuring_codes(),
-        after_long_help = measuring_environment()
-    )]
+            exit code 130.")]
     Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
@@ -137,14 +119,10 @@ pub(crate) enum ImageVerbs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SumVerbs {
     /// Print the digests of files
-    #[command(
-        long_about = "Print the digests of files, as md5sum and sha256sum do.\n\n\
+    #[command(long_about = "Print the digests of files, as md5sum and sha256sum do.\n\n\
             Many files are read and hashed at once. They are listed in the order in which you named \
             them; with --recursive, in the order of their paths' bytes. Several digests are computed in \
-            one read. Holes are not read. `verisum check` reads what this writes.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
+            one read. Holes are not read. `verisum check` reads what this writes.")]
     Sum(Box<SumArgs>),
     /// Create links so that verisum replaces md5sum, sha256sum and the like
     Links(LinksArgs),
@@ -154,15 +132,11 @@ pub(crate) enum SumVerbs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckVerbs {
     /// Check files against lists of checksums
-    #[command(
-        long_about = "Check files against lists of checksums.\n\n\
+    #[command(long_about = "Check files against lists of checksums.\n\n\
             The lists are those of sha256sum and the like, OpenSSL, b3sum, xxhsum, RHash (SFV), \
             hashdeep, mtree, BagIt, `verisum sum --json` and `verisum image sum`. The format is found \
             automatically. Without LIST, or where it is -, standard input is read; a directory is a \
-            BagIt bag.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
+            BagIt bag.")]
     Check(crate::commands::check::CheckArgs),
 }
 

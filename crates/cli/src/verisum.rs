@@ -1,5 +1,6 @@
 //! `verisum`: parses, runs a command, says how it ended.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs, Verisum
 use crate::commands;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::help;
 use crate::ui::{self, Output, PROGRAM};
 
 /// The whole program.
@@ -41,7 +43,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     let line: Vec<_> = std::env::args_os().collect();
     let command = match AnyCommand::parse(&line) {
         Ok(command) => command,
-        Err(error) => return no_arguments(&error, output),
+        Err(error) => return no_arguments(&line, &error, output),
     };
     let command = match command {
         AnyCommand::Man { folder } => return commands::man::run(&mut definition(), &folder),
@@ -82,10 +84,16 @@ fn definition() -> clap::Command {
 }
 
 /// Help and version are printed; any other error becomes one line.
-fn no_arguments(error: &clap::Error, output: &mut Output) -> Result<Exit, Failure> {
+fn no_arguments(line: &[OsString], error: &clap::Error, output: &mut Output) -> Result<Exit, Failure> {
     let text = error.render();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        ErrorKind::DisplayHelp => {
+            let whole = help::whole(Verisum::<AnyCommand>::command());
+            let said = whole.try_get_matches_from(line).map_or_else(|error| error.render(), |_| text);
+            output.text(&said.to_string())?;
+            Ok(Exit::Clean)
+        }
+        ErrorKind::DisplayVersion => {
             output.text(&text.to_string())?;
             Ok(Exit::Clean)
         }

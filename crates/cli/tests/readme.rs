@@ -52,23 +52,64 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-#[test]
-fn every_block_of_commands_runs_in_an_empty_folder() {
+/// What the examples of help texts name: files with a list of them and a copy, an image in two formats, and one of a
+/// file system.
+const FOLDER: &str = "
+    mkdir -p photos/2024 backup
+    for name in a.jpg b.jpg 2024/c.jpg; do head -c 100000 /dev/urandom > photos/$name; done
+    cp -a photos backup
+    truncate -s 8M disk.raw
+    printf data | dd of=disk.raw bs=1M seek=1 conv=notrunc status=none
+    qemu-img convert -O qcow2 disk.raw disk.qcow2
+    mke2fs -q -t ext4 -d photos ext4.img 8M
+";
+
+/// Runs a script in a folder, with this build's programs first on the search path.
+fn bash(script: &str, folder: &Path) -> Ended {
     let programs = Path::new(VERISUM).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
+    let output = command("bash")
+        .args(["-eu", "-o", "pipefail", "-c", script])
+        .current_dir(folder)
+        // Root's programs are not on everybody's path.
+        .env("PATH", format!("{}:{path}:/usr/sbin:/sbin", programs.display()))
+        .env("VERISUM", common::repository())
+        .output()
+        .unwrap();
+    Ended::of(output)
+}
+
+/// In one folder, as some need what others made.
+#[test]
+fn every_example_of_help_runs() {
+    let examples = common::repository().join("crates/cli/src/ui/examples.txt");
+    let text = std::fs::read_to_string(examples).unwrap();
+    let needs_mounts = ["verisum dirhash live"];
+    let folder = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let made = bash(FOLDER, folder.path());
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let typed = |line| str::strip_prefix(line, "  $ ").or(str::strip_prefix(line, "  ! "));
+    let lines: Vec<&str> = text.lines().filter_map(typed).collect();
+    assert!(lines.len() > 70, "{}", lines.len());
+    for line in lines {
+        if needs_mounts.iter().any(|command| line.starts_with(command)) {
+            continue;
+        }
+        // The other machine is this one.
+        let script = format!("export XDG_STATE_HOME=$PWD/state\n{}", line.replace("web1:", "local:"));
+        let ended = bash(&script, folder.path());
+        assert_eq!(ended.code, Some(0), "{line}\n{}\n{}", ended.out(), ended.stderr);
+    }
+}
+
+#[test]
+fn every_block_of_commands_runs_in_an_empty_folder() {
     let blocks: Vec<Block> = pages().iter().flat_map(|page| blocks(page)).collect();
     assert!(blocks.len() >= 5, "README.md has its examples");
     for block in blocks {
         let folder = tempfile::tempdir().unwrap();
         let started = Instant::now();
-        let output = command("bash")
-            .args(["-eu", "-o", "pipefail", "-c", &block.script])
-            .current_dir(folder.path())
-            .env("PATH", format!("{}:{path}", programs.display()))
-            .env("VERISUM", common::repository())
-            .output()
-            .unwrap();
-        let ended = Ended::of(output);
+        let ended = bash(&block.script, folder.path());
         assert_eq!(ended.code, Some(0), "{}\n{}\n{}", block.place, ended.out(), ended.stderr);
         let seconds = started.elapsed().as_secs();
         // Quiet, the longest takes some seconds: this is a guard beside much other work.

@@ -8,9 +8,10 @@ use clap::Arg;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
+use crate::ui::examples;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::help::{ENVIRONMENT, EXIT_CODES, SIGNALLED};
+use crate::ui::help::{self, ENVIRONMENT};
 
 /// Writes a page for `verisum` and one for each subcommand.
 pub(crate) fn run(command: &mut clap::Command, folder: &Path) -> Result<Exit, Failure> {
@@ -41,12 +42,14 @@ fn page(man: &Man, command: &clap::Command) -> io::Result<String> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
-    if let Some(help) = command.get_after_help() {
-        let signalled = help.to_string().contains(SIGNALLED.1).then_some(SIGNALLED);
-        let codes: Vec<_> = EXIT_CODES.into_iter().chain(signalled).collect();
-        table("EXIT STATUS", &codes).to_writer(&mut page)?;
-        table("ENVIRONMENT", &ENVIRONMENT).to_writer(&mut page)?;
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let examples = examples::of(name);
+    if !examples.is_empty() {
+        shown(&examples).to_writer(&mut page)?;
     }
+    table("EXIT STATUS", &help::exit_codes(name)).to_writer(&mut page)?;
+    table("ENVIRONMENT", &ENVIRONMENT).to_writer(&mut page)?;
+    see_also(name).to_writer(&mut page)?;
     String::from_utf8(page).map_err(io::Error::other)
 }
 
@@ -105,6 +108,37 @@ fn table(heading: &str, rows: &[(&str, &str)]) -> Roff {
         roff.text([bold(*name)]);
         roff.text([roman(format!("{meaning}."))]);
     }
+    roff
+}
+
+/// Each example: what it is for, and below that what to type.
+fn shown(examples: &[examples::Example]) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    for example in examples {
+        roff.control("PP", []);
+        roff.text([roman(example.purpose)]);
+        roff.control("PP", []);
+        roff.control("RS", ["4"]);
+        roff.control("nf", []);
+        for line in &example.lines {
+            roff.text([bold(*line)]);
+        }
+        roff.control("fi", []);
+        roff.control("RE", []);
+    }
+    roff
+}
+
+fn see_also(name: &str) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    let mut line = Vec::new();
+    for (at, related) in help::related(name).iter().enumerate() {
+        line.extend((at > 0).then(|| roman(", ")));
+        line.extend([bold(related.replace(' ', "-")), roman("(1)")]);
+    }
+    roff.text(line);
     roff
 }
 

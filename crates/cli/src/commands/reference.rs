@@ -5,6 +5,7 @@ use std::fmt::Write;
 use clap::{Arg, Command};
 
 use crate::ui::Output;
+use crate::ui::examples;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::help::ENVIRONMENT;
@@ -71,6 +72,14 @@ fn section(command: &Command, level: usize, page: &mut String) {
         for argument in rows {
             let _ = writeln!(page, "| `{}` | {} |", spelling(argument), meaning(argument));
         }
+    }
+    let examples = examples::of(command.get_bin_name().unwrap_or_default());
+    if !examples.is_empty() {
+        page.push_str("\n```text\n");
+        for example in examples {
+            let _ = writeln!(page, "# {}\n{}", example.purpose, example.lines.join("\n"));
+        }
+        page.push_str("```\n");
     }
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         section(verb, level + 1, page);

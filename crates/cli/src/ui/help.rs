@@ -1,6 +1,11 @@
-//! The end of help texts: exit codes and environment variables.
+//! What all help texts have in common: commands grouped by job, examples, exit codes, environment variables.
+//!
+//! It is put into the definition of the command line only where help is asked for: building it takes longer than
+//! to hash a small file.
 
-use super::kernel;
+use clap::Command;
+
+use super::{examples, kernel};
 
 /// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
 pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
@@ -11,33 +16,131 @@ pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
 ];
 
 /// The code after a signal, of what catches it.
-pub(crate) const SIGNALLED: (&str, &str) =
+const SIGNALLED: (&str, &str) =
     ("130", "ended by SIGINT, SIGTERM or SIGHUP; what was measured until then is kept");
+
+/// The commands that keep what they measured when a signal ends them.
+const MEASURING: [&str; 6] = [
+    "verisum bench",
+    "verisum bench digests",
+    "verisum bench filesystem",
+    "verisum bench files",
+    "verisum bench image",
+    "verisum recommend",
+];
 
 /// The environment variables, for help and manual.
 pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
     [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
 
-/// The end of a command's short help.
-pub(crate) fn exit_codes() -> String {
-    table("Exit codes", &EXIT_CODES)
+/// The commands by the job that they do, in the order in which a newcomer needs them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start here", &["demo", "sum", "check", "scrub"]),
+    ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
+    ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
+    ("Compare trees and disk images", &["compare", "image"]),
+    ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
+    ("Set up", &["links", "completions"]),
+];
+
+/// The definition of the command line with all that help says.
+pub(crate) fn whole(command: Command) -> Command {
+    let groups = groups(&command);
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\
+         `verisum COMMAND --help` explains a command, with examples.\n\nOptions:\n{{options}}{{after-help}}"
+    );
+    complete(command.help_template(template), "verisum")
 }
 
-/// The end of a short help of what keeps what it measured when a signal ends it.
-pub(crate) fn measuring_codes() -> String {
-    format!("{}\n  {}  {}", exit_codes(), SIGNALLED.0, SIGNALLED.1)
+fn complete(command: Command, name: &str) -> Command {
+    let codes = table("Exit codes", &exit_codes(name));
+    let long = format!("{}{codes}\n\n{}", examples_of(name), table("Environment", &ENVIRONMENT));
+    let command = command.after_help(codes).after_long_help(long);
+    command.mut_subcommands(|verb| {
+        let name = format!("{name} {}", verb.get_name());
+        complete(verb, &name)
+    })
 }
 
-/// The end of its long help.
-pub(crate) fn measuring_environment() -> String {
-    format!("{}\n\n{}", measuring_codes(), table("Environment", &ENVIRONMENT))
+/// The exit codes of a command, by its whole name.
+pub(crate) fn exit_codes(name: &str) -> Vec<(&'static str, &'static str)> {
+    EXIT_CODES.into_iter().chain(MEASURING.contains(&name).then_some(SIGNALLED)).collect()
 }
 
-/// The end of a command's long help.
-pub(crate) fn with_environment() -> String {
-    format!("{}\n\n{}", exit_codes(), table("Environment", &ENVIRONMENT))
+/// The commands to read about next: the one above it, then those that do the same job; of the program, all.
+pub(crate) fn related(name: &str) -> Vec<String> {
+    let verb = name.split(' ').nth(1);
+    let is_beside = |verbs: &[&str]| verb.is_none_or(|verb| verbs.contains(&verb));
+    let groups = GROUPS.iter().filter(|(_, verbs)| is_beside(verbs));
+    let beside = groups.flat_map(|(_, verbs)| *verbs).map(|verb| format!("verisum {verb}"));
+    let above = name.rsplit_once(' ').map(|(above, _)| above.to_string());
+    let mut found: Vec<String> = beside.filter(|one| one != name && Some(one) != above.as_ref()).collect();
+    found.splice(0..0, above);
+    found
+}
+
+fn groups(command: &Command) -> String {
+    let about = |verb: &str| {
+        let found = command.find_subcommand(verb).and_then(Command::get_about);
+        found.map(ToString::to_string).unwrap_or_default()
+    };
+    let rows = |verbs: &[&str]| -> String {
+        verbs.iter().map(|verb| format!("  {verb:<11}  {}\n", about(verb))).collect()
+    };
+    GROUPS.iter().map(|(job, verbs)| format!("{job}:\n{}\n", rows(verbs))).collect()
+}
+
+fn examples_of(name: &str) -> String {
+    let examples = examples::of(name);
+    if examples.is_empty() {
+        return String::new();
+    }
+    let mut text = "Examples:\n".to_string();
+    for example in examples {
+        text += &format!("  {}\n", example.purpose);
+        text.extend(example.lines.iter().map(|line| format!("      {line}\n")));
+    }
+    text + "\n"
 }
 
 fn table(heading: &str, rows: &[(&str, &str)]) -> String {
     rows.iter().fold(format!("{heading}:"), |text, (name, meaning)| format!("{text}\n  {name}  {meaning}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::{self, Verisum};
+
+    fn each(command: &Command, name: &str, see: &mut impl FnMut(&Command, &str)) {
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let name = format!("{name} {}", verb.get_name());
+            see(verb, &name);
+            each(verb, &name, see);
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Verisum::<args::Command>::command();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        verbs.sort_unstable();
+        assert_eq!(grouped, verbs);
+    }
+
+    #[test]
+    fn every_command_that_can_run_has_an_example() {
+        let mut lack = Vec::new();
+        each(&Verisum::<args::Command>::command(), "verisum", &mut |verb, name| {
+            if !verb.has_subcommands() && examples::of(name).is_empty() {
+                lack.push(name.to_string());
+            }
+        });
+        assert_eq!(lack, Vec::<String>::new());
+    }
 }

@@ -9,6 +9,7 @@ pub(crate) mod catalog;
 pub(crate) mod closed;
 mod decomposed;
 pub(crate) mod digests;
+pub(crate) mod examples;
 pub(crate) mod exit;
 pub(crate) mod export;
 pub(crate) mod failure;

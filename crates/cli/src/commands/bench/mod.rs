@@ -21,7 +21,6 @@ use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
 use crate::ui::failure::Failure;
-use crate::ui::help::{exit_codes, measuring_codes, measuring_environment, with_environment};
 use crate::ui::values;
 
 pub(crate) use session::Session;
@@ -41,7 +40,6 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// Compare programs that compute digests, and implementations in this process
-    #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Digests(digests::DigestsArgs),
     /// Measure what the checksums of btrfs cost
     #[command(
@@ -50,33 +48,25 @@ enum BenchCommand {
             Only root can mount. The file systems then lie in memory, in mounts that nobody else sees \
             and that the kernel takes back however this ends. Without root it measures the tools \
             (mkfs.btrfs --rootdir, btrfs check --check-data-csum) and a model: sectors of 4 KiB hashed \
-            in memory.",
-        after_help = measuring_codes(),
-        after_long_help = measuring_environment()
+            in memory."
     )]
     Filesystem(Box<filesystem::FilesystemArgs>),
     /// Compare ways to compute the digest of a small and of a large file
-    #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Files(Box<files::FilesArgs>),
     /// Compare programs on disk images, and measure the block hash library alone
-    #[command(after_help = measuring_codes(), after_long_help = measuring_environment())]
     Image(image::ImageArgs),
     /// Record, export and look for rot in a made-up tree of any number of files, of which nothing is read
     #[command(
         long_about = "Record, export and look for rot in a made-up tree of any number of files: their names, sizes \
             and digests come from a formula, and everything but reading is done for real. In DIR stay a \
-            catalogue and a lake, for queries; a million files take 350 MB.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            catalogue and a lake, for queries; a million files take 350 MB."
     )]
     Scale(scale::ScaleArgs),
     /// Compare two files of results: what changed, and whether both rank subjects alike
     #[command(
         long_about = "Compare two files of results: what changed, and whether both rank subjects alike. If both \
             rank a pair with significance and in opposite order, although machine, programs and \
-            experiment are the same, the exit code is 1.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            experiment are the same, the exit code is 1."
     )]
     Compare(compare::CompareArgs),
 }

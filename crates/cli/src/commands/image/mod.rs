@@ -15,7 +15,6 @@ use clap::Subcommand;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::help::{exit_codes, with_environment};
 
 /// The verbs of `verisum image`.
 #[derive(Debug, Subcommand)]
@@ -29,18 +28,14 @@ pub(crate) enum ImageCommand {
             Holes are not read. It is not the digest of the file, which sha256sum prints.\n\n\
             A line names the digest and the block size: BLKHASH-SHA256-64K (NAME) = HEX. With --exact, \
             --format or --snapshot it has /EXACT, the format or /SNAPSHOT too. `verisum check` verifies \
-            such lines; --check also verifies bare lines of HEX  NAME, as blksum writes them.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            such lines; --check also verifies bare lines of HEX  NAME, as blksum writes them."
     )]
     Sum(sum::SumArgs),
     /// Show what an image is: its format, its sizes, what backs it
     #[command(
         long_about = "Show what an image is: its format, its size as a guest sees it, how much of it is data, \
             compressed and zeros, and the files that it consists of. For a block map, show what the map \
-            says. The content is not read.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            says. The content is not read."
     )]
     Info(info::InfoArgs),
     /// Write a block map: the digest of every block of an image
@@ -48,17 +43,13 @@ pub(crate) enum ImageCommand {
         long_about = "Write a block map, the digest of every block of an image, and print the block hash as `sum` \
             does.\n\n\
             With a map, `verify` and `diff` tell which parts of an image have changed, and `update` \
-            computes the new block hash without reading the rest. Blocks of zeros take no room.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            computes the new block hash without reading the rest. Blocks of zeros take no room."
     )]
     Map(map::MapArgs),
     /// Check an image against a block map, and print which parts differ
     #[command(
         long_about = "Check an image against a block map. Each range of bytes that differs is printed as a line of \
-            `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1."
     )]
     Verify(verify::VerifyArgs),
     /// Print which parts of two images, or of block maps, differ
@@ -67,18 +58,14 @@ pub(crate) enum ImageCommand {
             1. Each may be an image of any format or a block map.\n\n\
             If both are maps, no image is read. If one is a map, the other image is read but for its \
             zeros. If both are images, they are compared, not hashed; what is zeros in both, or comes \
-            from the same place in both, is not read.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            from the same place in both, is not read."
     )]
     Diff(diff::DiffArgs),
     /// Update a block map, given where the image has changed
     #[command(
         long_about = "Write the block map of an image that has changed in known ranges, and print its block hash. \
             Only blocks in these ranges are read, and what was added to the image. The rest is taken \
-            from the old map.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            from the old map."
     )]
     Update(update::UpdateArgs),
 }

@@ -16,7 +16,6 @@ use clap::Subcommand;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::help::{exit_codes, with_environment};
 
 /// Verbs that keep trees true for years.
 #[derive(Debug, Subcommand)]
@@ -28,18 +27,14 @@ pub(crate) enum ScrubCommand {
             is read a second time, past the page cache. A record of good data is never replaced by bad \
             data, unless you say `verisum accept`. Without DIR, all directories of the catalogue are \
             scrubbed.\n\n\
-            Durations are numbers with s, m, h, d, w or y. The next run resumes an interrupted one.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            Durations are numbers with s, m, h, d, w or y. The next run resumes an interrupted one."
     )]
     Scrub(Box<run::ScrubArgs>),
     /// Accept bad or missing files as they are now
     #[command(
         long_about = "Accept bad or missing files as they are now: what is there becomes the record, and what is \
             gone is forgotten. Shows what was recorded and what is there. A directory stands for all \
-            problem files below it.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            problem files below it."
     )]
     Accept(accept::AcceptArgs),
     /// Export, import, check, copy or move the catalogue
@@ -54,9 +49,7 @@ pub(crate) enum ScrubCommand {
             --on takes a systemd calendar event, such as weekly or 'Sun 03:00'; systemd-analyze checks it, \
             where it is installed. --cron takes the five fields of cron, such as '0 4 1 */2 *' for the first \
             of every second month at 04:00, or @daily and the like. After -- there may be any other options of \
-            `verisum scrub`. Two scrubs with one catalogue never run at the same time.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            `verisum scrub`. Two scrubs with one catalogue never run at the same time."
     )]
     Schedule(schedule::ScheduleArgs),
 }

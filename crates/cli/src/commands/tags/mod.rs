@@ -15,58 +15,43 @@ use clap::Subcommand;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::help::{exit_codes, with_environment};
 
 /// The verbs that deal with tags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TagsCommand {
     /// Record the checksum of each file in its extended attributes
-    #[command(
-        long_about = "Record the checksum of each file in its extended attributes: a tag.\n\n\
+    #[command(long_about = "Record the checksum of each file in its extended attributes: a tag.\n\n\
             Tags new files, and files that were written to since they were tagged, which the time of \
             modification tells. A file whose tag is up to date by length and time is not read. A tag is \
             never replaced because the data went bad: if the content differs and the time of \
             modification does not, that is reported and the tag stays. Files that change while they are \
-            read get no tag.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
+            read get no tag.")]
     Tag(tag::TagArgs),
     /// Read tagged files and compare them with their tags
-    #[command(
-        long_about = "Read tagged files and compare them with their tags.\n\n\
+    #[command(long_about = "Read tagged files and compare them with their tags.\n\n\
             A finding is called touched (same content, different time), modified (written to), rot \
             (different content, nobody wrote), suspicious (different content, the old time of \
             modification, and the inode was changed), flaky (two reads differ) or busy (changes while it \
-            is read). What looks bad is first read a second time, past the page cache.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
-    )]
+            is read). What looks bad is first read a second time, past the page cache.")]
     Verify(verify::VerifyArgs),
     /// Remove tags
-    #[command(after_help = exit_codes(), after_long_help = with_environment())]
     Untag(untag::UntagArgs),
     /// Replace tags of one digest by tags of another, and verify each file in the same read
     #[command(
         long_about = "Replace tags of one digest by tags of another, and verify each file in the same read.\n\n\
             The old tag is removed only after the new one is durable. You may interrupt the command at \
             any time and run it again: it resumes. A file that is not as recorded keeps its old tag and \
-            is reported.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            is reported."
     )]
     Retag(retag::RetagArgs),
     /// Count tagged, outdated and untagged files; reads no data
-    #[command(after_help = exit_codes(), after_long_help = with_environment())]
     Status(status::StatusArgs),
     /// Make tags from checksums that other tools left in attributes or lists
     #[command(
         long_about = "Make tags from checksums that other tools left. Without --from and --indexes they come from \
             attributes: plain user.checksum.*, shatag, cshatag and their forks, hashrat, checkit, \
             XRootD. The other tools' attributes stay.\n\n\
-            Adopted is not verified: the next `verisum verify` compares the files with what was adopted.",
-        after_help = exit_codes(),
-        after_long_help = with_environment()
+            Adopted is not verified: the next `verisum verify` compares the files with what was adopted."
     )]
     Adopt(adopt::AdoptArgs),
 }
