@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import ray
+import ray  # pyright: ignore[reportMissingImports]
 
 from verisum.tables import hash_paths
 

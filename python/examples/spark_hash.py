@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
 
 from verisum.tables import hash_paths
 

@@ -51,7 +51,10 @@ def wait_until_idle(client: Client) -> None:
     def running(dask_worker: Any) -> int:
         return int(dask_worker.state.executing_count)
 
-    while any((client.run(running) or {}).values()):
+    while True:
+        counts: Any = client.run(running)
+        if not any(counts.values()):
+            return
         time.sleep(0.05)
 
 

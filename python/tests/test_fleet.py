@@ -73,6 +73,10 @@ def test_a_plan_that_makes_no_sense_is_bad_usage(text: str, error: str, tmp_path
 def test_bad_usage_has_its_code(tmp_path: Path) -> None:
     assert fleet("run", tmp_path / "none.toml", folder=tmp_path).returncode == 2
     assert fleet("walk", folder=tmp_path).returncode == 2
+    plan = plan_of(tmp_path, f'catalog = "l"\n[[place]]\npath = "{tmp_path}"\n')
+    assert fleet("run", plan, "--workers", 0, folder=tmp_path).returncode == 2
+    ended = fleet("run", plan, "--scheduler", "head", folder=tmp_path)
+    assert ended.returncode == 2 and "missing port" in ended.stderr and "Traceback" not in ended.stderr
     plan = plan_of(tmp_path, 'catalog = "l"\nalgorithm = "sha0"\n[[place]]\npath = "/a"\n')
     ended = fleet("run", plan, "--workers", 1, folder=tmp_path)
     assert ended.returncode == 2 and "sha0" in ended.stderr and "Traceback" not in ended.stderr

@@ -16,13 +16,13 @@ def check(*command: str, cwd: Path = HERE.parent) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("files", ["tests", "-p verisum"])
+@pytest.mark.parametrize("files", ["tests", "examples", "bench", "-p verisum"])
 def test_mypy_is_content(files: str) -> None:
     check(sys.executable, "-m", "mypy", "--strict", *files.split())
 
 
 def test_pyright_is_content() -> None:
-    check(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "tests")
+    check(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "tests", "examples", "bench")
 
 
 def test_the_stubs_are_what_is_there(tmp_path: Path) -> None:

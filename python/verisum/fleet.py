@@ -108,13 +108,20 @@ def size(text: object) -> int:
     return int(match[1]) * SIZES[match[2]]
 
 
+def at_least_one(text: str) -> int:
+    """A number of processes."""
+    if (number := int(text)) < 1:
+        raise ValueError(text)
+    return number
+
+
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="verisum-fleet", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     run = verbs.add_parser("run", help="scrub all places of a plan", description="Scrubs all places of a plan.")
     run.add_argument("plan", metavar="PLAN.toml", help="the plan: catalog, budget, places and their limits")
     run.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of the cluster, such as tcp://head:8786")
-    run.add_argument("--workers", metavar="N", type=int, help="without --scheduler: how many processes (all cores)")
+    run.add_argument("--workers", metavar="N", type=at_least_one, help="without --scheduler: how many processes (all cores)")
     run.add_argument("--json", action="store_true", help="report as JSON")
     return parser
 
@@ -177,8 +184,14 @@ def connected(options: argparse.Namespace) -> AbstractContextManager[Client]:
     import distributed
 
     if options.scheduler:
-        return distributed.Client(options.scheduler)
+        try:
+            return distributed.Client(options.scheduler)
+        except ValueError as error:
+            raise PlanError(f"--scheduler: {error}") from None
+    # Any port that is free: nobody looks at it, and Dask would warn of one that is taken.
+    address = {"dashboard": False, "dashboard_address": ":0"}
     local: dict[str, Any] = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
+    local["scheduler_kwargs"] = address
     cluster = distributed.LocalCluster(**local)
     return _Closing(distributed.Client(cluster), cluster)
 
