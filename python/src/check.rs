@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -16,15 +16,16 @@ use pyo3::types::{PyBytes, PyTuple};
 use verisum::digest::{Digest, Output};
 use verisum::files::check::{Compute, Difference, Event, Extra, Lists, Outcome, check as check_lists};
 use verisum::files::place::{PlaceEvent, Reason};
-use verisum::files::store::manifest::{Bad, Claim, Listed, Options, ReadError};
-use verisum::files::{self, Excludes, Limits, Operation, Plan};
+use verisum::files::store::manifest::{Bad, BlockHashes, Claim, Listed, Options, ReadError};
+use verisum::files::{Excludes, Limits, Plan};
 use verisum::remote::{Address, CheckedFile, HostList, HostListError, kept};
 
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
 use crate::hash::find;
+use crate::image::listed_sum;
+use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named, fs_path, refuse};
-use crate::steps::{Done, Running, Steps};
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
 const COUNTED: [&str; 11] = [
@@ -154,28 +155,9 @@ impl Check {
     fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
         Ok(self.0.finish(py)?.counts.clone())
     }
-
-    fn close(&self, py: Python<'_>) {
-        self.0.close(py);
-    }
-
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<CheckRow>> {
-        self.0.next(py)
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
 }
+
+python_iterator!(Check, CheckRow);
 
 /// Checks files against lists.
 #[pyfunction]
@@ -209,7 +191,7 @@ pub(crate) fn check(
     let Some(place) = place else {
         let here = Here {
             lists: lists.iter().map(list_name).collect(),
-            reading: Options { algorithm, zero, ..Options::default() },
+            reading: Options { algorithm, zero, block_hashes: BlockHashes::Tagged, ..Options::default() },
             base: base.map(fs_path).transpose()?,
             strict_tree: strict_tree.map(fs_path).transpose()?,
             threads: if threads == 0 { crate::scrub::cores() } else { threads },
@@ -356,14 +338,8 @@ impl Here {
             let message = format!(".: open: {error}");
             Failure::new(Kind::File, &message).path(".").operation("open").system(Some(&error))
         })?;
-        let block_hash = |path: &std::path::Path, listed: &Listed| {
-            let path = path.join(OsStr::from_bytes(&listed.name));
-            Err(files::Error::io(
-                &path,
-                Operation::Hash,
-                io::Error::other("block hashes are not checked here"),
-            ))
-        };
+        let stop = steps.stop();
+        let block_hash = |folder: &Path, listed: &Listed| listed_sum(folder, listed, &stop);
         let compute = Compute { find: &|name: &str| Digest::find(name), block_hash: &block_hash };
         let plan = Plan {
             limits: self.limits,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use verisum::digest::{Digest, Output};
 use verisum::files::compare::{self as trees, CompareError, ComparedFile, FileStatus, Pair, Tree};
 use verisum::files::place::{FileAnswer, PlaceEvent};
@@ -15,9 +15,9 @@ use verisum::remote::Address;
 
 use crate::errors::{Failure, Kind};
 use crate::hash::find;
+use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named};
 use crate::row::nanoseconds;
-use crate::steps::{Done, Running, Steps};
 
 /// The words of summaries, for each status.
 const COUNTED: [(FileStatus, &str); 6] = [
@@ -149,37 +149,19 @@ impl Comparison {
     fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
         Ok((*self.0.finish(py)?).clone())
     }
-
-    fn close(&self, py: Python<'_>) {
-        self.0.close(py);
-    }
-
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Difference>> {
-        self.0.next(py)
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
 }
+
+python_iterator!(Comparison, Difference);
 
 /// Compares two trees.
 #[pyfunction]
-#[pyo3(signature = (a, b, algorithm="sha256", *, hosts=None, progress=None))]
+#[pyo3(signature = (a, b, algorithm="sha256", *, quick=false, hosts=None, progress=None))]
 pub(crate) fn compare(
     py: Python<'_>,
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
     algorithm: &str,
+    quick: bool,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Comparison> {
@@ -190,15 +172,22 @@ pub(crate) fn compare(
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {
         let hosts = Hosts::of(hosts).open();
-        let ended = compared(named, &digest, &hosts, &done, steps);
+        let ended = compared(named, &Way { digest, quick }, &hosts, &done, steps);
         steps.end(ended);
     })?;
     Ok(Comparison(running))
 }
 
+/// How files are compared.
+struct Way {
+    digest: Digest,
+    /// Files of one size and time of modification are not read.
+    quick: bool,
+}
+
 fn compared(
     named: [Named; 2],
-    digest: &Digest,
+    Way { digest, quick }: &Way,
     hosts: &verisum::remote::Hosts,
     done: &Arc<Done>,
     steps: &Steps<Difference, Counts>,
@@ -244,6 +233,9 @@ fn compared(
         }
     };
     let mut pairs = trees::list([&mut tree_a, &mut tree_b], digest, &sink).map_err(failed)?;
+    if *quick {
+        pairs.iter_mut().for_each(settle_by_time);
+    }
     let read = trees::read([&mut tree_a, &mut tree_b], digest, &mut pairs, &sink);
     let mut counts: Counts = COUNTED.iter().map(|(_, word)| (*word, 0)).collect();
     for pair in &pairs {
@@ -256,6 +248,17 @@ fn compared(
     // What was found before a place failed is told first.
     read.map_err(failed)?;
     Ok(counts)
+}
+
+/// Takes files of one size and time of modification for the same.
+fn settle_by_time(pair: &mut Pair) {
+    if let (FileStatus::Asked, [Some(a), Some(b)]) = (pair.status, &pair.files)
+        && let (Some(one), Some(other)) = (a.seen.modified, b.seen.modified)
+        && a.seen.size.is_some()
+        && one.is_same(&other)
+    {
+        pair.status = FileStatus::Same;
+    }
 }
 
 fn counted(status: FileStatus) -> &'static str {

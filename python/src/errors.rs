@@ -11,7 +11,7 @@ use verisum::blockhash::{self, MapError};
 use verisum::catalog::{scrub, store};
 use verisum::{digest, files, image, lake};
 
-use crate::feed::Broken;
+use crate::background::Broken;
 
 /// The classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

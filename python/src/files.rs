@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 use verisum::digest::Digest;
 use verisum::files::place::{Files, Place, PlaceEvent};
 use verisum::files::{Excludes, Limits, StartError, Stop};
@@ -18,11 +18,12 @@ use verisum::remote::Address;
 use verisum::{HashOptions, ResultOrder};
 
 use crate::arrow::{ArrowStream, Table};
+use crate::background::{Broken, Feed, Outlet};
 use crate::errors::{self, Failure, Kind};
-use crate::feed::{Broken, Feed, Outlet};
 use crate::hash::find;
 use crate::interrupt::TICK;
-use crate::note::{Event, results};
+use crate::iterator::python_iterator;
+use crate::log::{Event, results};
 use crate::parquet;
 use crate::place::{self, AT_ONCE, Hosts, Named, Stopping, fs_path, refuse};
 use crate::row::{FileRow, Row};
@@ -133,7 +134,7 @@ impl Source {
 pub(crate) fn hash_files(
     py: Python<'_>,
     paths: &Bound<'_, PyAny>,
-    algorithms: Option<Vec<String>>,
+    algorithms: Option<&Bound<'_, PyAny>>,
     ordered: bool,
     threads: usize,
     one_file_system: bool,
@@ -143,11 +144,7 @@ pub(crate) fn hash_files(
     requests: Option<u64>,
     hosts: Option<Hosts>,
 ) -> PyResult<HashFiles> {
-    let names = algorithms.unwrap_or_else(|| vec!["sha256".to_string()]);
-    if names.is_empty() {
-        return Err(PyValueError::new_err("no algorithm is named"));
-    }
-    let digests = names.iter().map(|name| find(py, name)).collect::<PyResult<Vec<_>>>()?;
+    let digests = algorithms.map_or_else(|| Ok(vec![find(py, "sha256")?]), several)?;
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for named in Named::several(paths)? {
         match named {
@@ -193,6 +190,26 @@ pub(crate) fn hash_files(
         })?),
     };
     Ok(HashFiles(Arc::new(Source { rows, digests })))
+}
+
+/// The digests of one name or of several.
+fn several(names: &Bound<'_, PyAny>) -> PyResult<Vec<Digest>> {
+    let py = names.py();
+    if names.is_instance_of::<PyString>() {
+        return Ok(vec![find(py, names.extract()?)?]);
+    }
+    let mut digests: Vec<Digest> = Vec::new();
+    for name in names.try_iter()? {
+        let digest = find(py, name?.extract()?)?;
+        if digests.iter().any(|known| known.name() == digest.name()) {
+            return Err(PyValueError::new_err(format!("{} is named twice", digest.name())));
+        }
+        digests.push(digest);
+    }
+    match digests.is_empty() {
+        true => Err(PyValueError::new_err("no algorithm is named")),
+        false => Ok(digests),
+    }
 }
 
 /// Patterns of what is left out.
@@ -317,11 +334,6 @@ impl HashFiles {
         PyTuple::new(py, self.0.digests.iter().map(Digest::name))
     }
 
-    /// Ends the work. There are no more rows then.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.0.close());
-    }
-
     /// What rows are left, as Arrow record batches.
     #[pyo3(signature = (*, batch_rows=16384))]
     fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
@@ -348,21 +360,6 @@ impl HashFiles {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.to_arrow(1)?.__arrow_c_schema__(py)
     }
-
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<FileRow>> {
-        Ok(self.0.next(py)?.map(FileRow))
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
 }
+
+python_iterator!(HashFiles, FileRow);

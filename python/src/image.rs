@@ -1,6 +1,9 @@
 //! Block hashes of disk images, and block maps.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -9,9 +12,10 @@ use pyo3::types::PyBytes;
 use verisum::blockhash::{
     self, DigestSink, Error, MAX_THREADS, Params, Progress, compare_maps, hash_image_to, hash_stream_to,
 };
-use verisum::digest::{Output, Policy};
-use verisum::files::Stop;
-use verisum::image::{NbdImage, OpenOptions, Opened, is_nbd_uri, open};
+use verisum::digest::{Digest, Output, Policy};
+use verisum::files::store::manifest::Listed;
+use verisum::files::{self, Operation, Stop};
+use verisum::image::{Format, NbdImage, OpenOptions, Opened, is_nbd_uri, open};
 
 use crate::digests::{Digests, hex};
 use crate::errors;
@@ -103,9 +107,19 @@ type Summed = (Output, u64, u64, bool);
 
 fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) -> Result<Summed, Error> {
     let options = OpenOptions { sector_padding: !exact, ..OpenOptions::default() };
+    sum_opened(name, params, &options, done, stop)
+}
+
+fn sum_opened(
+    name: &Path,
+    params: &Params,
+    options: &OpenOptions,
+    done: &Progress,
+    stop: &Stop,
+) -> Result<Summed, Error> {
     let opened = match is_nbd_uri(name.as_os_str()) {
-        true => Opened::Image(Box::new(NbdImage::open(name.as_os_str(), &options)?)),
-        false => open(name, &options)?,
+        true => Opened::Image(Box::new(NbdImage::open(name.as_os_str(), options)?)),
+        false => open(name, options)?,
     };
     let mut sink = UntilStopped(stop);
     match opened {
@@ -114,13 +128,52 @@ fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) 
             Ok((digest, image.length(), image.padded_by(), image.modified_during()))
         }
         Opened::Stream(mut stream) => {
-            if !exact {
+            if options.sector_padding {
                 stream.pad_to_sectors();
             }
             let (digest, length) = hash_stream_to(&mut stream, params, done, &mut sink)?;
             Ok((digest, length, stream.padded_by(), false))
         }
     }
+}
+
+/// Computes the block hash that a line of a list names, in the way that the line says.
+pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<Output, files::Error> {
+    let name = OsStr::from_bytes(&listed.name);
+    let path = if is_nbd_uri(name) { PathBuf::from(name) } else { folder.join(name) };
+    let failed = |operation, why: String| files::Error::io(&path, operation, io::Error::other(why));
+    let (Some(line), [claim]) = (&listed.block_hash, &listed.claims[..]) else {
+        return Err(failed(Operation::Open, "the line has no block hash".to_string()));
+    };
+    let mut options = OpenOptions { sector_padding: true, ..OpenOptions::default() };
+    for word in &line.view {
+        match (word.as_str(), Format::find(&word.to_ascii_lowercase())) {
+            ("EXACT", _) => options.sector_padding = false,
+            (_, Some(format)) => options.format = Some(format),
+            _ => {
+                return Err(failed(
+                    Operation::Open,
+                    format!("this view of an image is not checked here: {word}"),
+                ));
+            }
+        }
+    }
+    let digest = Digest::find(&claim.algorithm)
+        .map_err(|source| files::Error::Digest { path: path.clone(), source })?;
+    let params = Params::new(digest).block_size(line.block_size).and_then(|params| params.threads(cores()));
+    let summed = params.and_then(|params| sum_opened(&path, &params, &options, &Progress::default(), stop));
+    summed.map(|(digest, ..)| digest).map_err(|error| match &error {
+        Error::Image(image) => match &**image {
+            verisum::image::Error::Io { source, .. } if source.raw_os_error().is_some() => {
+                let source = source
+                    .raw_os_error()
+                    .map_or_else(|| io::Error::other("failed"), io::Error::from_raw_os_error);
+                files::Error::io(&path, Operation::Open, source)
+            }
+            _ => failed(Operation::Read, error.to_string()),
+        },
+        _ => failed(Operation::Hash, error.to_string()),
+    })
 }
 
 /// Ends a block hash when it is time to stop. What error it gives is never seen: whoever asked to stop raises its own.
@@ -211,7 +264,8 @@ impl BlockMap {
 
     /// Reads all of it, and raises unless its digests give its root.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.check()).map_err(|error| errors::of_image(py, self.0.path(), &error))
+        let checked = interruptible(py, &mut |_| Ok(()), |stop| self.0.check_while(&|| !stop.is_due()))?;
+        checked.map_err(|error| errors::of_image(py, self.0.path(), &error))
     }
 
     /// The byte ranges in which the images of two maps differ.

@@ -1,4 +1,4 @@
-//! Work whose results come one by one, and whose summary comes at its end.
+//! Work that Python iterates over: its results come one by one, and its summary comes at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,9 +9,42 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use verisum::files::Progress;
 
+use crate::background::{Broken, Feed, Outlet};
 use crate::errors::Failure;
-use crate::feed::{Broken, Feed, Outlet};
-use crate::note::{Event, results};
+use crate::log::{Event, results};
+
+/// Gives a class that wraps such work, or a table, what all of them have: it is an iterator of items, and `close` or the
+/// end of a `with` block ends the work.
+macro_rules! python_iterator {
+    ($class:ty, $item:ty) => {
+        #[pyo3::pymethods]
+        impl $class {
+            /// Ends the work. Nothing more comes then.
+            fn close(&self, py: pyo3::Python<'_>) {
+                py.detach(|| self.0.close());
+            }
+
+            fn __iter__(slf: pyo3::Bound<'_, Self>) -> pyo3::Bound<'_, Self> {
+                slf
+            }
+
+            fn __next__(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<Option<$item>> {
+                Ok(self.0.next(py)?.map(Into::into))
+            }
+
+            fn __enter__(slf: pyo3::Bound<'_, Self>) -> pyo3::Bound<'_, Self> {
+                slf
+            }
+
+            #[pyo3(signature = (*_exception))]
+            fn __exit__(&self, py: pyo3::Python<'_>, _exception: &pyo3::Bound<'_, pyo3::types::PyTuple>) {
+                self.close(py);
+            }
+        }
+    };
+}
+
+pub(crate) use python_iterator;
 
 /// What work gives.
 pub(crate) enum Step<R, S> {
@@ -103,12 +136,7 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
     }
 
     /// Ends the work.
-    pub(crate) fn close(&self, py: Python<'_>) {
-        py.detach(|| self.end());
-    }
-
-    /// The same without Python.
-    pub(crate) fn end(&self) {
+    pub(crate) fn close(&self) {
         self.feed.close();
     }
 }

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod arrow;
+mod background;
 #[allow(unsafe_code)]
 mod buffer;
 mod catalog;
@@ -14,13 +15,13 @@ mod compare;
 #[allow(unsafe_code)]
 mod digests;
 mod errors;
-mod feed;
 mod files;
 mod hash;
 mod image;
 mod interrupt;
+mod iterator;
+mod log;
 mod many;
-mod note;
 mod parquet;
 mod place;
 mod record_columns;
@@ -28,7 +29,6 @@ mod records;
 mod row;
 mod row_columns;
 mod scrub;
-mod steps;
 mod verdict;
 
 use pyo3::prelude::*;
@@ -65,6 +65,6 @@ mod _native {
     use crate::scrub::{FileState, Finding, Forecast, Scrub, ScrubSummary, scrub};
     #[pymodule_export]
     use crate::verdict::{
-        SecondLook, judge, judge_comparison, read_again, state_after, storage_failed, verdicts,
+        Excludes, SecondLook, judge, judge_comparison, read_again, state_after, storage_failed, verdicts,
     };
 }

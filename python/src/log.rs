@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::feed::Feed;
+use crate::background::Feed;
 
 /// A result, or something that a user may want to know.
 pub(crate) enum Event<T> {

@@ -16,7 +16,7 @@ use verisum::files::place::{
 use verisum::remote::{Address, Host, HostPlace, Options, Program, SshOptions, WAYS};
 
 use crate::errors::{Failure, Kind};
-use crate::steps::Done;
+use crate::iterator::Done;
 
 /// How many hosts are worked on at once.
 pub(crate) const AT_ONCE: usize = 8;

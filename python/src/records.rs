@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Error, Finding, Position, Record, Root, State};
 
 use crate::arrow::{ArrowStream, Table};
+use crate::background::Broken;
 use crate::digests::hex;
 use crate::errors::Failure;
-use crate::feed::Broken;
+use crate::iterator::{Done, Running, Step, Steps, python_iterator};
 use crate::parquet;
 use crate::place::fs_path;
 use crate::record_columns::RecordColumns;
 use crate::scrub::{FileState, known};
-use crate::steps::{Done, Running, Step, Steps};
 
 /// How many files in trouble are read at once.
 const PAGE: usize = 1024;
@@ -48,6 +48,12 @@ pub(crate) struct Filter {
 /// What is recorded of a file.
 #[pyclass(frozen, module = "verisum", name = "Record")]
 pub(crate) struct CatalogRecord(Recorded);
+
+impl From<Recorded> for CatalogRecord {
+    fn from(recorded: Recorded) -> CatalogRecord {
+        CatalogRecord(recorded)
+    }
+}
 
 #[pymethods]
 impl CatalogRecord {
@@ -148,7 +154,13 @@ impl Table for Reading {
     }
 
     fn close(&self) {
-        self.0.end();
+        self.0.close();
+    }
+}
+
+impl Reading {
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Recorded>> {
+        self.0.next(py)
     }
 }
 
@@ -169,10 +181,6 @@ impl Records {
 
 #[pymethods]
 impl Records {
-    fn close(&self, py: Python<'_>) {
-        self.0.0.close(py);
-    }
-
     #[pyo3(signature = (*, batch_rows=16384))]
     fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
         match batch_rows {
@@ -198,24 +206,9 @@ impl Records {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.to_arrow(1)?.__arrow_c_schema__(py)
     }
-
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<CatalogRecord>> {
-        Ok(self.0.0.next(py)?.map(CatalogRecord))
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
 }
+
+python_iterator!(Records, CatalogRecord);
 
 /// Gives the records away, tree by tree, each directory's by name.
 fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<(), Error> {
@@ -351,29 +344,7 @@ impl Problems {
     }
 }
 
-#[pymethods]
-impl Problems {
-    fn close(&self, py: Python<'_>) {
-        self.0.close(py);
-    }
-
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Problem>> {
-        self.0.next(py)
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
-}
+python_iterator!(Problems, Problem);
 
 fn read_problems(
     catalog: &Path,

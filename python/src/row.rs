@@ -82,7 +82,13 @@ impl Row {
 
 /// A file and its digests, or why it has none.
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct FileRow(pub(crate) Row);
+pub(crate) struct FileRow(Row);
+
+impl From<Row> for FileRow {
+    fn from(row: Row) -> FileRow {
+        FileRow(row)
+    }
+}
 
 impl FileRow {
     /// What was found; raises the error that there was instead.

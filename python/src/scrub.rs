@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_tree};
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
@@ -19,8 +19,8 @@ use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
 use crate::hash::find;
+use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named, refuse};
-use crate::steps::{Done, Running, Steps};
 
 /// A file's state when it was read.
 #[pyclass(frozen, module = "verisum")]
@@ -72,6 +72,12 @@ pub(crate) fn known(ctime: i64) -> Option<i64> {
 /// A file that is not as it was.
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Finding(Report);
+
+impl From<Report> for Finding {
+    fn from(report: Report) -> Finding {
+        Finding(report)
+    }
+}
 
 #[pymethods]
 impl Finding {
@@ -296,28 +302,9 @@ impl Scrub {
     fn finish(&self, py: Python<'_>) -> PyResult<ScrubSummary> {
         self.0.finish(py).map(|summary| ScrubSummary { summary })
     }
-
-    fn close(&self, py: Python<'_>) {
-        self.0.close(py);
-    }
-
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Finding>> {
-        Ok(self.0.next(py)?.map(Finding))
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
 }
+
+python_iterator!(Scrub, Finding);
 
 /// Compares a tree with its catalogue, and verifies what is due.
 #[pyfunction]
@@ -485,6 +472,9 @@ impl<'py> FromPyObject<'_, 'py> for Moment {
             Some(method) => method.call0()?.extract::<f64>()?,
             None => object.extract::<f64>()?,
         };
-        Ok(Moment((seconds * 1000.0) as i64))
+        match seconds.is_finite() {
+            true => Ok(Moment((seconds * 1000.0) as i64)),
+            false => Err(PyValueError::new_err("a time must be a finite number of seconds")),
+        }
     }
 }

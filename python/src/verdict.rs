@@ -1,8 +1,10 @@
 //! Verdicts of a scrub that runs in Python: the tables of the library, and the second read that they ask for.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,7 +14,7 @@ use rustix::io::Errno;
 use verisum::catalog::scrub;
 use verisum::catalog::store::{State, Trouble, stamp};
 use verisum::files::reread::{self, Failed};
-use verisum::files::{Class, Comparison, Evidence, SecondRead, Verdict};
+use verisum::files::{self, Class, Comparison, Evidence, SecondRead, Verdict};
 
 use crate::hash::find;
 
@@ -82,7 +84,30 @@ pub(crate) fn state_after(before: &str, found: &str) -> PyResult<(&'static str, 
 /// Whether an error's number says that the storage failed.
 #[pyfunction]
 pub(crate) fn storage_failed(errno: i32) -> bool {
-    verisum::files::says_storage_failed(Errno::from_raw_os_error(errno))
+    files::says_storage_failed(Errno::from_raw_os_error(errno))
+}
+
+/// What a walk leaves out.
+#[pyclass(frozen, module = "verisum._native")]
+pub(crate) struct Excludes(files::Excludes);
+
+#[pymethods]
+impl Excludes {
+    #[new]
+    fn new(patterns: Vec<String>) -> PyResult<Excludes> {
+        let read = files::Excludes::new(patterns.iter().map(String::as_str));
+        read.map(Excludes).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Whether an entry is left out, by its path below the root.
+    fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
+        self.0.leaves_out(Path::new(OsStr::from_bytes(path)), is_directory)
+    }
+
+    /// Whether a file is left out, by itself or because a directory that it is in is.
+    fn leaves_out_file(&self, path: &[u8]) -> bool {
+        self.0.leaves_out_file(Path::new(OsStr::from_bytes(path)))
+    }
 }
 
 /// A second read of a file.
@@ -106,7 +131,7 @@ pub(crate) fn read_again(py: Python<'_>, path: PathBuf, algorithm: &str) -> PyRe
             let flags =
                 OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
             let file = File::from(rustix::fs::open(&path, flags, Mode::empty())?);
-            Ok((reread::past_the_cache(&file, &digest)?, verisum::files::born(&file)))
+            Ok((reread::past_the_cache(&file, &digest)?, files::born(&file)))
         })
         .map_err(|failed| match failed {
             Failed::System(errno) => io::Error::from(errno).into(),

@@ -187,3 +187,20 @@ def test_progress_closing_and_ctrl_c(tree: Path) -> None:
         assert ended.returncode == 0, ended.stderr
         waits.append(float(ended.stdout))
     assert min(waits) < 0.1, waits
+
+
+def test_block_hashes_of_images_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("disk.img").write_bytes(os.urandom(300_000))
+    Path("bad.img").write_bytes(os.urandom(300_000))
+    ways = [["disk.img"], ["--exact", "-a", "blake3", "disk.img"], ["--block-size", "4096", "disk.img", "bad.img"]]
+    with open("SUMS", "wb") as file:
+        for way in ways:
+            subprocess.run([COMMAND, "image", "sum", *way], stdout=file, check=True)
+    assert agrees().class_ == "clean"
+    Path("bad.img").write_bytes(os.urandom(300_000))
+    assert agrees().class_ == "mismatch"
+    (bad,) = (row for row in verisum.check("SUMS") if row.outcome == "failed")
+    assert bad.name == "bad.img" and bad.digests[0][2] == verisum.image_sum("bad.img", block_size=4096).digest
+    Path("bad.img").unlink()
+    assert agrees().class_ == "unchecked"

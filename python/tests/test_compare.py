@@ -130,3 +130,18 @@ def test_ctrl_c(tmp_path: Path) -> None:
         assert ended.returncode == 0, ended.stderr
         waits.append(float(ended.stdout))
     assert min(waits) < 0.1, waits
+
+
+def test_quick_takes_files_of_one_size_and_time_for_the_same(trees: tuple[Path, Path]) -> None:
+    a, b = trees
+    # As long as the other, and as old: only reading tells.
+    old = os.stat(a / "sub" / "7")
+    os.utime(b / "sub" / "7", ns=(old.st_atime_ns, old.st_mtime_ns))
+    assert "7" in {Path(found.name).name for found in verisum.compare(a, b)}
+    quick = verisum.compare(a, b, quick=True)
+    assert {Path(os.fsdecode(found.name_bytes)).name for found in quick} == {"8", "9", "more", "\udcff"}
+    assert quick.summary is not None and quick.summary["same"] == 18
+    # Another time is no proof of another content.
+    os.utime(b / "sub" / "6")
+    again = verisum.compare(a, b, quick=True).finish()
+    assert again == quick.summary

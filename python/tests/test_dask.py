@@ -86,6 +86,21 @@ def test_only_what_is_new_or_changed_is_hashed(client: Client, tree: Path, tmp_p
     assert contents(lake, str(tree)) == expected(tree)
 
 
+def test_what_is_left_out_keeps_its_record(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    place = Place(str(tree), exclude=["/d1/", "*.txt", "f00003"])
+    left_out = {path for path in expected(tree) if path.startswith(b"d1/") or path.endswith((b".txt", b"f00003"))}
+    assert len(left_out) == 45
+    assert scrub_places(client, place, lake).verdicts == {"new": 306 - len(left_out)}
+    assert scrub_places(client, str(tree), lake).verdicts == {"ok": 306 - len(left_out), "new": len(left_out)}
+    assert scrub_places(client, place, lake).verdicts == {"ok": 306 - len(left_out)}
+    assert contents(tmp_path / "lake", str(tree)) == expected(tree)
+    with pytest.raises(ValueError, match=r"\[z-a\]"):
+        Place(str(tree), exclude=["[z-a]"])
+    with pytest.raises(TypeError, match="a list of patterns"):
+        Place(str(tree), exclude="*.txt")
+
+
 def test_max_age_leaves_out_what_was_verified(client: Client, tree: Path, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     scrub_places(client, str(tree), lake)

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import io
 import os
 import pickle
 import subprocess
@@ -15,6 +16,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
+from tqdm import tqdm
 
 import verisum
 from test_process import run
@@ -55,6 +57,21 @@ def test_several_digests_in_one_read(tree: Path) -> None:
     for row in found:
         data = Path(row.path).read_bytes()
         assert row.digests == tuple(verisum.new(name, data).digest() for name in found.algorithms)
+
+
+def test_one_digest_needs_no_list(tree: Path) -> None:
+    assert verisum.hash_files(tree, "md5").algorithms == ("md5",)
+    assert verisum.hash_files(tree, (name for name in ("md5", "crc32c"))).algorithms == ("md5", "crc32c")
+    # A table would have two columns of one name.
+    with pytest.raises(ValueError, match="sha3-256 is named twice"):
+        verisum.hash_files(tree, ["sha3-256", "sha3_256"])
+
+
+def test_tqdm_shows_how_many(tree: Path) -> None:
+    shown = io.StringIO()
+    rows = list(tqdm(verisum.hash_files(tree), unit=" files", total=201, file=shown))
+    assert len(rows) == 201
+    assert "201/201" in shown.getvalue() and " files/s" in shown.getvalue()
 
 
 def test_rows_in_order(tree: Path) -> None:

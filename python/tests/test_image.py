@@ -168,3 +168,30 @@ def test_a_damaged_map_is_told(image: Path) -> None:
         verisum.BlockMap(path)
     with pytest.raises(verisum.ImageError):
         verisum.BlockMap(image)
+
+
+def test_ctrl_c_ends_the_check_of_a_map(tmp_path: Path) -> None:
+    # Almost no bytes, and blocks whose outer hash takes minutes.
+    image, made = tmp_path / "empty.img", tmp_path / "empty.map"
+    with open(image, "wb") as file:
+        file.truncate(1 << 40)
+    subprocess.run([PROGRAM, "image", "map", "-o", made, image], check=True, capture_output=True)
+    waits: list[float] = []
+    while len(waits) < 8 and min(waits, default=1) >= 0.1:
+        ended = run(f"""
+            import os, signal, threading, time, verisum
+            map = verisum.BlockMap({str(made)!r})
+            sent = []
+            def send():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.1, send).start()
+            try:
+                while True:
+                    map.check()
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent[0])
+        """)
+        assert ended.returncode == 0, ended.stderr
+        waits.append(float(ended.stdout))
+    assert min(waits) < 0.1, waits

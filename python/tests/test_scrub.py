@@ -232,6 +232,9 @@ def test_values_that_are_none(tree: Path, catalog: Path) -> None:
             verisum.scrub(tree, catalog=catalog, **{option: value})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="exclude each other"):
         verisum.scrub(tree, catalog=catalog, max_age=1, since=1)
+    for never in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="finite"):
+            verisum.scrub(tree, catalog=catalog, since=never)
     with pytest.raises(ValueError, match="budget: not for files on other machines"):
         verisum.scrub("web1:/srv", catalog=catalog, budget=1)
     with pytest.raises(ValueError, match="named by their paths"):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, overload, type_check_only
+from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, final, overload, type_check_only
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, Self
 
 from verisum._errors import DigestError, FileError, HostError
 
@@ -22,6 +22,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "Digests",
+    "Excludes",
     "FileRow",
     "FileState",
     "Finding",
@@ -83,6 +84,26 @@ _Verdict: TypeAlias = Literal[
 _State: TypeAlias = Literal[
     "ok", "busy", "unverifiable", "io-error", "suspicious", "flaky", "rot", "missing", "held", "record-damaged"
 ]
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+@type_check_only
+class _Iterator(Generic[_T_co]):
+    """What work has whose results come one by one."""
+
+    def close(self) -> None:
+        """Ends the work. Nothing more comes then."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _T_co: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
 
 @final
 class Hash:
@@ -283,7 +304,7 @@ class Hosts:
     ) -> Hosts: ...
 
 @final
-class HashFiles:
+class HashFiles(_Iterator[FileRow]):
     """The rows of `hash_files`: an iterator, and a source of Arrow record batches.
 
     Files are read and hashed on threads of their own while rows are taken. If nobody takes them, reading waits: memory
@@ -293,9 +314,6 @@ class HashFiles:
     @property
     def algorithms(self) -> tuple[str, ...]:
         """The names of the digests of each row."""
-
-    def close(self) -> None:
-        """Ends the work. There are no more rows then."""
 
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
         """The rows that are left, as Arrow record batches of this many rows."""
@@ -315,16 +333,6 @@ class HashFiles:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __iter__(self) -> HashFiles: ...
-    def __next__(self) -> FileRow: ...
-    def __enter__(self) -> HashFiles: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-        /,
-    ) -> None: ...
 
 @final
 class ArrowStream:
@@ -348,7 +356,7 @@ class ArrowStream:
 
 def hash_files(
     paths: _Path | Iterable[_Path],
-    algorithms: Sequence[str] | None = None,
+    algorithms: str | Iterable[str] | None = None,
     *,
     ordered: bool = False,
     threads: int = 0,
@@ -371,7 +379,7 @@ def hash_files(
 
     Args:
         paths: A file or directory, or several. Links among them are followed.
-        algorithms: The names of digests, as for `new`; SHA-256 if there is none.
+        algorithms: The name of a digest, as for `new`, or several names; SHA-256 if there is none.
         ordered: Give the rows root by root, by the bytes of the paths; otherwise as files are finished, which is faster.
         threads: How many threads read and hash; 0 for as many as there are cores.
         one_file_system: Do not enter directories of other file systems.
@@ -441,7 +449,7 @@ class Difference:
         """Why it could not be listed."""
 
 @final
-class Comparison:
+class Comparison(_Iterator[Difference]):
     """The differences of two trees, by name: an iterator."""
 
     @property
@@ -456,25 +464,12 @@ class Comparison:
     def finish(self) -> dict[str, int]:
         """Takes all differences that are left, and gives the summary."""
 
-    def close(self) -> None:
-        """Ends the work. There are no more differences then."""
-
-    def __iter__(self) -> Comparison: ...
-    def __next__(self) -> Difference: ...
-    def __enter__(self) -> Comparison: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-        /,
-    ) -> None: ...
-
 def compare(
     a: _Path,
     b: _Path,
     algorithm: str = "sha256",
     *,
+    quick: bool = False,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Comparison:
@@ -487,6 +482,8 @@ def compare(
         a: A directory or file, or an address, as for `hash_files`.
         b: Another one.
         algorithm: The name of a digest.
+        quick: Take files of one size and time of modification for the same, without reading them. No catalogue is
+            asked, as the command does.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a difference, with the files and bytes read so far
             on both sides. What it raises ends the work and comes through.
@@ -683,7 +680,7 @@ class ScrubSummary:
         """When everything will have been verified; None without a budget."""
 
 @final
-class Scrub:
+class Scrub(_Iterator[Finding]):
     """A scrub that goes on: an iterator of the files that are not as recorded.
 
     If nobody takes them, it waits. Closing or dropping it, Ctrl-C, and an exception of the callback end the run in good
@@ -696,20 +693,6 @@ class Scrub:
 
     def finish(self) -> ScrubSummary:
         """Takes all findings that are left, and gives the summary."""
-
-    def close(self) -> None:
-        """Ends the run."""
-
-    def __iter__(self) -> Scrub: ...
-    def __next__(self) -> Finding: ...
-    def __enter__(self) -> Scrub: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-        /,
-    ) -> None: ...
 
 def scrub(
     tree: _Path,
@@ -897,16 +880,13 @@ class Record:
         """``ok``, or what the last run found."""
 
 @final
-class Records:
+class Records(_Iterator[Record]):
     """Records of a catalogue: an iterator, and a source of Arrow record batches.
 
     All are of one moment, whatever a scrub writes meanwhile. The columns are those of a lake: `place` and `path` (below
     the place; both text, null where `place_bytes` and `path_bytes` have bytes that are no UTF-8), `size`, `mtime`,
     `ctime`, `inode`, `algorithm`, `digest` (binary), `state`, `first_seen`, `changed`, `verified` (null for never).
     """
-
-    def close(self) -> None:
-        """Ends the reading."""
 
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
         """The records that are left, as Arrow record batches of this many rows."""
@@ -927,16 +907,6 @@ class Records:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __iter__(self) -> Records: ...
-    def __next__(self) -> Record: ...
-    def __enter__(self) -> Records: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-        /,
-    ) -> None: ...
 
 @final
 class Problem:
@@ -983,22 +953,8 @@ class Problem:
         """Why it could not be read."""
 
 @final
-class Problems:
+class Problems(_Iterator[Problem]):
     """Files of a catalogue that are not as recorded: an iterator, tree by tree, those of one state together."""
-
-    def close(self) -> None:
-        """Ends the reading."""
-
-    def __iter__(self) -> Problems: ...
-    def __next__(self) -> Problem: ...
-    def __enter__(self) -> Problems: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-        /,
-    ) -> None: ...
 
 @final
 class Catalog:
@@ -1173,7 +1129,7 @@ class CheckRow:
         """Why it was not checked."""
 
 @final
-class Check:
+class Check(_Iterator[CheckRow]):
     """Files that are compared with lists: an iterator of what was found, in the order of the lists."""
 
     @property
@@ -1188,20 +1144,6 @@ class Check:
 
     def finish(self) -> dict[str, int]:
         """Takes all rows that are left, and gives the summary."""
-
-    def close(self) -> None:
-        """Ends the work. There are no more rows then."""
-
-    def __iter__(self) -> Check: ...
-    def __next__(self) -> CheckRow: ...
-    def __enter__(self) -> Check: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-        /,
-    ) -> None: ...
 
 def check(
     lists: _Path | Iterable[_Path],
@@ -1221,8 +1163,8 @@ def check(
 ) -> Check:
     """Checks files against lists of checksums, of every format that `verisum check` reads, and BagIt bags.
 
-    A list that cannot be read is a row, and the others go on. Block hashes of images are not computed: lines of them are
-    of an unknown digest. Ctrl-C ends it within 100 ms.
+    A list that cannot be read is a row, and the others go on. Block hashes of images are computed as
+    their lines say; those of snapshots are not. Ctrl-C ends it within 100 ms.
 
     Args:
         lists: A list or the directory of a bag, or several.
@@ -1374,6 +1316,17 @@ def algorithms() -> list[tuple[str, int, int, str]]:
     """The digests that can be had here: name, length and block length in bytes, and what they are good for."""
 
 # For `verisum.dask`: the tables by which a scrub judges.
+
+@final
+class Excludes:
+    """What a walk leaves out, by patterns as for `hash_files`."""
+
+    def __new__(cls, patterns: Sequence[str]) -> Excludes: ...
+    def leaves_out(self, path: bytes, is_directory: bool) -> bool:
+        """Whether an entry is left out, by its path below the root."""
+
+    def leaves_out_file(self, path: bytes) -> bool:
+        """Whether a file is left out, by itself or because a directory that it is in is."""
 
 @final
 class SecondLook:

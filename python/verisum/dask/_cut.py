@@ -115,7 +115,7 @@ def listed(step: Step) -> Cut:
     lake = Lake(step.lake)
     groups = lake.groups(step.place.name)
     root = os.fsencode(step.place.path)
-    walk = Walk(root, step.after)
+    walk = Walk(root, step.after, step.place.excludes())
     files = iter(walk)
     found = Cut(errors=walk.errors, top=look_at(root, step.top).st_ino)
     bundles: dict[str, Bundle] = {}
@@ -172,6 +172,7 @@ def select(
         DueFile(path, None, record)
         for path, record in records.items()
         if record.state not in ABSENT and not path.startswith(hidden) and record.exported < mode.begun
+        if walk.excludes is None or not walk.excludes.leaves_out_file(path)
     ]
     return sorted(due + gone) if gone else due
 

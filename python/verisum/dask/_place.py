@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from verisum._native import Excludes
 from verisum.dask._errors import PlaceError
 
 
@@ -24,6 +25,7 @@ class Place:
         requests_per_second: The most files, and pieces of large files, that are read in a second.
         tasks: The most tasks of the place that run at once; the limits are divided among them. 1 where there is a
             limit, otherwise as many as the workers take.
+        exclude: Patterns of what is left out, as for `verisum.hash_files`. What has a record keeps it.
     """
 
     path: str
@@ -32,15 +34,28 @@ class Place:
     bytes_per_second: int | None = None
     requests_per_second: int | None = None
     tasks: int | None = None
+    exclude: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         # Workers have other working directories.
         object.__setattr__(self, "path", os.path.abspath(self.path))
         if not self.name:
             object.__setattr__(self, "name", self.path)
+        if isinstance(self.exclude, str):
+            raise TypeError(f"{self.name}: exclude: must be a list of patterns")
+        object.__setattr__(self, "exclude", tuple(self.exclude))
+        self.excludes()
         for limit in (self.bytes_per_second, self.requests_per_second, self.tasks):
             if limit is not None and limit < 1:
                 raise ValueError(f"{self.name}: a limit is at least 1, not {limit}")
+
+    def excludes(self) -> Excludes | None:
+        """What is left out.
+
+        Raises:
+            ValueError: A pattern cannot be understood.
+        """
+        return Excludes(self.exclude) if self.exclude else None
 
     @property
     def at_once(self) -> int | None:
@@ -73,6 +88,7 @@ class Walk:
 
     root: bytes
     after: bytes | None = None
+    excludes: Excludes | None = None
     errors: list[tuple[bytes, str]] = field(default_factory=list)
     unlisted: list[bytes] = field(default_factory=list)
 
@@ -87,6 +103,8 @@ class Walk:
                 pending.pop()
                 continue
             path, is_directory = entry
+            if self.excludes is not None and self.excludes.leaves_out(path.rstrip(b"/"), is_directory):
+                continue
             try:
                 found = os.lstat(self.root + b"/" + path)
             except FileNotFoundError:

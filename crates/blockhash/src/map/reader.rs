@@ -22,6 +22,9 @@ use crate::{Error, Params};
 /// Entries of the index that are read at a time.
 const WINDOW: u64 = 1024;
 
+/// Blocks of zeros that are checked at a time: a millisecond.
+const CHECKED_ZEROS: u64 = 1 << 12;
+
 /// A block map in a file: the digest of every block of an image.
 #[derive(Debug)]
 pub struct BlockMap {
@@ -144,11 +147,20 @@ impl BlockMap {
     ///
     /// The time is that of the outer hash: it grows with the length of the image, also of an empty one.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_while(&|| true)
+    }
+
+    /// The same while `goes_on` says so, which is asked every few milliseconds; [`Error::Finished`] where it does not.
+    pub fn check_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut outer = Outer::new(&self.params, self.zero.clone())?;
         let mut cursor = Cursor::new(self)?;
         while let Some(known) = cursor.peek()? {
+            if !goes_on() {
+                return Err(Error::Finished);
+            }
             let blocks = match known {
                 Known::Zeros(blocks) => {
+                    let blocks = blocks.min(CHECKED_ZEROS);
                     outer.add_zeros(blocks)?;
                     blocks
                 }
