@@ -167,8 +167,11 @@ fn part<C: Subcommand>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::CommandFactory;
+
+    use super::*;
+    use crate::ui::examples;
+    use crate::ui::help::GROUPS;
 
     #[test]
     fn the_definition_is_sound() {
@@ -190,5 +193,34 @@ mod tests {
             let whole = Verisum::<AnyCommand>::try_parse_from(&line).map(|all| all.command);
             assert_eq!(said(AnyCommand::parse(&line)), said(whole), "{line:?}");
         }
+    }
+
+    fn each(command: &clap::Command, name: &str, see: &mut impl FnMut(&clap::Command, &str)) {
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let name = format!("{name} {}", verb.get_name());
+            see(verb, &name);
+            each(verb, &name, see);
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Verisum::<Command>::command();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        let mut verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        verbs.sort_unstable();
+        assert_eq!(grouped, verbs);
+    }
+
+    #[test]
+    fn every_command_that_can_run_has_an_example() {
+        let mut lack = Vec::new();
+        each(&Verisum::<Command>::command(), "verisum", &mut |verb, name| {
+            if !verb.has_subcommands() && examples::of(name).is_empty() {
+                lack.push(name.to_string());
+            }
+        });
+        assert_eq!(lack, Vec::<String>::new());
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use verisum_testkit::{FsKind, Mount, require_root, require_tool};
 
 /// The verbs that only read.
-const READ: [&str; 3] = ["status", "check", "export"];
+const READ: [&str; 4] = ["status", "check", "export", "list"];
 
 #[test]
 fn reading_needs_no_right_to_write() {
@@ -121,6 +121,99 @@ fn runs_are_called_what_they_were() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(how(), ["killed", "interrupted", "interrupted", "complete"]);
+}
+
+/// A tree with a rotten and a missing file, two with one content and a name that is no line, scrubbed twice.
+fn troubled() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let (folder, root, catalog) = tree();
+    fs::write(root.join("twice\nand again"), fs::read(root.join("f1")).unwrap()).unwrap();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let bad = root.join("f2");
+    let written = fs::metadata(&bad).unwrap().modified().unwrap();
+    let mut bytes = fs::read(&bad).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&bad, bytes).unwrap();
+    File::options().write(true).open(&bad).unwrap().set_modified(written).unwrap();
+    fs::remove_file(root.join("f3")).unwrap();
+    assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(1));
+    (folder, root, catalog)
+}
+
+#[test]
+fn files_are_listed_by_what_is_wrong() {
+    let (_folder, root, catalog) = troubled();
+    let list = |options: &[&str]| {
+        let ended = run(&[&["catalog", "list", "--json"], options].concat(), &catalog, &[]);
+        assert_eq!(ended.stderr, "");
+        let lines = ended.out().lines().map(|line| serde_json::from_str(line).unwrap());
+        (ended.code, lines.collect::<Vec<serde_json::Value>>())
+    };
+    let names = |lines: &[serde_json::Value]| -> Vec<String> {
+        let top = format!("{}/", root.to_str().unwrap());
+        lines.iter().map(|line| line["path"].as_str().unwrap().replace(&top, "")).collect()
+    };
+    let (code, bad) = list(&["--bad"]);
+    assert_eq!((code, names(&bad)), (Some(1), vec!["f2".to_string()]));
+    assert_eq!(bad[0]["outcome"], "suspicious");
+    assert_ne!(bad[0]["recorded"]["digest"], bad[0]["found"]["digest"]);
+    assert!(bad[0]["since_ms"].as_i64() > bad[0]["verified_ms"].as_i64(), "{}", bad[0]);
+    let (code, missing) = list(&["--missing"]);
+    assert_eq!((code, names(&missing)), (Some(0), vec!["f3".to_string()]));
+    assert_eq!(names(&list(&["--bad", "--missing"]).1), ["f2", "f3"]);
+    let (code, twice) = list(&["--duplicates"]);
+    assert_eq!((code, names(&twice)), (Some(0), vec!["f1".to_string(), "twice\nand again".to_string()]));
+    assert_eq!(names(&list(&["--stale", "1h"]).1), Vec::<String>::new());
+    let (_, all) = list(&[]);
+    assert_eq!(all.len() as u32, FILES + 1);
+    assert_eq!(list(&["--tree", root.to_str().unwrap()]).1, all);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    // Nobody can verify what is gone.
+    assert_eq!(list(&["--stale", "1s"]).1.len() as u32, FILES);
+    let elsewhere = run(&["catalog", "list", "--tree", "/nowhere"], &catalog, &[]);
+    elsewhere.failed(
+        2,
+        "verisum: --tree: /nowhere: not in the catalogue (`verisum catalog status` lists what is)",
+    );
+    // A name is a line, whatever it has in it.
+    let text = run(&["catalog", "list", "--duplicates"], &catalog, &[]).clean();
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[test]
+fn monitoring_needs_no_scrub() {
+    let (folder, root, catalog) = troubled();
+    let figures = folder.path().join("figures");
+    let status = |options: &[&str]| run(&[&["catalog", "status"], options].concat(), &catalog, &[]);
+    assert_eq!(status(&[]).code, Some(0));
+    assert_eq!(status(&["--max-age", "35d"]).code, Some(1));
+    let nagios = status(&["--nagios"]);
+    assert_eq!(nagios.code, Some(2));
+    let expected =
+        format!("VERISUM CRITICAL - {} files, 1 bad, 0 unchecked, 1 missing, suspicious ", FILES + 1);
+    assert!(nagios.out().starts_with(&expected), "{}", nagios.out());
+    assert!(nagios.out().contains("/f2, stalest verification ") && nagios.out().contains("| files="));
+    assert_eq!(status(&["--prometheus", figures.to_str().unwrap()]).code, Some(1));
+    let text = fs::read_to_string(&figures).unwrap();
+    let row =
+        format!("verisum_catalog_troubled_files{{root=\"{}\",state=\"suspicious\"}} 1\n", root.display());
+    assert!(text.contains(&row), "{text}");
+    assert_eq!(status(&["--prometheus", catalog.to_str().unwrap()]).code, Some(3));
+    // All is well again, but for its age.
+    run(&["accept"], &catalog, &[&root]).out();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let nagios = status(&["--nagios", "--max-age", "35d"]);
+    assert_eq!((nagios.code, nagios.out().starts_with("VERISUM OK - ")), (Some(0), true), "{}", nagios.out());
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let nagios = status(&["--nagios", "--max-age", "1s"]);
+    assert_eq!(
+        (nagios.code, nagios.out().starts_with("VERISUM WARNING - ")),
+        (Some(1), true),
+        "{}",
+        nagios.out()
+    );
+    assert_eq!(status(&["--max-age", "1s"]).code, Some(3));
+    let nothing = run(&["catalog", "status", "--nagios"], &folder.path().join("none"), &[]);
+    assert_eq!((nothing.code, nothing.out().starts_with("VERISUM UNKNOWN - ")), (Some(3), true));
 }
 
 #[test]

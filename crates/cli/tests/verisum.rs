@@ -154,6 +154,7 @@ fn manual_pages_are_complete() {
         "-catalog-export",
         "-catalog-forget",
         "-catalog-import",
+        "-catalog-list",
         "-catalog-relocate",
         "-catalog-restore",
         "-catalog-status",

@@ -11,7 +11,6 @@ use verisum_digest::Digest;
 use super::guard::{UNMOUNTED, is_there, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top::{Top, is_gone};
-use super::writer::seen;
 use super::{Error, digest_failed};
 use crate::store::{Catalog, Change, Position, Record, Root, Seen, State};
 use verisum_files::Stat;
@@ -236,7 +235,7 @@ impl Accepting<'_> {
         let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_else(|| FALLBACK.to_string());
         let digest = Digest::find(&algorithm).map_err(digest_failed(&algorithm))?;
         let accepted =
-            Accepted { path, state: old.state, algorithm, old: seen(&old), new: None, error: None };
+            Accepted { path, state: old.state, algorithm, old: Seen::of(&old), new: None, error: None };
         Ok(Waiting { directory, name, old, digest, accepted })
     }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::jobs::Outcome;
 use super::join::Lost;
-use super::writer::{Names, Writer, seen};
+use super::writer::{Names, Writer};
 use super::{Error, Report, Summary};
-use crate::store::{self, Catalog, Record, State, Trouble};
+use crate::store::{self, Catalog, Record, Seen, State, Trouble};
 use verisum_files::{Entry, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
@@ -107,7 +107,7 @@ impl Writer<'_> {
             let path = top.join(folder).join(OsStr::from_bytes(&name));
             report(Report {
                 held: true,
-                recorded: Some(seen(&record)),
+                recorded: Some(Seen::of(&record)),
                 algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
                 error: Some("it was written to, and was not read yet".to_string()),
                 ..Report::new(path, Verdict::Modified)
@@ -124,7 +124,7 @@ impl Writer<'_> {
         catalog.take_fresh(self.scope.root.id, &mut |(directory, name), record| {
             let Some(folder) = folders.path(catalog, directory) else { return };
             summary.add(Verdict::New, 1);
-            let found = Some(seen(&record));
+            let found = Some(Seen::of(&record));
             let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
             let path = top.join(folder).join(OsStr::from_bytes(&name));
             report(Report { found, algorithm, ..Report::new(path, Verdict::New) });
@@ -140,7 +140,7 @@ impl Writer<'_> {
         catalog.each_replaced(self.scope.root.id, &mut |(directory, name), old, new| {
             let Some(folder) = folders.path(catalog, directory) else { return };
             summary.add(Verdict::Modified, 1);
-            let (recorded, found) = (Some(seen(&old)), Some(seen(&new)));
+            let (recorded, found) = (Some(Seen::of(&old)), Some(Seen::of(&new)));
             let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
             let path = top.join(folder).join(OsStr::from_bytes(&name));
             report(Report { recorded, found, algorithm, ..Report::new(path, Verdict::Modified) });

@@ -9,9 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::finish::{Found, PAGE, bad_verdict, last_known};
 use super::top::{Top, is_gone};
-use super::writer::{Names, Writer, seen};
+use super::writer::{Names, Writer};
 use super::{Error, Report};
-use crate::store::{Finding, Heir, Likeness, Place, Position, Record, Root, State, Trouble};
+use crate::store::{Finding, Heir, Likeness, Place, Position, Record, Root, Seen, State, Trouble};
 use verisum_files::Verdict;
 
 /// A row of the table from a lost name and a file that was found to what the file is. Its record goes with it.
@@ -140,7 +140,7 @@ impl Writer<'_> {
             self.catalog.keep_previous(root, place.0, OsStr::from_bytes(&place.1), None)?;
         }
         // What was found last is what the file is known by.
-        let last = finding.read.filter(|_| is_bad).unwrap_or(seen(record));
+        let last = finding.read.filter(|_| is_bad).unwrap_or(Seen::of(record));
         for rule in HEIRS {
             let is_for = match lost {
                 Lost::Itself => rule.likeness == Likeness::Itself,
@@ -207,7 +207,7 @@ impl Writer<'_> {
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
         let (verdict, held) = rule.verdict.map_or(bad_verdict(record.state), |verdict| (verdict, false));
         let report = Report::new(self.path(heir.place.0, &heir.place.1)?, verdict);
-        let report = Report { from, recorded: Some(seen(record)), algorithm, held, ..report };
+        let report = Report { from, recorded: Some(Seen::of(record)), algorithm, held, ..report };
         let (record, finding, report) = match (rule.verdict, heir.seen) {
             (Some(Verdict::Moved), _) => {
                 self.catalog.give_history(root, place, record, &heir, rule.likeness)?;
@@ -221,7 +221,7 @@ impl Writer<'_> {
                 (record, finding, found.map(|_| Report { found, ..report }))
             }
             (None, found) => {
-                let last = finding.read.unwrap_or(seen(record));
+                let last = finding.read.unwrap_or(Seen::of(record));
                 let mut found = found.unwrap_or(last);
                 if !heir.is_comparable {
                     found.digest = last.digest;
@@ -259,7 +259,7 @@ impl Writer<'_> {
         if since.is_none() || self.options.archive || self.options.missing_fails {
             let report = Report::new(self.path(place.0, &place.1)?, Verdict::Missing);
             let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-            (self.report)(Report { recorded: Some(seen(record)), algorithm, since, ..report });
+            (self.report)(Report { recorded: Some(Seen::of(record)), algorithm, since, ..report });
         }
         Ok(())
     }

@@ -15,9 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
-use super::writer::{Names, Writer, seen};
+use super::writer::{Names, Writer};
 use super::{Error, Report};
-use crate::store::{KnownBad, Likeness, Place, Record, State, Trouble};
+use crate::store::{KnownBad, Likeness, Place, Record, Seen, State, Trouble};
 use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
 
 impl Writer<'_> {
@@ -80,10 +80,10 @@ impl Writer<'_> {
         let verdict = evidence.verdict();
         let state = State::Trouble(Trouble::Verdict(verdict));
         for (place, old, new) in copies {
-            let read = seen(&new);
+            let read = Seen::of(&new);
             self.catalog.put_back(root, &place, (state, self.options.now), read)?;
             self.summary.add(verdict, 1);
-            let (recorded, found) = (Some(seen(&old)), Some(read));
+            let (recorded, found) = (Some(Seen::of(&old)), Some(read));
             let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
             let report = Report::new(self.path(place.0, &place.1)?, verdict);
             (self.report)(Report { recorded, found, algorithm, ..report });
@@ -139,7 +139,7 @@ impl Writer<'_> {
         let (root, now) = (self.scope.root.id, self.options.now);
         let record = self.catalog.mark_bad(root, bad, follows, (state, now))?;
         self.summary.add(verdict, 1);
-        let (recorded, found) = (Some(seen(&record)), Some(bad.seen));
+        let (recorded, found) = (Some(Seen::of(&record)), Some(bad.seen));
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
         let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
         (self.report)(Report { from, recorded, found, algorithm, ..report });

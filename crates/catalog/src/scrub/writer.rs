@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
             verdict: judged.verdict,
             held: judged.held,
             restored: judged.restored,
-            recorded: judged.recorded.as_ref().map(seen),
+            recorded: judged.recorded.as_ref().map(Seen::of),
             found: judged.found,
             algorithm: self.names.get(judged.set).cloned().unwrap_or_default(),
             second: judged.second,
@@ -256,7 +256,7 @@ impl<'a> Writer<'a> {
         let now = "it was not tried again: the device fails too often".to_string();
         let detail = finding.as_ref().and_then(|finding| finding.detail.as_ref());
         let error = Some(detail.map_or_else(|| now.clone(), |detail| format!("{detail}; {now}")));
-        let recorded = record.as_ref().map(seen);
+        let recorded = record.as_ref().map(Seen::of);
         let found = finding.as_ref().and_then(|finding| finding.read);
         let since = finding.map(|finding| finding.since);
         (self.report)(Report { recorded, found, since, algorithm, error, ..Report::new(path, verdict) });
@@ -301,17 +301,6 @@ impl Report {
             from: None,
             error: None,
         }
-    }
-}
-
-/// What a record says of the file's state.
-pub(super) fn seen(record: &Record) -> Seen {
-    Seen {
-        size: record.size,
-        mtime: record.mtime,
-        ctime: record.ctime,
-        inode: record.inode,
-        digest: record.digest,
     }
 }
 

@@ -91,6 +91,11 @@ impl State {
         }
     }
 
+    /// All but [`State::Sound`].
+    pub fn troubles() -> impl Iterator<Item = State> {
+        STATES.into_iter().map(|(_, state)| state).filter(|state| *state != State::Sound)
+    }
+
     /// The state of this name.
     pub fn find(name: &str) -> Option<State> {
         STATES.into_iter().map(|(_, state)| state).find(|state| state.name() == name)
@@ -182,6 +187,12 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What a record says of the file's state.
+    pub fn of(record: &Record) -> Seen {
+        let Record { size, mtime, ctime, inode, digest, .. } = *record;
+        Seen { size, mtime, ctime, inode, digest }
+    }
+
     /// A file in this state with this digest.
     pub fn new(stat: &Stat, digest: Output) -> Seen {
         Seen {

@@ -34,7 +34,7 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
     [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
 
 /// The commands by the job that they do, in the order in which a newcomer needs them.
-const GROUPS: [(&str, &[&str]); 6] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
     ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
     ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
@@ -106,41 +106,4 @@ fn examples_of(name: &str) -> String {
 
 fn table(heading: &str, rows: &[(&str, &str)]) -> String {
     rows.iter().fold(format!("{heading}:"), |text, (name, meaning)| format!("{text}\n  {name}  {meaning}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-    use crate::args::{self, Verisum};
-
-    fn each(command: &Command, name: &str, see: &mut impl FnMut(&Command, &str)) {
-        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-            let name = format!("{name} {}", verb.get_name());
-            see(verb, &name);
-            each(verb, &name, see);
-        }
-    }
-
-    #[test]
-    fn every_command_is_in_one_group() {
-        let command = Verisum::<args::Command>::command();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
-        let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-        grouped.sort_unstable();
-        verbs.sort_unstable();
-        assert_eq!(grouped, verbs);
-    }
-
-    #[test]
-    fn every_command_that_can_run_has_an_example() {
-        let mut lack = Vec::new();
-        each(&Verisum::<args::Command>::command(), "verisum", &mut |verb, name| {
-            if !verb.has_subcommands() && examples::of(name).is_empty() {
-                lack.push(name.to_string());
-            }
-        });
-        assert_eq!(lack, Vec::<String>::new());
-    }
 }

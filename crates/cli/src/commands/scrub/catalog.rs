@@ -1,4 +1,4 @@
-//! `verisum catalog`: export, import, check, backup, restore, relocate, forget and status.
+//! `verisum catalog`: export, import, check, backup, restore, relocate, forget, status and list.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,6 +15,8 @@ use verisum::files::store::manifest::{
 use verisum::files::{Directory, Replacement, Stop};
 
 use super::lake::ExportFormat;
+use super::list::ListArgs;
+use super::status::StatusArgs;
 use crate::ui::Decomposed;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
@@ -67,13 +69,20 @@ pub(crate) enum CatalogCommand {
     /// Remove the records of a tree; its files stay as they are
     Forget(ForgetArgs),
     /// List the directories in the catalogue, and how their last runs went
-    Status {
-        #[command(flatten)]
-        catalog: CatalogArgs,
-        /// Print a line of JSON for each directory
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(
+        long_about = "List the directories in the catalogue, and how their last runs went. No file is read.\n\n\
+            With --max-age, --nagios or --prometheus it also judges what the catalogue says: the exit code is 1 if \
+            files are bad, and 3 if some could not be compared, are stale, or a run failed."
+    )]
+    Status(StatusArgs),
+    /// List files: all, or those that are bad, missing, stale or duplicates
+    #[command(
+        long_about = "List files of the catalogue: all, or those that are bad, missing, stale or duplicates. No file is \
+            read.\n\n\
+            Each line says what the last scrub thought of a file, since when, when it was last good, and what it was \
+            then. The exit code is 1 if a listed file is bad, and 3 if one could not be compared."
+    )]
+    List(ListArgs),
 }
 
 /// What `verisum catalog export` takes.
@@ -170,7 +179,8 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
         CatalogCommand::Forget(arguments) => forget(arguments, output),
-        CatalogCommand::Status { catalog, json } => super::status::status(catalog, *json, output),
+        CatalogCommand::Status(arguments) => super::status::run(arguments, output),
+        CatalogCommand::List(arguments) => super::list::run(arguments, output),
     }
 }
 

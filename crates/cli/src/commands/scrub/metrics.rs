@@ -146,7 +146,8 @@ pub(crate) fn prometheus(summaries: &Summaries, failing: Failing, now: i64) -> S
     text
 }
 
-fn figure(text: &mut String, name: &str, help: &str, rows: impl FnOnce(&mut String, &str)) {
+/// Writes a figure: what it is, then its rows.
+pub(super) fn figure(text: &mut String, name: &str, help: &str, rows: impl FnOnce(&mut String, &str)) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
     rows(text, name);
 }
@@ -176,7 +177,7 @@ pub(super) fn write_failure(
 }
 
 /// A path as the value of a label.
-fn label(path: &Path) -> String {
+pub(super) fn label(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

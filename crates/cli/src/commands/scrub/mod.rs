@@ -2,7 +2,9 @@
 
 mod accept;
 mod catalog;
+mod health;
 mod lake;
+mod list;
 pub(crate) mod metrics;
 pub(crate) mod report;
 mod results;

@@ -1,43 +1,107 @@
 //! `verisum catalog status`: what is recorded, what is wrong, and how the last runs went.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, Lock, Root, Run, UNLISTED};
 use verisum::files::Verdict;
 
+use super::health::Health;
+use super::metrics;
 use crate::ui::Output;
-use crate::ui::catalog::{CatalogArgs, with_name};
-use crate::ui::exit::Exit;
+use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
+use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::sizes::human;
-use crate::ui::values::{counted, written};
+use crate::ui::values::{self, counted, written};
 
 /// How many runs of each tree are listed.
 const RUNS: usize = 5;
 
-/// Prints the trees of a catalogue.
-pub(super) fn status(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit, Failure> {
-    let catalog = catalog.open_shared()?;
-    catalog.at_one_moment(|| status_of(&catalog, json, output))
+/// What `verisum catalog status` takes.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// No verification may be older than this: 35d
+    #[arg(long, value_name = "DURATION")]
+    max_age: Option<String>,
+
+    /// Print a line of JSON for each directory
+    #[arg(long, conflicts_with = "nagios")]
+    json: bool,
+
+    /// Print one line for Nagios
+    #[arg(long)]
+    nagios: bool,
+
+    /// Write figures to this file for Prometheus's textfile collector
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    prometheus: Option<PathBuf>,
 }
 
-fn status_of(catalog: &Catalog, json: bool, output: &mut Output) -> Result<Exit, Failure> {
+/// Prints the trees of a catalogue, and judges them if that is asked for.
+pub(super) fn run(arguments: &StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let max_age = match &arguments.max_age {
+        Some(text) => Some(values::duration("--max-age", text)?),
+        None => None,
+    };
+    let judged = judge(arguments, max_age, output);
+    match judged {
+        Err(failure) if arguments.nagios && !matches!(failure, Failure::Output(_)) => {
+            output.line(&metrics::nagios_failure(&failure.message()))?;
+            Ok(Exit::Nagios(Service::Unknown))
+        }
+        judged => judged,
+    }
+}
+
+fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output) -> Result<Exit, Failure> {
+    let catalog = arguments.catalog.open_shared()?;
+    if let Some(path) = &arguments.prometheus {
+        refuse_own(catalog.path(), path)?;
+    }
+    let health = catalog.at_one_moment(|| {
+        let trees = status_of(&catalog, arguments, output)?;
+        Health::of(&catalog, &trees, max_age)
+    })?;
+    if let Some(path) = &arguments.prometheus {
+        metrics::write(path, &health.prometheus())?;
+    }
+    if arguments.nagios {
+        output.line(&health.nagios())?;
+        return Ok(Exit::Nagios(health.service()));
+    }
+    let is_judged = max_age.is_some() || arguments.prometheus.is_some();
+    Ok(if is_judged { health.exit() } else { Exit::Clean })
+}
+
+/// Prints each tree, and returns it with its last runs.
+fn status_of(
+    catalog: &Catalog,
+    arguments: &StatusArgs,
+    output: &mut Output,
+) -> Result<Vec<(Root, Vec<Run>)>, Failure> {
     catalog.require_complete()?;
-    let roots = catalog.roots()?;
-    let mut runs = Vec::with_capacity(roots.len());
-    for root in &roots {
-        runs.push(catalog.runs(root.id, RUNS)?);
+    let mut trees = Vec::new();
+    for root in catalog.roots()? {
+        let runs = catalog.runs(root.id, RUNS)?;
+        trees.push((root, runs));
     }
     // One goes on at a time, and it is the last that was begun.
-    let last = runs.iter().flatten().map(|run| run.id).max();
+    let last = trees.iter().flat_map(|(_, runs)| runs).map(|run| run.id).max();
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
-    for (root, runs) in roots.iter().zip(&runs) {
-        match json {
+    for (root, runs) in trees.iter().filter(|_| !arguments.nagios) {
+        match arguments.json {
             true => output.json(&line(catalog, root, runs, goes_on)?)?,
             false => print(catalog, root, runs, goes_on, output)?,
         }
     }
-    Ok(Exit::Clean)
+    Ok(trees)
 }
 
 fn print(

@@ -1,0 +1,130 @@
+//! Lists of files for people: what is bad or missing, what was not verified for long, what is there twice.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Params, params};
+
+use super::record::{DAMAGED, MISSING, columns, record};
+use super::{Catalog, Error, Record, Result, Root};
+
+/// A file of a list.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Its whole path, or address.
+    pub path: PathBuf,
+    /// The number of its directory.
+    pub directory: i64,
+    /// The name of its digest's algorithm.
+    pub algorithm: String,
+    /// What is recorded of it.
+    pub record: Record,
+}
+
+/// What rows need to become files: trees and algorithms by their numbers, and the last directory's path.
+struct Names {
+    roots: HashMap<i64, PathBuf>,
+    algorithms: HashMap<i64, String>,
+    last: Option<(i64, PathBuf)>,
+}
+
+impl Catalog {
+    /// Calls `each` for the files of a tree that are not as recorded: bad ones, missing ones, or both.
+    ///
+    /// # Errors
+    /// Those of `each`, and what keeps the catalogue from being read.
+    pub fn each_in_trouble<E: From<Error>>(
+        &self,
+        root: &Root,
+        bad: bool,
+        missing: bool,
+        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
+             AND ((?2 AND state <> {MISSING}) OR (?3 AND state = {MISSING})) ORDER BY state, directory, name",
+            columns()
+        );
+        self.each_listed(&sql, params![root.id, bad, missing], each)
+    }
+
+    /// The same for the files of a tree that were last verified before a moment, stalest first. What is missing
+    /// cannot be verified, and is not among them.
+    pub fn each_stale<E: From<Error>>(
+        &self,
+        root: &Root,
+        before: i64,
+        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file WHERE root = ?1 AND verified < ?2
+             AND state NOT IN ({MISSING}, {DAMAGED}) ORDER BY verified, directory, name",
+            columns()
+        );
+        self.each_listed(&sql, params![root.id, before], each)
+    }
+
+    /// The same for all sound files of all trees whose content another one has too, the largest first. Files with
+    /// the same content follow each other; empty ones are left out.
+    pub fn each_duplicate<E: From<Error>>(
+        &self,
+        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0
+             ORDER BY size DESC, algorithm, digest, directory, name",
+            columns()
+        );
+        let mut last: Option<Listed> = None;
+        let mut is_told = false;
+        self.each_listed(&sql, [], &mut |file| {
+            let content = |file: &Listed| (file.record.size, file.record.algorithm, file.record.digest);
+            let is_same = last.as_ref().is_some_and(|last| content(last) == content(&file));
+            let before = last.replace(file.clone());
+            if !is_same {
+                is_told = false;
+                return Ok(());
+            }
+            // The first of them waited for a second one.
+            if let (Some(first), false) = (before, is_told) {
+                each(first)?;
+            }
+            is_told = true;
+            each(file)
+        })
+    }
+
+    fn each_listed<E: From<Error>>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let failed = || self.failed("read");
+        let roots = self.roots()?.into_iter().map(|root| (root.id, root.path)).collect();
+        let mut names = Names { roots, algorithms: self.algorithms()?, last: None };
+        let mut statement = self.connection.prepare(sql).map_err(failed())?;
+        let mut rows = statement.query(values).map_err(failed())?;
+        while let Some(row) = rows.next().map_err(failed())? {
+            let read = || Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?, record(row, 3)?));
+            let (root, directory, name, record) = read().map_err(failed())?;
+            let path = names.directory(self, root, directory)?.join(OsStr::from_bytes(&name));
+            let algorithm = names.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
+            each(Listed { path, directory, algorithm, record })?;
+        }
+        Ok(())
+    }
+}
+
+impl Names {
+    /// The whole path of a directory. Rows of one directory mostly follow each other.
+    fn directory(&mut self, catalog: &Catalog, root: i64, directory: i64) -> Result<&Path> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != directory) {
+            let top = self.roots.get(&root).cloned().unwrap_or_default();
+            self.last = Some((directory, top.join(catalog.path_in_root(directory)?)));
+        }
+        Ok(self.last.as_ref().map_or(Path::new(""), |(_, path)| path))
+    }
+}

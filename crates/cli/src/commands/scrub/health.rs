@@ -1,0 +1,203 @@
+//! What a catalogue says of its trees, for monitoring: bad, missing and stale files, and runs that failed. No file
+//! is read.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use verisum::catalog::store::{Catalog, Listed, Root, Run, State, Trouble};
+use verisum::files::Verdict;
+
+use super::list;
+use super::metrics::{figure, label};
+use crate::ui::exit::{Exit, Service};
+use crate::ui::failure::Failure;
+use crate::ui::names;
+use crate::ui::values::{self, counted, rough};
+
+/// How many bad files a line names.
+const NAMED: usize = 3;
+
+/// The trees of a catalogue.
+pub(super) struct Health {
+    trees: Vec<Tree>,
+    /// The first of the bad files.
+    bad: Vec<Listed>,
+    max_age: Option<Duration>,
+    now: i64,
+}
+
+struct Tree {
+    path: PathBuf,
+    files: u64,
+    bytes: u64,
+    /// How many files are in each trouble.
+    troubles: Vec<(State, u64)>,
+    /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
+    oldest: Option<i64>,
+    /// When the last run began, and why it failed.
+    last: Option<(i64, Option<String>)>,
+}
+
+impl Health {
+    pub(super) fn of(
+        catalog: &Catalog,
+        trees: &[(Root, Vec<Run>)],
+        max_age: Option<Duration>,
+    ) -> Result<Health, Failure> {
+        let mut health = Health { trees: Vec::new(), bad: Vec::new(), max_age, now: values::now() };
+        for (root, runs) in trees {
+            let troubles = catalog.troubles(root.id)?;
+            if troubles.iter().any(|(state, _)| state.is_corrupt()) {
+                catalog.each_in_trouble(root, true, false, &mut |file| {
+                    if health.bad.len() < NAMED && file.record.state.is_corrupt() {
+                        health.bad.push(file);
+                    }
+                    Ok::<_, Failure>(())
+                })?;
+            }
+            health.trees.push(Tree {
+                path: root.path.clone(),
+                files: root.files,
+                bytes: root.bytes,
+                troubles,
+                oldest: catalog.oldest(root.id)?,
+                last: runs.first().map(|run| (run.started, run.error.clone())),
+            });
+        }
+        Ok(health)
+    }
+
+    fn sum(&self, is_one: impl Fn(State) -> bool) -> u64 {
+        let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
+        troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
+    }
+
+    fn oldest(&self) -> Option<i64> {
+        self.trees.iter().filter_map(|tree| tree.oldest).min()
+    }
+
+    /// How old the stalest verification is; what was never verified is as old as time.
+    fn age(&self) -> Option<Duration> {
+        let oldest = self.oldest()?;
+        Some(Duration::from_millis((self.now - oldest).max(0).unsigned_abs()))
+    }
+
+    fn is_stale(&self) -> bool {
+        self.max_age.is_some_and(|most| self.age().is_some_and(|age| age > most))
+    }
+
+    /// Why the last run of a tree failed, if it did.
+    fn failures(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.trees.iter().filter_map(|tree| {
+            let (_, error) = tree.last.as_ref()?;
+            Some((tree.path.as_path(), error.as_deref()?))
+        })
+    }
+
+    /// The code that all this ends with.
+    pub(super) fn exit(&self) -> Exit {
+        let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
+        let worst = troubles.map(|(state, _)| list::exit(*state)).max().unwrap_or(Exit::Clean);
+        match self.is_stale() || self.failures().next().is_some() {
+            true => worst.max(Exit::Unchecked),
+            false => worst,
+        }
+    }
+
+    /// The same for Nagios. Storage that fails is as bad as what it did; an empty catalogue says nothing.
+    pub(super) fn service(&self) -> Service {
+        match self.exit() {
+            _ if self.trees.is_empty() => Service::Unknown,
+            Exit::Mismatch => Service::Critical,
+            _ if self.sum(is(Verdict::IoError)) > 0 => Service::Critical,
+            Exit::Clean => Service::Ok,
+            _ => Service::Warning,
+        }
+    }
+
+    /// The line for Nagios.
+    pub(super) fn nagios(&self) -> String {
+        let files: u64 = self.trees.iter().map(|tree| tree.files).sum();
+        let bad = self.sum(State::is_corrupt);
+        let missing = self.sum(|state| state == State::MISSING);
+        let unchecked = self.sum(|state| list::exit(state) == Exit::Unchecked);
+        let held = self.sum(|state| state == State::Trouble(Trouble::Held));
+        let mut line = format!("VERISUM {} - ", self.service().name());
+        if self.trees.is_empty() {
+            line.push_str("nothing is recorded");
+        } else {
+            let files = counted(files, "file");
+            let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
+        }
+        for file in &self.bad {
+            let path = names::quoted(file.path.as_os_str()).replace('|', "_");
+            let _ = write!(line, ", {} {path}", file.record.state.name());
+        }
+        let more = bad.saturating_sub(self.bad.len() as u64);
+        if more > 0 {
+            let _ = write!(line, " and {more} more");
+        }
+        match (self.oldest(), self.age()) {
+            (Some(0), _) => line.push_str(", some never verified"),
+            (_, Some(age)) => {
+                let _ = write!(line, ", stalest verification {} ago", rough(age));
+            }
+            _ => {}
+        }
+        for (path, error) in self.failures() {
+            let path = names::quoted(path.as_os_str());
+            line.push_str(&format!(", last run of {path} failed: {}", names::plain(error)).replace('|', "_"));
+        }
+        let _ =
+            write!(line, " | files={files} bad={bad} unchecked={unchecked} missing={missing} held={held}");
+        let _ = match self.age() {
+            Some(age) if self.oldest() != Some(0) => write!(line, " oldest={}s", age.as_secs()),
+            _ => write!(line, " oldest=U"),
+        };
+        line
+    }
+
+    /// The text for Prometheus.
+    pub(super) fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let mut of_trees = |name: &str, help: &str, value: &dyn Fn(&Tree) -> Option<f64>| {
+            figure(&mut text, name, help, |text, name| {
+                for tree in &self.trees {
+                    if let Some(value) = value(tree) {
+                        let _ = writeln!(text, "{name}{{root=\"{}\"}} {value}", label(&tree.path));
+                    }
+                }
+            });
+        };
+        of_trees("verisum_catalog_files", "Files in the catalogue.", &|tree| Some(tree.files as f64));
+        of_trees("verisum_catalog_bytes", "Sum of their lengths.", &|tree| Some(tree.bytes as f64));
+        of_trees(
+            "verisum_catalog_oldest_verification_timestamp_seconds",
+            "When the stalest file was verified; 0 for never.",
+            &|tree| tree.oldest.map(|oldest| oldest as f64 / 1000.0),
+        );
+        of_trees("verisum_catalog_last_run_timestamp_seconds", "When the last run began.", &|tree| {
+            tree.last.as_ref().map(|(started, _)| *started as f64 / 1000.0)
+        });
+        of_trees("verisum_catalog_last_run_failed", "Whether the last run failed.", &|tree| {
+            tree.last.as_ref().map(|(_, error)| f64::from(error.is_some()))
+        });
+        let help = "Files that are not as recorded, by what the last run thought of them.";
+        figure(&mut text, "verisum_catalog_troubled_files", help, |text, name| {
+            for tree in &self.trees {
+                for state in State::troubles() {
+                    let count =
+                        tree.troubles.iter().find(|(found, _)| *found == state).map_or(0, |row| row.1);
+                    let (root, state) = (label(&tree.path), state.name());
+                    let _ = writeln!(text, "{name}{{root=\"{root}\",state=\"{state}\"}} {count}");
+                }
+            }
+        });
+        text
+    }
+}
+
+fn is(verdict: Verdict) -> impl Fn(State) -> bool {
+    move |state| state == State::Trouble(Trouble::Verdict(verdict))
+}
