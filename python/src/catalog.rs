@@ -21,7 +21,7 @@ use crate::place::{self, Hosts, fs_path};
 use crate::records::{Filter, Problems, Records};
 use crate::scrub::{FileState, Moment};
 
-/// A catalogue, opened to read.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/Catalog"))]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Catalog {
     path: PathBuf,
@@ -309,7 +309,7 @@ impl AcceptedFile {
     }
 }
 
-/// Accepts files in trouble as they are now.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/accept"))]
 #[pyfunction]
 #[pyo3(signature = (path, *, catalog, dry_run=false, cross_file_systems=false, hosts=None))]
 pub(crate) fn accept(

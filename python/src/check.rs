@@ -159,7 +159,7 @@ impl Check {
 
 python_iterator!(Check, CheckRow);
 
-/// Checks files against lists.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/check"))]
 #[pyfunction]
 #[pyo3(signature = (
     lists, place=None, *, algorithm=None, base=None, strict_tree=None, zero=false, ignore_missing=false, strict=false,

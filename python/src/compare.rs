@@ -153,7 +153,7 @@ impl Comparison {
 
 python_iterator!(Comparison, Difference);
 
-/// Compares two trees.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/compare"))]
 #[pyfunction]
 #[pyo3(signature = (a, b, algorithm="sha256", *, quick=false, hosts=None, progress=None))]
 pub(crate) fn compare(

@@ -124,7 +124,7 @@ impl Source {
     }
 }
 
-/// Hashes the regular files of trees.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/hash_files"))]
 #[pyfunction]
 #[pyo3(signature = (
     paths, algorithms=None, *, ordered=false, threads=0, one_file_system=false, follow_links=false,

@@ -116,7 +116,7 @@ impl Message {
     }
 }
 
-/// Starts a message of the digest of this name.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/new"))]
 #[pyfunction]
 #[pyo3(signature = (name, data=None, *, usedforsecurity=true))]
 pub(crate) fn new(

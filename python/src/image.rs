@@ -59,7 +59,7 @@ impl ImageSum {
     }
 }
 
-/// Computes the block hash of a disk image as a guest sees it.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/image_sum"))]
 #[pyfunction]
 #[pyo3(signature = (path, algorithm="sha256", *, block_size=65536, exact=false, threads=0, progress=None))]
 pub(crate) fn image_sum(
@@ -195,7 +195,7 @@ impl DigestSink for UntilStopped<'_> {
     }
 }
 
-/// A block map: the digest of every block of an image.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct BlockMap(blockhash::BlockMap);
 

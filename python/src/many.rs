@@ -27,7 +27,7 @@ const LONG_BYTES: usize = 64 << 20;
 /// Length of the pieces, of each message.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// Hashes independent messages, side by side where the processor can.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/hash_many"))]
 #[pyfunction]
 #[pyo3(signature = (buffers, algorithm="sha256", *, threads=0, packed=false))]
 pub(crate) fn hash_many<'py>(

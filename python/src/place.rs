@@ -77,7 +77,7 @@ pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     }
 }
 
-/// How other machines are reached, and what hashes there.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/Hosts"))]
 #[pyclass(frozen, from_py_object, module = "verisum")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts(Options);

@@ -306,7 +306,7 @@ impl Scrub {
 
 python_iterator!(Scrub, Finding);
 
-/// Compares a tree with its catalogue, and verifies what is due.
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/scrub"))]
 #[pyfunction]
 #[pyo3(signature = (
     tree, *, catalog, algorithm="sha256", threads=0, max_age=None, budget=None, sample=1.0, shuffle=false, since=None,

@@ -51,3 +51,14 @@ def test_the_page_names_all_that_is_exported() -> None:
     page = PAGE.read_text()
     for name in verisum.__all__:
         assert re.search(rf"\b{name}\b", page), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["new", "hash_many", "hash_files", "compare", "scrub", "accept", "check", "image_sum", "BlockMap", "Catalog", "Hosts"],
+)
+def test_help_says_what_goes_in_and_comes_out(name: str) -> None:
+    stubs = (PAGE.parents[1] / "python" / "verisum" / "_native.pyi").read_text()
+    lines = (getattr(verisum, name).__doc__ or "").splitlines()
+    assert "Args:" in lines or "Raises:" in lines
+    assert all(line in stubs for line in lines)
