@@ -157,6 +157,7 @@ fn files_are_listed_by_what_is_wrong() {
     assert_eq!(bad[0]["outcome"], "suspicious");
     assert_ne!(bad[0]["recorded"]["digest"], bad[0]["found"]["digest"]);
     assert!(bad[0]["since_ms"].as_i64() > bad[0]["verified_ms"].as_i64(), "{}", bad[0]);
+    assert_eq!(bad[0]["copy"], serde_json::Value::Null);
     let (code, missing) = list(&["--missing"]);
     assert_eq!((code, names(&missing)), (Some(0), vec!["f3".to_string()]));
     assert_eq!(names(&list(&["--bad", "--missing"]).1), ["f2", "f3"]);
@@ -174,6 +175,15 @@ fn files_are_listed_by_what_is_wrong() {
         2,
         "verisum: --tree: /nowhere: not in the catalogue (`verisum catalog status` lists what is)",
     );
+    // What is gone is somewhere else.
+    fs::remove_file(root.join("f1")).unwrap();
+    assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(1));
+    let (_, missing) = list(&["--missing"]);
+    assert_eq!(names(&missing), ["f1", "f3"]);
+    let copy = missing[0]["copy"]["path"].as_str().unwrap().to_string();
+    assert!(copy.ends_with("/twice\nand again"), "{copy}");
+    fs::write(root.join("f1"), fs::read(root.join("twice\nand again")).unwrap()).unwrap();
+    assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(1));
     // A name is a line, whatever it has in it.
     let text = run(&["catalog", "list", "--duplicates"], &catalog, &[]).clean();
     assert_eq!(text.lines().count(), 2, "{text}");

@@ -10,6 +10,9 @@ use rusqlite::{Params, params};
 use super::record::{DAMAGED, MISSING, columns, record};
 use super::{Catalog, Error, Record, Result, Root};
 
+/// How many good copies of troubled files are looked for: more are nothing that somebody reads.
+const COPIES: usize = 100_000;
+
 /// A file of a list.
 #[derive(Clone, Debug)]
 pub struct Listed {
@@ -94,6 +97,23 @@ impl Catalog {
             is_told = true;
             each(file)
         })
+    }
+
+    /// Where the content is that files in trouble had, by algorithm and digest: of each a sound file of any tree that
+    /// has it, as the catalogue says, with at most [`COPIES`] of them.
+    pub fn copies_of_troubled(&self) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0 AND (algorithm, digest) IN
+             (SELECT algorithm, digest FROM file INDEXED BY file_in_trouble WHERE state <> 0) LIMIT {COPIES}",
+            columns()
+        );
+        let mut copies = HashMap::new();
+        self.each_listed(&sql, [], &mut |file| {
+            let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+            copies.entry(content).or_insert(file.path);
+            Ok::<_, Error>(())
+        })?;
+        Ok(copies)
     }
 
     fn each_listed<E: From<Error>>(

@@ -1,5 +1,6 @@
 //! `verisum catalog list`: which files are recorded, bad, missing, stale or there twice. Reads no files.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -12,7 +13,7 @@ use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::names;
+use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, written};
 
@@ -56,7 +57,9 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
     let catalog = arguments.catalog.open_shared()?;
     catalog.at_one_moment(|| {
         catalog.require_complete()?;
-        let mut list = List { catalog: &catalog, json: arguments.json, worst: Exit::Clean, output };
+        let has_troubles = arguments.bad || arguments.missing;
+        let copies = if has_troubles { catalog.copies_of_troubled()? } else { HashMap::new() };
+        let mut list = List { catalog: &catalog, copies, json: arguments.json, worst: Exit::Clean, output };
         if arguments.duplicates {
             list.duplicates()?;
             return Ok(list.worst);
@@ -75,7 +78,7 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
             };
             match before {
                 Some(before) => catalog.each_stale(root, before, &mut each)?,
-                None if arguments.bad || arguments.missing => {
+                None if has_troubles => {
                     catalog.each_in_trouble(root, arguments.bad, arguments.missing, &mut each)?;
                 }
                 None => all(&catalog, root, &mut each)?,
@@ -112,6 +115,8 @@ fn all(
 /// A list that is being printed.
 struct List<'a> {
     catalog: &'a Catalog,
+    /// Where the recorded content of files in trouble is, too.
+    copies: HashMap<(i64, Vec<u8>), PathBuf>,
     json: bool,
     worst: Exit,
     output: &'a mut Output,
@@ -128,8 +133,17 @@ impl List<'_> {
         };
         match self.json {
             true => self.json(file, finding.as_ref()),
-            false => self.output.line(&line(file, finding.as_ref())),
+            false => self.output.line(&line(file, finding.as_ref(), self.copy(file))),
         }
+    }
+
+    fn copy(&self, file: &Listed) -> Option<&Path> {
+        let record = &file.record;
+        let is_wanted = record.state != State::Sound && record.state != State::DAMAGED;
+        self.copies
+            .get(&(record.algorithm, record.digest.as_bytes().to_vec()))
+            .filter(|_| is_wanted)
+            .map(PathBuf::as_path)
     }
 
     fn duplicates(&mut self) -> Result<(), Failure> {
@@ -159,13 +173,14 @@ impl List<'_> {
             line["since_ms"] = finding.since.into();
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
+            line["copy"] = json!(self.copy(file).map(Name::new));
         }
         self.output.json(&with_name(line, &file.path))
     }
 }
 
 /// A file, its state, and what is known of both.
-fn line(file: &Listed, finding: Option<&Finding>) -> String {
+fn line(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>) -> String {
     let record = &file.record;
     let mut facts = Vec::new();
     facts.extend(finding.map(|finding| format!("since {}", written(finding.since))));
@@ -179,6 +194,7 @@ fn line(file: &Listed, finding: Option<&Finding>) -> String {
         None => facts.push(format!("{} {}", file.algorithm, record.digest)),
     }
     facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
+    facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
     format!("{:<12}  {}  ({})", record.state.name(), names::quoted(file.path.as_os_str()), facts.join("; "))
 }
 
