@@ -100,7 +100,7 @@ impl Catalog {
     }
 
     /// Where the content is that files in trouble had, by algorithm and digest: of each a sound file of any tree that
-    /// has it, as the catalogue says, with at most [`COPIES`] of them.
+    /// has it, as the catalogue says; at most 100,000 of them.
     pub fn copies_of_troubled(&self) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0 AND (algorithm, digest) IN
