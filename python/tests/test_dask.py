@@ -23,7 +23,7 @@ from fleet_tree import Trace, contents, expected, make_tree, notes, present, wai
 
 import verisum.dask  # noqa: E402
 from verisum.dask import LakeError, Place, PlaceError, VersionError, compare_places, hash_places, scrub_places  # noqa: E402
-from verisum.dask._lake import Lake, part_bytes  # noqa: E402
+from verisum.dask._lake import Lake, LakeRecord, part_bytes  # noqa: E402
 from verisum.dask._run import prefix  # noqa: E402
 from verisum.dask._work import Row, columns_of  # noqa: E402
 from verisum.fleet import read_plan  # noqa: E402
@@ -192,6 +192,41 @@ def test_a_half_written_part_is_named_and_nothing_else_is_lost(client: Client, t
     report = hash_places(client, str(tree), str(lake), task_files=50)
     assert report.read_files == 50
     assert contents(lake, str(tree)) == expected(tree)
+
+
+def test_a_damaged_record_is_no_rot(tree: Path, tmp_path: Path) -> None:
+    row = LakeRecord(1, 2, 3, 4, "sha256", bytes(32), "ok", 5, 6, 7, 8)
+    lake = Lake(str(tmp_path / "lake"))
+    digests = [os.urandom(32) for _ in range(100)]
+    rows = [Row(b"%03d" % number, row._replace(digest=digest), None) for number, digest in enumerate(digests)]
+    part = lake.part("place", "name", 0)
+    lake.write(part, part_bytes(columns_of(rows, "sha256", 8), 32, {}))
+    assert len(lake.records(lake.groups("place"), None, None)) == 100
+    data = bytearray(Path(part).read_bytes())
+    # Random bytes are not compressed, so this is one bit of a digest.
+    data[data.index(digests[50])] ^= 1
+    other = lake.part("place", "other", 0)
+    lake.write(other, bytes(data))
+    Path(part).unlink()
+    with pytest.raises(LakeError, match="other.parquet: this part is not whole"):
+        lake.records(lake.groups("place"), None, None)
+
+
+def test_parquet_of_something_else_is_no_part(tmp_path: Path) -> None:
+    write: Any = pyarrow.parquet
+    lake = Lake(str(tmp_path / "lake"))
+    part = lake.part("place", "name", 0)
+    Path(part).parent.mkdir(parents=True)
+    write.write_table(pyarrow.table({"x": [1]}).replace_schema_metadata({b"verisum.lake": b"1"}), part)
+    with pytest.raises(LakeError, match="name.parquet: this is no part of a lake"):
+        lake.groups("place")
+
+
+def test_a_place_whose_name_is_no_utf8(client: Client, tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / os.fsdecode(b"\xff"), 10)
+    assert scrub_places(client, str(tree), str(tmp_path / "lake")).verdicts == {"new": 16}
+    report = scrub_places(client, str(tree), str(tmp_path / "lake"))
+    assert report.verdicts == {"ok": 16} and "udcff" in str(report)
 
 
 def test_scratch_of_a_killed_writer_is_no_part(client: Client, tree: Path, tmp_path: Path) -> None:

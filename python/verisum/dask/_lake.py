@@ -212,14 +212,14 @@ def opened(url: str, part: str) -> Any:
     """A part that is open; a part that is not whole is an error that names it."""
     lake = Lake(url)
     try:
-        file = pq.ParquetFile(lake.files.open(part, "rb"))
+        file = pq.ParquetFile(lake.files.open(part, "rb"), page_checksum_verification=True)
     except (pa.ArrowInvalid, EOFError) as error:
         raise broken(part, error) from None
     except OSError as error:
         # pyarrow has no other class for a footer that makes no sense.
         raise (lake.failed(part, "read", error) if error.errno else broken(part, error)) from None
     version = (file.metadata.metadata or {}).get(LAYOUT)
-    if version != b"1":
+    if version != b"1" or not set(COLUMNS) <= set(file.schema_arrow.names):
         raise LakeError(f"{part}: this is no part of a lake of layout 1")
     return file
 
@@ -321,7 +321,7 @@ def part_bytes(columns: dict[str, Any], digest_size: int, note: dict[str, Any]) 
         arrays[name] = pa.array(columns[name], kind)
     table = pa.table(arrays).replace_schema_metadata({LAYOUT: b"1", TASK: json.dumps(note).encode()})
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd", use_dictionary=["algorithm", "state"])
+    pq.write_table(table, buffer, compression="zstd", use_dictionary=["algorithm", "state"], write_page_checksum=True)
     return buffer.getvalue()
 
 

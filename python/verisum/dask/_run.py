@@ -364,8 +364,11 @@ def outcome_of(future: Future[Any]) -> Any:
 
 
 def prefix(place: Place) -> str:
-    """What Dask's dashboard calls the tasks of a place. It takes a hyphen for the end of a name."""
-    return place.name.replace("-", "_")
+    """What Dask's dashboard calls the tasks of a place. It takes a hyphen for the end of a name.
+
+    A name that is no UTF-8 is written with backslashes: Dask would lose its connection over it.
+    """
+    return place.name.replace("-", "_").encode("utf-8", "backslashreplace").decode()
 
 
 def refuse_other_workers(client: Client) -> None:
