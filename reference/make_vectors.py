@@ -18,6 +18,7 @@ import pathlib
 import sys
 
 import blockmap
+import blocks
 import content
 import dirhash
 import ranktests
@@ -61,6 +62,30 @@ def make_digests():
         for name in DIGESTS
     ]
     return {"about": ABOUT_DIGESTS, "digests": table, "vectors": list(digest_vectors())}
+
+
+# vectors/blocks.json
+
+# Around the ends of blocks, and of levels of the trees that are made of them.
+BLOCK_LENGTHS = (
+    0, 1, 4095, 4096, 4097, 2 * 4096, 16383, 16384, 16385, 3 * 16384, 5 * 16384 + 7,
+    128 * 4096, 128 * 4096 + 1, 129 * 4096, MIB, MIB + 1, 3 * MIB, 4 * MIB, 4 * MIB + 1, 5 * MIB + 3, 7 * MIB,
+    9 * MIB + 5, 128 * 128 * 4096, 128 * 128 * 4096 + 1,
+)
+
+ABOUT_BLOCKS = (
+    "Digests made of blocks, of messages whose byte i is i mod 251; reference/blocks.py has the definitions.",
+)
+
+
+def make_blocks():
+    """The content of vectors/blocks.json."""
+    vectors = [
+        {"digest": name, "length": length, "hex": digest(content.cycle(length)).hex()}
+        for length in BLOCK_LENGTHS
+        for name, digest in blocks.BLOCK_DIGESTS.items()
+    ]
+    return {"about": ABOUT_BLOCKS, "vectors": vectors}
 
 
 def digest_vectors(longest=None):
@@ -417,6 +442,7 @@ def make_statistics():
 
 FILES = {
     "digests.json": make_digests,
+    "blocks.json": make_blocks,
     "blockhash.json": make_block_hashes,
     "dirhash.json": make_directory_hashes,
     "blockmap.json": make_block_maps,

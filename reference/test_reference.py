@@ -18,6 +18,7 @@ import tempfile
 import unittest
 
 import blockmap
+import blocks
 import content
 import dirhash
 import make_vectors
@@ -140,6 +141,28 @@ BLKHASH_PROJECT = [
 
 def sha256(message):
     return hashlib.sha256(message).digest()
+
+
+class DigestsMadeOfBlocks(unittest.TestCase):
+    def test_published_values(self):
+        # Of an empty file, as `fsverity digest` prints it.
+        self.assertEqual(blocks.fsverity(b"").hex(),
+                         "3d248ca542a24fc62d1c43b916eae5016878e2533c88238480b26128a1f1af95")
+        nothing = hashlib.sha256().digest()
+        self.assertEqual(blocks.dropbox(b""), nothing)
+        self.assertEqual(blocks.glacier(b""), nothing)
+
+    def test_one_block(self):
+        digest = hashlib.sha256(b"x").digest()
+        self.assertEqual(blocks.glacier(b"x"), digest)
+        self.assertEqual(blocks.bittorrent_v2(b"x"), digest)
+        self.assertEqual(blocks.dropbox(b"x"), hashlib.sha256(digest).digest())
+
+    def test_an_odd_hash_goes_up_as_it_is(self):
+        one, two, three = (bytes([n]) * (1 << 20) for n in (1, 2, 3))
+        pair = hashlib.sha256(hashlib.sha256(one).digest() + hashlib.sha256(two).digest()).digest()
+        expected = hashlib.sha256(pair + hashlib.sha256(three).digest()).digest()
+        self.assertEqual(blocks.glacier(one + two + three), expected)
 
 
 class TestCase(unittest.TestCase):

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use verisum_kernels::{Level, Single};
 
 use crate::algorithm::{Algorithm, Class};
+use crate::blocks;
 use crate::error::Error;
 use crate::output::Output;
 use crate::provider::{self, MultiBuffer, PROVIDERS, Policy, Stream, StreamFactory};
@@ -21,8 +22,8 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The digest of this name or alias, `blake2b-N` for BLAKE2b with a digest of `N` bits, or
-    /// `openssl:NAME` for one that only OpenSSL knows.
+    /// The digest of this name or alias, `blake2b-N` for BLAKE2b with a digest of `N` bits, one
+    /// [made of blocks](crate::block_digests), or `openssl:NAME` for one that only OpenSSL knows.
     pub fn find(name: &str) -> Result<Digest, Error> {
         Digest::find_with(name, &Policy::default())
     }
@@ -36,6 +37,17 @@ impl Digest {
                 algorithm: None,
                 len,
                 stream: ("openssl", factory),
+                batch: None,
+                max_level: policy.max_level,
+            });
+        }
+        if let Some(made) = blocks::find(name, policy) {
+            let made = made?;
+            return Ok(Digest {
+                name: made.name().into(),
+                algorithm: None,
+                len: made.len(),
+                stream: made.into_factory(),
                 batch: None,
                 max_level: policy.max_level,
             });

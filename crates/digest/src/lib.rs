@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod algorithm;
+mod blocks;
 pub mod cksum;
 mod digest;
 mod error;
@@ -19,6 +20,7 @@ mod output;
 mod provider;
 
 pub use algorithm::{ALGORITHMS, Algorithm, Class};
+pub use blocks::block_digests;
 pub use digest::{Batch, Digest, Message};
 pub use error::Error;
 pub use output::Output;

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 
 use clap::Args;
 use serde::Serialize;
-use verisum::digest::{ALGORITHMS, Algorithm, Digest, Level, Policy};
+use verisum::digest::{ALGORITHMS, Algorithm, Digest, Level, Policy, block_digests};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -53,6 +53,11 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
             output.line(&format!("{}: {}", row.name, names::plain(reason)))?;
         }
     }
+    let made: Vec<&str> = block_digests().collect();
+    output.line(&format!(
+        "Also, made of the hashes of blocks as other systems make them: {}",
+        made.join(", ")
+    ))?;
     explain(&rows, output)?;
     Ok(Exit::Clean)
 }

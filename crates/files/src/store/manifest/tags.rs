@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use verisum_digest::{Algorithm, Digest};
+use verisum_digest::{Algorithm, Digest, block_digests};
 
 use super::listed::BlockHash;
 
@@ -68,7 +68,8 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
         Some(algorithm) => (algorithm.bits > 0).then_some(Cow::Borrowed(algorithm.id)),
         None => {
             let id = tag.to_ascii_lowercase();
-            (id.starts_with(BLAKE2B) && Digest::find(&id).is_ok()).then_some(Cow::Owned(id))
+            let is_made = id.starts_with(BLAKE2B) || block_digests().any(|name| name == id);
+            (is_made && Digest::find(&id).is_ok()).then_some(Cow::Owned(id))
         }
     }
 }

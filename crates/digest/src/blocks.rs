@@ -1,0 +1,318 @@
+//! Digests made of blocks, as other systems have them: a message is cut into blocks, each block is hashed, and the
+//! digest is made of those hashes. The blocks of one message go side by side through the processor.
+
+use std::sync::Arc;
+
+use crate::digest::{Batch, Digest};
+use crate::error::Error;
+use crate::output::Output;
+use crate::provider::{Policy, Stream, StreamFactory};
+
+/// What a digest is made of.
+#[derive(Clone, Copy, Debug)]
+struct Recipe {
+    name: &'static str,
+    /// The digest of each block, and of what is made of them.
+    inner: &'static str,
+    /// The length of a block in bytes; the last one may be shorter.
+    block: usize,
+    /// Whether a last block that is shorter is filled with zeros.
+    fills: bool,
+    join: Join,
+}
+
+/// How the hashes of blocks become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Join {
+    /// The hash of all of them, one after the other.
+    Flat,
+    /// Neighbours are hashed in pairs; an odd one goes up as it is. Nothing has the hash of nothing.
+    Pairs,
+    /// The same, with zeros in place of hashes up to a power of two.
+    FullPairs,
+    /// Hashes are blocks again, filled with zeros, until one is left.
+    Tree,
+    /// A tree, and then the hash of the description that the kernel makes of it.
+    Described { algorithm: u8 },
+}
+
+const MIB: usize = 1 << 20;
+
+/// All of them. The definitions are those of the systems that use them; reference/blocks.py has them in Python.
+const RECIPES: [Recipe; 6] = [
+    Recipe { name: "dropbox", inner: "sha256", block: 4 * MIB, fills: false, join: Join::Flat },
+    Recipe { name: "glacier", inner: "sha256", block: MIB, fills: false, join: Join::Pairs },
+    Recipe { name: "bittorrent-v2", inner: "sha256", block: 16 << 10, fills: false, join: Join::FullPairs },
+    Recipe {
+        name: "fsverity",
+        inner: "sha256",
+        block: 4096,
+        fills: true,
+        join: Join::Described { algorithm: 1 },
+    },
+    Recipe {
+        name: "fsverity-sha512",
+        inner: "sha512",
+        block: 4096,
+        fills: true,
+        join: Join::Described { algorithm: 2 },
+    },
+    Recipe { name: "dmverity", inner: "sha256", block: 4096, fills: true, join: Join::Tree },
+];
+
+/// Their names.
+pub fn block_digests() -> impl Iterator<Item = &'static str> {
+    RECIPES.iter().map(|recipe| recipe.name)
+}
+
+/// What makes the digest of this name, and its length in bytes.
+pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<Made, Error>> {
+    let recipe = *RECIPES.iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name))?;
+    Some(Digest::find_with(recipe.inner, policy).map(|inner| Made { recipe, inner }))
+}
+
+/// Makes the digests of one recipe.
+#[derive(Clone)]
+pub(crate) struct Made {
+    recipe: Recipe,
+    inner: Digest,
+}
+
+impl Made {
+    pub(crate) fn name(&self) -> &'static str {
+        self.recipe.name
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    pub(crate) fn into_factory(self) -> (&'static str, Arc<dyn StreamFactory>) {
+        ("blocks", Arc::new(self))
+    }
+}
+
+impl StreamFactory for Made {
+    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Blocks {
+            batch: self.inner.batch()?,
+            buffer: Vec::new(),
+            length: 0,
+            levels: Levels::new(self)?,
+            made: self.clone(),
+        }))
+    }
+
+    fn kernel_level(&self) -> Option<verisum_kernels::Level> {
+        self.inner.stream_level()
+    }
+}
+
+/// A message that is cut into blocks.
+struct Blocks {
+    made: Made,
+    batch: Batch,
+    /// What is not hashed yet: fewer blocks than a batch has.
+    buffer: Vec<u8>,
+    length: u64,
+    levels: Levels,
+}
+
+impl Blocks {
+    /// The bytes that are hashed side by side.
+    fn group(&self) -> usize {
+        self.made.recipe.block * self.made.inner.lanes().max(1)
+    }
+
+    /// Hashes whole blocks, and at the end of the message what is left.
+    fn hash(batch: &mut Batch, levels: &mut Levels, made: &Made, bytes: &[u8]) -> Result<(), Error> {
+        let blocks: Vec<&[u8]> = bytes.chunks(made.recipe.block).collect();
+        let mut digests = vec![0; blocks.len() * made.len()];
+        batch.hash(&blocks, &mut digests)?;
+        digests.chunks(made.len()).try_for_each(|leaf| levels.push(leaf))
+    }
+}
+
+impl Stream for Blocks {
+    fn update(&mut self, mut data: &[u8]) -> Result<(), Error> {
+        self.length += data.len() as u64;
+        let group = self.group();
+        if !self.buffer.is_empty() {
+            let (head, rest) = data.split_at(data.len().min(group - self.buffer.len()));
+            self.buffer.extend_from_slice(head);
+            data = rest;
+            if self.buffer.len() == group {
+                Blocks::hash(&mut self.batch, &mut self.levels, &self.made, &self.buffer)?;
+                self.buffer.clear();
+            }
+        }
+        // What comes in large pieces is not copied.
+        let whole = data.len() - data.len() % group;
+        let (groups, rest) = data.split_at(whole);
+        for group in groups.chunks(group) {
+            Blocks::hash(&mut self.batch, &mut self.levels, &self.made, group)?;
+        }
+        self.buffer.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+        let Recipe { block, fills, .. } = self.made.recipe;
+        if fills {
+            let length = self.buffer.len().next_multiple_of(block);
+            self.buffer.resize(length, 0);
+        }
+        Blocks::hash(&mut self.batch, &mut self.levels, &self.made, &self.buffer)?;
+        digest.copy_from_slice(self.levels.finish(self.length)?.as_bytes());
+        self.buffer.clear();
+        self.length = 0;
+        Ok(())
+    }
+
+    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Blocks {
+            batch: self.made.inner.batch()?,
+            buffer: self.buffer.clone(),
+            length: self.length,
+            levels: self.levels.copy()?,
+            made: self.made.clone(),
+        }))
+    }
+}
+
+/// The hashes on their way to become one. Of a tree only what is not joined yet is kept.
+struct Levels {
+    join: Join,
+    block: usize,
+    inner: Digest,
+    /// All hashes so far, where they are joined flat.
+    flat: Box<dyn Stream>,
+    /// Of each level from the blocks up: the hashes that wait, one after the other, and how many there were.
+    waiting: Vec<(Vec<u8>, u64)>,
+}
+
+impl Levels {
+    fn new(made: &Made) -> Result<Levels, Error> {
+        let Made { recipe: Recipe { join, block, .. }, inner } = made;
+        let (inner, flat) = (inner.clone(), inner.stream()?);
+        Ok(Levels { join: *join, block: *block, inner, flat, waiting: Vec::new() })
+    }
+
+    fn copy(&self) -> Result<Levels, Error> {
+        let Levels { join, block, ref inner, ref flat, ref waiting } = *self;
+        Ok(Levels { join, block, inner: inner.clone(), flat: flat.copy()?, waiting: waiting.clone() })
+    }
+
+    fn push(&mut self, leaf: &[u8]) -> Result<(), Error> {
+        match self.join {
+            Join::Flat => self.flat.update(leaf),
+            Join::Pairs | Join::FullPairs => self.push_to(0, leaf, 2 * leaf.len()),
+            Join::Tree | Join::Described { .. } => self.push_to(0, leaf, self.block),
+        }
+    }
+
+    /// Adds a hash to a level. As soon as that level has so many bytes, they become a hash of the next one.
+    fn push_to(&mut self, level: usize, hash: &[u8], full: usize) -> Result<(), Error> {
+        if self.waiting.len() == level {
+            self.waiting.push((Vec::with_capacity(full), 0));
+        }
+        let (waiting, count) = &mut self.waiting[level];
+        waiting.extend_from_slice(hash);
+        *count += 1;
+        if waiting.len() < full {
+            return Ok(());
+        }
+        let joined = self.inner.hash(waiting)?;
+        waiting.clear();
+        self.push_to(level + 1, joined.as_bytes(), full)
+    }
+
+    /// The digest of a message of so many bytes, of which nothing is left behind.
+    fn finish(&mut self, length: u64) -> Result<Output, Error> {
+        let mut digest = match self.join {
+            Join::Flat => {
+                let mut digest = Output::zeroed(self.inner.len());
+                self.flat.finish(digest.as_mut_bytes())?;
+                digest
+            }
+            Join::Pairs if self.waiting.is_empty() => self.inner.hash(&[])?,
+            Join::Pairs => self.last_of_pairs()?,
+            Join::FullPairs => self.last_of_full_pairs()?,
+            Join::Tree | Join::Described { .. } => self.last_of_tree()?,
+        };
+        if let Join::Described { algorithm } = self.join {
+            digest = self.inner.hash(&description(algorithm, length, &digest))?;
+        }
+        self.waiting.clear();
+        Ok(digest)
+    }
+
+    /// An odd hash goes up until it meets one that waits.
+    fn last_of_pairs(&self) -> Result<Output, Error> {
+        let mut last: Option<Output> = None;
+        for (waiting, _) in self.waiting.iter().filter(|(waiting, _)| !waiting.is_empty()) {
+            last = Some(match last {
+                None => hash_of(waiting),
+                Some(last) => self.inner.hash(&[waiting, last.as_bytes()].concat())?,
+            });
+        }
+        Ok(last.unwrap_or_else(|| Output::zeroed(self.inner.len())))
+    }
+
+    /// Where nothing is, there is the hash of pairs of nothing but zeros.
+    fn last_of_full_pairs(&self) -> Result<Output, Error> {
+        let mut zeros = Output::zeroed(self.inner.len());
+        let mut last: Option<Output> = None;
+        let top = self.waiting.len().saturating_sub(1);
+        for (level, (waiting, count)) in self.waiting.iter().enumerate() {
+            last = match (last, waiting.is_empty()) {
+                (None, true) => None,
+                // The only hash of the highest level is the root.
+                (None, false) if level == top && *count == 1 => Some(hash_of(waiting)),
+                (None, false) => Some(self.inner.hash(&[waiting, zeros.as_bytes()].concat())?),
+                (Some(last), true) if level == top => Some(last),
+                (Some(last), true) => Some(self.inner.hash(&[last.as_bytes(), zeros.as_bytes()].concat())?),
+                (Some(last), false) => Some(self.inner.hash(&[waiting, last.as_bytes()].concat())?),
+            };
+            zeros = self.inner.hash(&[zeros.as_bytes(), zeros.as_bytes()].concat())?;
+        }
+        Ok(last.unwrap_or_else(|| Output::zeroed(self.inner.len())))
+    }
+
+    /// What waits is filled with zeros and goes up, until there is one hash. Without a block it is zeros.
+    fn last_of_tree(&mut self) -> Result<Output, Error> {
+        let mut level = 0;
+        while level < self.waiting.len() {
+            let is_top = level + 1 == self.waiting.len();
+            let (waiting, count) = &mut self.waiting[level];
+            if is_top && *count == 1 {
+                return Ok(hash_of(waiting));
+            }
+            if !waiting.is_empty() {
+                waiting.resize(self.block, 0);
+                let joined = self.inner.hash(waiting)?;
+                waiting.clear();
+                self.push_to(level + 1, joined.as_bytes(), self.block)?;
+            }
+            level += 1;
+        }
+        Ok(Output::zeroed(self.inner.len()))
+    }
+}
+
+/// A hash that waited.
+fn hash_of(bytes: &[u8]) -> Output {
+    let mut hash = Output::zeroed(bytes.len());
+    hash.as_mut_bytes().copy_from_slice(bytes);
+    hash
+}
+
+/// The description of 256 bytes that the kernel makes of a file with fs-verity: version, algorithm, length of a block
+/// as a power of two, no salt, length of the file, root of the tree.
+fn description(algorithm: u8, length: u64, root: &Output) -> [u8; 256] {
+    let mut text = [0; 256];
+    text[..3].copy_from_slice(&[1, algorithm, 12]);
+    text[8..16].copy_from_slice(&length.to_le_bytes());
+    text[16..16 + root.as_bytes().len()].copy_from_slice(root.as_bytes());
+    text
+}
