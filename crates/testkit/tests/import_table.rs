@@ -45,6 +45,7 @@ const TABLE: &[Row] = &[
     },
     Row { name: "files", may_import: &["digest"], unsafe_code: Unsafe::In(&["system.rs"]) },
     Row { name: "catalog", may_import: &["digest", "files"], unsafe_code: Unsafe::In(&["store/mapping.rs"]) },
+    Row { name: "mend", may_import: &["digest", "files", "catalog"], unsafe_code: Unsafe::Nowhere },
     Row { name: "lake", may_import: &["digest", "files", "catalog"], unsafe_code: Unsafe::Nowhere },
     Row { name: "dirhash", may_import: &["digest", "kernels"], unsafe_code: Unsafe::In(&["simd"]) },
     Row {
@@ -55,7 +56,7 @@ const TABLE: &[Row] = &[
     Row { name: "remote", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
     Row {
         name: "verisum",
-        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "remote"],
+        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "mend", "remote"],
         unsafe_code: Unsafe::Nowhere,
     },
     Row {

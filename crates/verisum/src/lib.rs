@@ -29,6 +29,7 @@
 )]
 #![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
 #![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
+#![cfg_attr(feature = "mend", doc = "| [`mend`] | verified copies, and repair from other copies | `mend` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
 //!
 //! All features but `lake` are on by default. Without them nobody compiles SQLite or what speaks ssh.
@@ -49,6 +50,8 @@ pub use verisum_catalog as catalog;
 pub use verisum_image as image;
 #[cfg(feature = "lake")]
 pub use verisum_lake as lake;
+#[cfg(feature = "mend")]
+pub use verisum_mend as mend;
 #[cfg(feature = "remote")]
 pub use verisum_remote as remote;
 

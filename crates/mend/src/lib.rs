@@ -1,0 +1,3 @@
+//! Copies of trees that are verified, and the repair of files from other copies.
+
+#![forbid(unsafe_code)]
