@@ -6,10 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
+use crate::Stat;
 use crate::walk::trusted;
 
 /// How many links one after the other are followed, as Linux has it.
@@ -77,6 +78,15 @@ impl Replacement {
         Replacement::begin(name, |_| Some(mode), &Unplaced::named)
     }
 
+    /// Another name for a file that is already complete, to take the place of the file of that name.
+    ///
+    /// # Errors
+    /// Those of [`new`](Replacement::new).
+    pub fn of_file(name: &Path, file: File) -> Result<Replacement, ReplaceError> {
+        let (folder, target) = behind_links(name).map_err(|error| failure(name, "create", error))?;
+        Ok(Replacement { file: Unplaced::Nameless(file), name: name.to_path_buf(), target, _folder: folder })
+    }
+
     /// `mode` makes of the permissions of what is there those of the new file.
     fn begin(
         name: &Path,
@@ -127,17 +137,107 @@ impl Replacement {
             Unplaced::Nameless(file) => place_nameless(&file, &target).map_err(failed)?,
             Unplaced::Named(file) => drop(file.persist(&target).map_err(|error| failed(error.error))?),
         }
-        // Not every file system lets a folder be synchronized; the file is complete in any case.
-        let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
+        sync_folder(&target);
         Ok(())
     }
+
+    /// Puts the file in the place of `expected`, or of nothing, when it is safely on the disk. What was there is
+    /// moved to `keep`, or removed. Returns false, and changes nothing, if something else is there by now: where the
+    /// file system can exchange two names, also if that came in the last moment.
+    ///
+    /// # Errors
+    /// The file cannot be written or named, or the old one not be kept; then the old one is where it was.
+    pub fn swap(self, expected: Option<&Stat>, keep: Option<&Path>) -> Result<bool, ReplaceError> {
+        let Replacement { file, name, target, _folder } = self;
+        let failed = |error| failure(&name, "write", error);
+        file.get().sync_all().map_err(failed)?;
+        let passing = Passing(match file {
+            Unplaced::Nameless(file) => passing_name(&file, &target).map_err(failed)?,
+            Unplaced::Named(file) => file.into_temp_path().keep().map_err(|error| failed(error.error))?,
+        });
+        let is_placed = match expected {
+            Some(expected) => exchange(&passing, &target, expected, keep),
+            None => appear(&passing, &target),
+        };
+        let is_placed = is_placed.map_err(failed)?;
+        drop(passing);
+        sync_folder(&target);
+        Ok(is_placed)
+    }
+}
+
+/// A name that a file has for a moment; what has it in the end is removed.
+struct Passing(PathBuf);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Gives a name to a file that nothing has yet. Returns whether that was so.
+fn appear(passing: &Passing, target: &Path) -> io::Result<bool> {
+    match std::fs::hard_link(&passing.0, target) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Ok(()) => return Ok(true),
+        Err(_) => {}
+    }
+    // FAT has no hard links.
+    match rustix::fs::renameat_with(CWD, &passing.0, CWD, target, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => Ok(false),
+        placed => Ok(placed.map(|()| true)?),
+    }
+}
+
+/// Puts a file in the place of the one that is expected there. Returns whether that was there.
+fn exchange(passing: &Passing, target: &Path, expected: &Stat, keep: Option<&Path>) -> io::Result<bool> {
+    let is_there = |path: &Path| {
+        let stat = rustix::fs::lstat(path).map(Stat::from);
+        stat.is_ok_and(|stat| {
+            // A rename moves the time of the inode's change.
+            (stat.device, stat.inode, stat.size, stat.modified)
+                == (expected.device, expected.inode, expected.size, expected.modified)
+        })
+    };
+    if !is_there(target) {
+        return Ok(false);
+    }
+    let swap = || rustix::fs::renameat_with(CWD, &passing.0, CWD, target, RenameFlags::EXCHANGE);
+    match swap() {
+        Ok(()) => {}
+        Err(Errno::NOENT) => return Ok(false),
+        // The file system cannot: what comes in this moment is not seen.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            if let Some(keep) = keep {
+                std::fs::rename(target, keep)?;
+            }
+            return std::fs::rename(&passing.0, target).map(|()| true);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    if !is_there(&passing.0) {
+        swap()?;
+        return Ok(false);
+    }
+    if let Some(keep) = keep
+        && let Err(error) = std::fs::rename(&passing.0, keep)
+    {
+        swap()?;
+        return Err(error);
+    }
+    Ok(true)
+}
+
+/// Not every file system lets a folder be synchronized; the file is complete in any case.
+fn sync_folder(target: &Path) {
+    let _ = File::open(folder_of(target)).and_then(|folder| folder.sync_all());
 }
 
 impl Unplaced {
     fn new(target: &Path) -> io::Result<Unplaced> {
         // A name is given through `/proc`.
         if Path::new("/proc/self/fd").exists() {
-            let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match rustix::fs::open(folder_of(target), flags, Mode::from_raw_mode(0o666)) {
                 Ok(file) => return Ok(Unplaced::Nameless(file.into())),
                 // The file system or the kernel has no files without a name.
@@ -239,18 +339,24 @@ fn place_nameless(file: &File, target: &Path) -> io::Result<()> {
         Err(Errno::EXIST) => {}
         placed => return Ok(placed?),
     }
-    let mut number = 0_u32;
-    let passing = loop {
-        let passing = folder_of(target).join(format!(".verisum-{}-{number}", std::process::id()));
-        match rustix::fs::linkat(CWD, &own, CWD, &passing, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => break passing,
-            Err(Errno::EXIST) if number < 1000 => number += 1,
-            Err(error) => return Err(error.into()),
-        }
-    };
+    let passing = passing_name(file, target)?;
     std::fs::rename(&passing, target).inspect_err(|_| {
         let _ = std::fs::remove_file(&passing);
     })
+}
+
+/// Gives a file without a name one beside its target, for a moment.
+fn passing_name(file: &File, target: &Path) -> io::Result<PathBuf> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut number = 0_u32;
+    loop {
+        let passing = folder_of(target).join(format!(".verisum-{}-{number}", std::process::id()));
+        match rustix::fs::linkat(CWD, &own, CWD, &passing, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => return Ok(passing),
+            Err(Errno::EXIST) if number < 1000 => number += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn failure(name: &Path, operation: &'static str, source: io::Error) -> ReplaceError {
@@ -283,6 +389,31 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(name.metadata().unwrap().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_file_takes_the_place_of_what_is_expected_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+        let stat = |name: &str| Stat::of(File::open(path(name)).unwrap()).unwrap();
+        assert!(write(&path("a"), "one").swap(None, None).unwrap());
+        assert!(!write(&path("a"), "no").swap(None, None).unwrap(), "something is there");
+        let first = stat("a");
+        assert!(write(&path("a"), "two").swap(Some(&first), Some(&path("old"))).unwrap());
+        assert_eq!((read("a"), read("old")), ("two".into(), "one".into()));
+        assert!(!write(&path("a"), "no").swap(Some(&first), None).unwrap(), "another is there");
+        assert!(!write(&path("b"), "no").swap(Some(&first), None).unwrap(), "nothing is there");
+        let error = write(&path("a"), "no").swap(Some(&stat("a")), Some(&path("none/old"))).unwrap_err();
+        assert!(error.to_string().ends_with("No such file or directory (os error 2)"), "{error}");
+        assert_eq!(read("a"), "two");
+        let again = Replacement::of_file(&path("b"), File::open(path("a")).unwrap()).unwrap();
+        assert!(again.swap(None, None).unwrap());
+        assert_eq!(stat("b").inode, stat("a").inode);
+        let named = Replacement::named(&path("b"), 0o600).unwrap();
+        assert!(named.swap(Some(&stat("b")), None).unwrap());
+        assert_eq!(read("b"), "");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left behind");
     }
 
     #[test]

@@ -43,6 +43,11 @@ pub fn settle(file: &File, stat: &Stat) -> bool {
     has_waited || !is_settled
 }
 
+/// Whether somebody has a file open to write to it. Only its owner and root are told; for others nobody has.
+pub fn is_being_written(file: &File) -> bool {
+    calls::ask_for_lease(file) == Some(false)
+}
+
 /// Waits until whoever writes to a file that was changed then gives it another time, where times are whole
 /// seconds. Returns whether that was to be waited for.
 pub fn outlast(changed: Timestamp) -> bool {
@@ -185,15 +190,23 @@ mod calls {
 
     /// The system knows who has a file open to be written to, mapped or not: while somebody has, nobody gets
     /// a lease to read. It is given back at once. Only a file's owner and root can ask.
-    #[allow(unsafe_code)]
     pub(super) fn is_open_by_no_writer(file: &File) -> bool {
+        ask_for_lease(file) == Some(true)
+    }
+
+    /// Whether there is a lease to be had; none where that cannot be asked.
+    #[allow(unsafe_code)]
+    pub(super) fn ask_for_lease(file: &File) -> Option<bool> {
         let call = |command, value: libc::c_int| {
             // SAFETY: the descriptor is open, and these commands take a number and touch no memory of ours.
             unsafe { libc::fcntl(file.as_raw_fd(), command, value) == 0 }
         };
         // Else whoever opens it meanwhile would have this process ended by SIGIO.
-        let has_lease = call(SET_SIGNAL, HARMLESS) && call(libc::F_SETLEASE, libc::F_RDLCK);
-        has_lease && call(libc::F_SETLEASE, libc::F_UNLCK)
+        if call(SET_SIGNAL, HARMLESS) && call(libc::F_SETLEASE, libc::F_RDLCK) {
+            return Some(call(libc::F_SETLEASE, libc::F_UNLCK));
+        }
+        let refused = std::io::Error::last_os_error().raw_os_error();
+        (refused == Some(libc::EAGAIN)).then_some(false)
     }
 
     /// Writes a file's dirty pages, and waits for them; its metadata and the disk's cache may stay behind.
@@ -237,6 +250,10 @@ mod calls {
 
     pub(super) fn is_open_by_no_writer(_: &File) -> bool {
         false
+    }
+
+    pub(super) fn ask_for_lease(_: &File) -> Option<bool> {
+        None
     }
 
     pub(super) fn bring_to_disk(_: &File) -> bool {
