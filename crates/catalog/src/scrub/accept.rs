@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use verisum_digest::Digest;
 
-use super::guard::{UNMOUNTED, is_there, unmounted};
+use super::guard::{UNMOUNTED, require_tree, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top::{Top, is_gone};
 use super::{Error, digest_failed};
@@ -65,14 +65,7 @@ type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<See
 pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, Error> {
     let root = root_of(catalog, what.path)?;
     let top = Top::open(&root.path, !what.enters)?;
-    if !is_there(catalog, &root)? {
-        let why = "accept: it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root \
-                   takes it for the same tree)";
-        return Err(Error::Root { path: root.path, why });
-    }
-    if let Some(unmounted) = unmounted(catalog, &root, what.path)? {
-        return Err(Error::Root { path: unmounted.path, why: UNMOUNTED });
-    }
+    require_tree(catalog, &root, what.path)?;
     let read_one = |(path, digest): &(PathBuf, Digest)| {
         let found = read(&top, path, digest)?;
         // What is on a file system that is not mounted is not gone.

@@ -127,6 +127,22 @@ fn device(path: &Path) -> Option<u64> {
     (stat.kind == Kind::Directory).then_some(stat.device)
 }
 
+/// Fails unless what is at a path in a root is what was recorded there, as far as can be told without reading it.
+///
+/// # Errors
+/// [`Error::Root`] for another tree, or where a file system that was recorded is not mounted.
+pub fn require_tree(catalog: &Catalog, root: &Root, path: &Path) -> Result<(), Error> {
+    if !is_there(catalog, root)? {
+        let why = "it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root takes it for \
+                   the same tree)";
+        return Err(Error::Root { path: root.path.clone(), why });
+    }
+    match unmounted(catalog, root, path)? {
+        Some(unmounted) => Err(Error::Root { path: unmounted.path, why: UNMOUNTED }),
+        None => Ok(()),
+    }
+}
+
 /// The part of a root that a directory in it is. `last` is that directory's device.
 pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> Result<Scope, Error> {
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));

@@ -42,6 +42,7 @@ use verisum_files::{
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
+pub use guard::require_tree;
 pub use judge::state_after;
 pub use remote_tree::{Notes, PlaceTree, is_same_time};
 pub use verisum_files::reread::Bypass;

@@ -102,18 +102,30 @@ impl Catalog {
     /// Where the content is that files in trouble had, by algorithm and digest: of each a sound file of any tree that
     /// has it, as the catalogue says; at most 100,000 of them.
     pub fn copies_of_troubled(&self) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
-        let sql = format!(
-            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0 AND (algorithm, digest) IN
-             (SELECT algorithm, digest FROM file INDEXED BY file_in_trouble WHERE state <> 0) LIMIT {COPIES}",
-            columns()
-        );
         let mut copies = HashMap::new();
-        self.each_listed(&sql, [], &mut |file| {
+        self.each_copy_of_troubled(&mut |file| {
             let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
             copies.entry(content).or_insert(file.path);
             Ok::<_, Error>(())
         })?;
         Ok(copies)
+    }
+
+    /// Calls `each` for sound files of any tree that have the content that a file in trouble had, as the catalogue
+    /// says; for at most 100,000 of them.
+    ///
+    /// # Errors
+    /// Those of `each`, and what keeps the catalogue from being read.
+    pub fn each_copy_of_troubled<E: From<Error>>(
+        &self,
+        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0 AND (algorithm, digest) IN
+             (SELECT algorithm, digest FROM file INDEXED BY file_in_trouble WHERE state <> 0) LIMIT {COPIES}",
+            columns()
+        );
+        self.each_listed(&sql, [], each)
     }
 
     fn each_listed<E: From<Error>>(

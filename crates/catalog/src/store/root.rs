@@ -137,7 +137,7 @@ impl Catalog {
     pub fn forget_root(&self, root: &Root) -> Result<u64> {
         let forget = || {
             let mut forgotten = 0;
-            for table in ["finding", "file", "replaced", "fresh", "former", "unread"] {
+            for table in ["finding", "file", "replaced", "fresh", "former", "unread", "repair"] {
                 let sql = format!("{INSIDE} DELETE FROM {table} WHERE directory IN (SELECT id FROM inside)");
                 let count = self.connection.execute(&sql, [root.directory])?;
                 if table == "file" {

@@ -15,8 +15,8 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 7] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7];
+pub(super) const STEPS: [&str; 8] =
+    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -109,12 +109,21 @@ const VERSION_6: &str = "
 /// Every scrub wrote to it for each file that it verified, and it was a quarter of the catalogue.
 const VERSION_7: &str = "DROP INDEX file_by_age;";
 
+/// Files that were given their recorded content again: what they had been found to be, from where the content
+/// came, how many bytes that were, and the digests before, if the file could be read, and after.
+const VERSION_8: &str = "
+    CREATE TABLE repair(
+        id INTEGER PRIMARY KEY, root INTEGER NOT NULL, directory INTEGER NOT NULL, name BLOB NOT NULL,
+        repaired INTEGER NOT NULL, state INTEGER NOT NULL, source BLOB NOT NULL, bytes INTEGER NOT NULL,
+        algorithm INTEGER NOT NULL, before BLOB, digest BLOB NOT NULL);
+";
+
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
 
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
-const STAND_INS: [(i64, &str); 3] = [
+const STAND_INS: [(i64, &str); 4] = [
     (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
     (
         4,
@@ -129,6 +138,11 @@ const STAND_INS: [(i64, &str); 3] = [
             0 AS seen, 0 AS size, 0 AS mtime, 0 AS ctime, 0 AS inode, 0 AS algorithm, x'' AS digest,
             0 AS first_seen, 0 AS changed, 0 AS verified, 0 AS seen_size, 0 AS seen_mtime, 0 AS seen_inode,
             NULL AS seen_digest, 0 AS rowid WHERE 0;",
+    ),
+    (
+        8,
+        "CREATE TEMP VIEW repair AS SELECT 0 AS id, 0 AS root, 0 AS directory, x'' AS name, 0 AS repaired,
+            0 AS state, x'' AS source, 0 AS bytes, 0 AS algorithm, NULL AS before, x'' AS digest WHERE 0;",
     ),
 ];
 

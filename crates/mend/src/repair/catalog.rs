@@ -1,0 +1,246 @@
+//! Repairs what the catalogue says is bad or missing.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use verisum_catalog::scrub::require_tree;
+use verisum_catalog::store::{Catalog, Change, Position, Record, Repair, Root, State, Trouble, stamp};
+use verisum_digest::Digest;
+use verisum_files::Verdict;
+
+use super::mend::{Damaged, Done, Tree};
+use super::{Error, Options, Outcome, Repaired, Source, Summary};
+
+/// How many files are repaired together: a source is asked once for all of them.
+const PAGE: usize = 1024;
+
+/// How many copies of one content are looked at.
+const COPIES: usize = 8;
+
+/// Where contents are, by algorithm and digest.
+type Copies = HashMap<(i64, Vec<u8>), Vec<PathBuf>>;
+
+/// Gives the files that a path names, or that are below it, their recorded content again, where the catalogue says
+/// that they are bad or missing: from the files at the same paths in the sources, and from those that the catalogue
+/// knows to have the same content there. Each repair is recorded. Whoever calls holds the catalogue's lock.
+///
+/// # Errors
+/// The path is in no tree of this machine that the catalogue has, or is not what was recorded; the catalogue cannot
+/// be read or written.
+pub fn repair(
+    catalog: &Catalog,
+    path: &Path,
+    sources: &mut [Source],
+    options: &Options,
+    report: &mut dyn FnMut(&Repaired),
+) -> Result<Summary, Error> {
+    let wrong = |why| Error::Path { path: path.to_path_buf(), why };
+    let root = match catalog.root_of(path)? {
+        Some(root) if root.is_remote() => {
+            return Err(wrong("it is on another machine: repair it there"));
+        }
+        Some(root) => root,
+        None => return Err(wrong("it is in no tree of the catalogue (`verisum catalog status` lists them)")),
+    };
+    require_tree(catalog, &root, path)?;
+    if let Some(keep) = &options.keep_bad {
+        require_room(keep, &root)?;
+    }
+    let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::Error::from)?;
+    let work = Work { catalog, root: &root, path, options, algorithms: catalog.algorithms()?, copies: copies(catalog)? };
+    let mut summary = Summary::default();
+    let mut after = Position::START;
+    loop {
+        if options.stop.is_due() {
+            summary.interrupted = true;
+            break;
+        }
+        let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
+        let Some((last, _)) = page.last() else { break };
+        after = last.clone();
+        let mut waiting = Vec::new();
+        for (position, record) in page {
+            let folder = root.path.join(catalog.path_in_root(position.directory)?);
+            let file = folder.join(OsStr::from_bytes(&position.name));
+            if !file.starts_with(path) || record.state == State::MISSING && options.leaves_missing {
+                continue;
+            }
+            match work.damaged(&position, &record, file)? {
+                Ok(damaged) => waiting.push((position, record, damaged)),
+                Err(refused) => work.tell(refused, &mut summary, report),
+            }
+        }
+        work.mend(waiting, &mut tree, sources, &mut summary, report)?;
+    }
+    Ok(summary)
+}
+
+/// Fails if bad files could not be moved to a directory.
+fn require_room(keep: &Path, root: &Root) -> Result<(), Error> {
+    let failed = |operation| {
+        move |source| Error::KeepBad { path: keep.to_path_buf(), operation, source }
+    };
+    if keep.starts_with(&root.path) {
+        return Err(failed("move bad files there")(std::io::Error::other("it is in the tree itself")));
+    }
+    std::fs::create_dir_all(keep).map_err(failed("create"))?;
+    let devices = (std::fs::metadata(keep).map_err(failed("open"))?.dev(), root_device(root));
+    match devices {
+        (keep, Some(tree)) if keep != tree => {
+            let why = "it is not on the file system of the tree";
+            Err(failed("move bad files there")(std::io::Error::other(why)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn root_device(root: &Root) -> Option<u64> {
+    std::fs::metadata(&root.path).ok().map(|found| found.dev())
+}
+
+/// Where the catalogue has the content of what is in trouble.
+fn copies(catalog: &Catalog) -> Result<Copies, Error> {
+    let mut copies = Copies::new();
+    catalog.each_copy_of_troubled(&mut |file| {
+        let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+        let known = copies.entry(content).or_default();
+        if known.len() < COPIES {
+            known.push(file.path);
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(copies)
+}
+
+struct Work<'a> {
+    catalog: &'a Catalog,
+    root: &'a Root,
+    path: &'a Path,
+    options: &'a Options,
+    algorithms: HashMap<i64, String>,
+    copies: Copies,
+}
+
+impl Work<'_> {
+    /// What is to be repaired, or why it must not be.
+    fn damaged(
+        &self,
+        position: &Position,
+        record: &Record,
+        path: PathBuf,
+    ) -> Result<Result<Damaged, Repaired>, Error> {
+        let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
+        let digest = Digest::find(&algorithm);
+        let refused = match (record.state, &digest) {
+            (State::DAMAGED, _) => {
+                Some("its record is damaged: nothing tells good bytes (restore a backup of the catalogue)".to_string())
+            }
+            (State::Trouble(Trouble::Held), _) => {
+                Some("it was changed, not damaged (`verisum accept` takes it as it is)".to_string())
+            }
+            (State::Trouble(Trouble::Verdict(Verdict::Busy | Verdict::Unverifiable)), _) => {
+                Some("it could not be compared: scrub it first".to_string())
+            }
+            (State::Trouble(Trouble::Verdict(Verdict::Suspicious)), _)
+                if self.options.keep_bad.is_none() && !self.options.dry =>
+            {
+                Some("somebody may have written it (--keep-bad DIR repairs it and keeps what it is now)".to_string())
+            }
+            (_, Err(error)) => Some(error.to_string()),
+            _ => None,
+        };
+        let (digest, None) = (digest, &refused) else {
+            let outcome = Outcome::Refused(refused.unwrap_or_default());
+            return Ok(Err(self.repaired(path, record, algorithm, outcome)));
+        };
+        let Ok(digest) = digest else { return Err(Error::Path { path, why: "its digest is not known" }) };
+        let mut found = Vec::new();
+        if record.state != State::MISSING {
+            found.push((record.size, record.mtime));
+            let finding = self.catalog.finding(position.directory, OsStr::from_bytes(&position.name))?;
+            found.extend(finding.and_then(|finding| finding.read).map(|read| (read.size, read.mtime)));
+        }
+        let content = (record.algorithm, record.digest.as_bytes().to_vec());
+        Ok(Ok(Damaged {
+            below: path.strip_prefix(self.path).unwrap_or(Path::new("")).to_path_buf(),
+            path,
+            digest,
+            recorded: record.digest,
+            size: record.size,
+            modified: record.mtime,
+            found,
+            copies: self.copies.get(&content).cloned().unwrap_or_default(),
+        }))
+    }
+
+    fn repaired(&self, path: PathBuf, record: &Record, algorithm: String, outcome: Outcome) -> Repaired {
+        Repaired { path, state: record.state, size: record.size, algorithm, recorded: record.digest, outcome }
+    }
+
+    fn tell(&self, file: Repaired, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
+        summary.count(&file);
+        report(&file);
+    }
+
+    /// Repairs some files, and records each.
+    fn mend(
+        &self,
+        waiting: Vec<(Position, Record, Damaged)>,
+        tree: &mut Tree,
+        sources: &mut [Source],
+        summary: &mut Summary,
+        report: &mut dyn FnMut(&Repaired),
+    ) -> Result<(), Error> {
+        let (records, damaged): (Vec<_>, Vec<_>) =
+            waiting.into_iter().map(|(position, record, damaged)| ((position, record), damaged)).unzip();
+        let mut written = Ok(());
+        tree.mend(&damaged, sources, &mut |at, done| {
+            let ((position, record), damaged) = (&records[at], &damaged[at]);
+            if written.is_ok() {
+                written = self.record(position, record, &done);
+            }
+            let algorithm = damaged.digest.name().to_string();
+            let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
+            self.tell(file, summary, report);
+        });
+        written
+    }
+
+    /// Records that a file is good again.
+    fn record(&self, position: &Position, old: &Record, done: &Done) -> Result<(), Error> {
+        let (Outcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else { return Ok(()) };
+        let new = Record {
+            mtime: stamp(now.modified),
+            ctime: stamp(now.changed),
+            inode: now.inode,
+            verified: self.options.now,
+            state: State::Sound,
+            ..*old
+        };
+        let repair = Repair {
+            repaired: self.options.now,
+            state: old.state,
+            source: from.clone(),
+            bytes: *bytes,
+            algorithm: old.algorithm,
+            before: done.before,
+            digest: old.digest,
+        };
+        let (root, name) = (self.root.id, OsStr::from_bytes(&position.name));
+        self.catalog.begin()?;
+        let written = self.catalog.apply(root, position.directory, name, &Change::Confirm(new)).and_then(|()| {
+            self.catalog.absolve(root, &new)?;
+            self.catalog.add_repair(root, &(position.directory, position.name.clone()), &repair)
+        });
+        match written {
+            Ok(()) => Ok(self.catalog.commit()?),
+            Err(error) => {
+                self.catalog.roll_back();
+                Err(error.into())
+            }
+        }
+    }
+}

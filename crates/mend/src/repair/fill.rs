@@ -1,0 +1,107 @@
+//! Writes the content of a copy to a new file, and proves that it is the recorded one.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+
+use verisum_digest::{Digest, Output};
+use verisum_files::reread;
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// Zeros of this length stay a hole in a sparse file.
+const HOLE: usize = 64 << 10;
+
+/// Why a new file does not have the recorded content.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FillError {
+    /// The copy cannot be read.
+    #[error("read: {0}")]
+    Read(io::Error),
+    /// The copy has other bytes than a moment ago.
+    #[error("it changed while it was read")]
+    Changed,
+    /// The new file cannot be written.
+    #[error("write: {0}")]
+    Write(io::Error),
+    /// What was written cannot be read again.
+    #[error("read again: {0}")]
+    Reread(#[from] reread::Failed),
+    /// What was written reads back as something else.
+    #[error("what was written reads back different: do not trust this storage")]
+    Different,
+    /// The digest cannot be computed.
+    #[error(transparent)]
+    Digest(#[from] verisum_digest::Error),
+}
+
+impl FillError {
+    /// Whether another copy may do better.
+    pub(super) fn is_of_source(&self) -> bool {
+        matches!(self, FillError::Read(_) | FillError::Changed)
+    }
+}
+
+/// Fills an empty file with at most `most` bytes, and returns how many there were.
+pub(super) fn fill(
+    file: &File,
+    content: &mut dyn Read,
+    (digest, expected): (&Digest, &Output),
+    most: u64,
+    is_sparse: bool,
+) -> Result<u64, FillError> {
+    let mut piece = vec![0; PIECE];
+    let mut stream = digest.stream()?;
+    let mut length = 0;
+    loop {
+        let count = read_full(content, &mut piece).map_err(FillError::Read)?;
+        let read = &piece[..count];
+        if length + count as u64 > most {
+            return Err(FillError::Changed);
+        }
+        stream.update(read)?;
+        write(file, read, length, is_sparse).map_err(FillError::Write)?;
+        length += count as u64;
+        if count < PIECE {
+            break;
+        }
+    }
+    file.set_len(length).map_err(FillError::Write)?;
+    let mut output = Output::zeroed(digest.len());
+    stream.finish(output.as_mut_bytes())?;
+    if output != *expected {
+        return Err(FillError::Changed);
+    }
+    file.sync_all().map_err(FillError::Write)?;
+    match reread::past_the_cache(file, digest)?.digest == *expected {
+        true => Ok(length),
+        false => Err(FillError::Different),
+    }
+}
+
+fn write(mut file: &File, bytes: &[u8], offset: u64, is_sparse: bool) -> io::Result<()> {
+    if !is_sparse {
+        return file.write_all(bytes);
+    }
+    for (part, at) in bytes.chunks(HOLE).zip((offset..).step_by(HOLE)) {
+        if part.iter().any(|byte| *byte != 0) {
+            file.write_all_at(part, at)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the room is full or nothing comes any more.
+fn read_full(content: &mut dyn Read, room: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < room.len() {
+        match content.read(&mut room[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,389 @@
+//! Repairs files of one tree of this machine, whoever says what their content should be.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fd::AsFd;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use verisum_catalog::store::stamp;
+use verisum_digest::{Digest, Output};
+use verisum_files::{
+    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, is_being_written, reread, says_storage_failed,
+};
+
+use super::fill::fill;
+use super::source::{Candidate, Source};
+use super::{Options, Outcome};
+use crate::metadata;
+
+const CHANGED: &str = "it changed since it was found bad: scrub it first";
+const IN_USE: &str = "a program has it open to write to it";
+const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
+
+/// A file that is to be given its content again.
+#[derive(Debug)]
+pub(super) struct Damaged {
+    /// Its path.
+    pub(super) path: PathBuf,
+    /// Its path below what is repaired.
+    pub(super) below: PathBuf,
+    /// The recorded digest.
+    pub(super) digest: Digest,
+    /// Its value.
+    pub(super) recorded: Output,
+    /// The recorded length in bytes.
+    pub(super) size: u64,
+    /// The recorded time of modification, as [`stamp`] has it.
+    pub(super) modified: i64,
+    /// What the file may be, by length and time of modification, to be the one that was found bad.
+    pub(super) found: Vec<(u64, i64)>,
+    /// Where the catalogue has its content.
+    pub(super) copies: Vec<PathBuf>,
+}
+
+/// What was done with one of them.
+pub(super) struct Done {
+    pub(super) outcome: Outcome,
+    /// What the repaired file is.
+    pub(super) now: Option<Stat>,
+    /// The digest that it had before, if it could be read.
+    pub(super) before: Option<Output>,
+}
+
+impl From<Outcome> for Done {
+    fn from(outcome: Outcome) -> Done {
+        Done { outcome, now: None, before: None }
+    }
+}
+
+/// A bad file, or none, as it was found to be just now.
+struct Bad {
+    stat: Option<Stat>,
+    before: Option<Output>,
+}
+
+/// A device and an inode on it.
+type Inode = (u64, u64);
+
+fn inode(stat: &Stat) -> Inode {
+    (stat.device, stat.inode)
+}
+
+/// The tree that is repaired.
+pub(super) struct Tree<'a> {
+    top: Arc<Directory>,
+    path: PathBuf,
+    /// The one device that files are looked for on; none for any.
+    device: Option<u64>,
+    options: &'a Options,
+    /// What became of bad inodes with several names: the repaired file, its inode and content.
+    linked: HashMap<Inode, (PathBuf, Inode, Output)>,
+}
+
+impl<'a> Tree<'a> {
+    /// Opens a tree by the path of its top.
+    pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, Error> {
+        let device = Entry::named(path)?.stat()?.device;
+        let device = (!options.enters).then_some(device);
+        let linked = HashMap::new();
+        Ok(Tree { top: Directory::named(path)?, path: path.to_path_buf(), device, options, linked })
+    }
+
+    /// Repairs files, and tells what became of each, by its number, as soon as that is known: a kill later must not
+    /// lose it.
+    pub(super) fn mend(
+        &mut self,
+        damaged: &[Damaged],
+        sources: &mut [Source],
+        tell: &mut dyn FnMut(usize, Done),
+    ) {
+        let mut waiting: Vec<Option<Bad>> = Vec::new();
+        for (at, file) in damaged.iter().enumerate() {
+            let found = self.examine(file);
+            waiting.push(found.map_err(|outcome| tell(at, outcome.into())).ok());
+        }
+        let mut names: HashMap<Inode, u64> = HashMap::new();
+        for stat in waiting.iter().flatten().filter_map(|bad| bad.stat.as_ref()) {
+            *names.entry(inode(stat)).or_default() += 1;
+        }
+        let mut tried: Vec<Vec<(PathBuf, String)>> = damaged.iter().map(|_| Vec::new()).collect();
+        for source in sources.iter_mut() {
+            let those: Vec<usize> = (0..damaged.len()).filter(|at| waiting[*at].is_some()).collect();
+            for (at, candidate, answer) in ask(source, damaged, &those) {
+                let Some(bad) = &waiting[at] else { continue };
+                let is_over = self.options.stop.is_due();
+                let ended = match answer {
+                    _ if is_over => Ok(Outcome::Failed("interrupted".to_string()).into()),
+                    Ok(digest) if digest != damaged[at].recorded => Err("other content".to_string()),
+                    Err(why) => Err(why),
+                    Ok(_) if self.options.dry => Ok(Outcome::Mendable { from: candidate.shown.clone() }.into()),
+                    Ok(_) => self.replace(&damaged[at], bad, source, &candidate, &names),
+                };
+                match ended {
+                    Ok(done) => {
+                        waiting[at] = None;
+                        tell(at, done);
+                    }
+                    Err(why) => tried[at].push((candidate.shown, why)),
+                }
+            }
+        }
+        for (at, tried) in tried.into_iter().enumerate().filter(|(at, _)| waiting[*at].is_some()) {
+            tell(at, Outcome::NoSource { tried }.into());
+        }
+    }
+
+    /// Looks whether a file still is what was found bad.
+    fn examine(&self, damaged: &Damaged) -> Result<Bad, Outcome> {
+        let failed = |why: String| Outcome::Failed(why);
+        let gone = match self.options.leaves_missing {
+            true => Err(Outcome::Refused("it is missing".to_string())),
+            false => Ok(Bad { stat: None, before: None }),
+        };
+        let found = match self.folder(&damaged.path) {
+            Ok((folder, name)) => Entry::within(&folder, &name),
+            Err(error) => Err(error),
+        };
+        let (entry, stat) = match found {
+            Ok(found) => found,
+            Err(error) if error.errno() == Some(Errno::NOENT) => return gone,
+            Err(error) => return Err(failed(text(&error))),
+        };
+        if entry.kind() != Kind::File {
+            return Err(Outcome::Refused("something else is in its place".to_string()));
+        }
+        let file = entry.open().map_err(|error| failed(text(&error)))?;
+        if is_being_written(&file) {
+            return Err(Outcome::Refused(IN_USE.to_string()));
+        }
+        let before = match reread::past_the_cache(&file, &damaged.digest) {
+            Ok(read) if read.digest == damaged.recorded => return Err(Outcome::Sound),
+            Ok(read) => Some(read.digest),
+            Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
+            Err(error) => return Err(failed(format!("read: {error}"))),
+        };
+        match damaged.found.contains(&(stat.size, stamp(stat.modified))) {
+            true => Ok(Bad { stat: Some(stat), before }),
+            false => Err(Outcome::Refused(CHANGED.to_string())),
+        }
+    }
+
+    /// The directory of a file, open, and the file's name in it.
+    fn folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), Error> {
+        let below = path.strip_prefix(&self.path).unwrap_or(path);
+        let folder = self.top.beneath(below.parent().unwrap_or(Path::new("")), self.device)?;
+        Ok((folder, below.file_name().unwrap_or_default().to_os_string()))
+    }
+
+    /// The same, with the directories on the way made where they are missing.
+    fn made_folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), Error> {
+        match self.folder(path) {
+            Err(error) if error.errno() == Some(Errno::NOENT) => {}
+            found => return found,
+        }
+        let below = path.strip_prefix(&self.path).unwrap_or(path);
+        let mut reached = PathBuf::new();
+        for name in below.parent().into_iter().flat_map(Path::components) {
+            let folder = self.top.beneath(&reached, self.device)?;
+            reached.push(name);
+            match rustix::fs::mkdirat(folder.as_fd(), name.as_os_str(), Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => {
+                    return Err(Error::io(&self.path.join(&reached), verisum_files::Operation::Open, errno));
+                }
+            }
+        }
+        self.folder(path)
+    }
+
+    /// Puts the content of a copy in a file's place.
+    ///
+    /// # Errors
+    /// The copy is not what it was a moment ago: another may do.
+    fn replace(
+        &mut self,
+        damaged: &Damaged,
+        bad: &Bad,
+        source: &mut Source,
+        candidate: &Candidate,
+        names: &HashMap<Inode, u64>,
+    ) -> Result<Done, String> {
+        let failed = |why: String| Ok(Outcome::Failed(why).into());
+        let (folder, name) = match self.made_folder(&damaged.path) {
+            Ok(found) => found,
+            Err(error) => return failed(text(&error)),
+        };
+        let target = by_way_of(&folder, &name);
+        let old = match bad.stat.map(|_| Entry::within(&folder, &name).and_then(|(entry, _)| entry.open())) {
+            Some(Err(error)) => return failed(text(&error)),
+            Some(Ok(file)) => Some(file),
+            None => None,
+        };
+        let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
+        let (new, bytes) = match other {
+            Some(file) => match Replacement::of_file(&target, file) {
+                Ok(new) => (new, 0),
+                Err(error) => return failed(of_new(&error)),
+            },
+            None => match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
+                Ok(new) => (new, damaged.size),
+                Err(why) => return failed(why),
+            },
+        };
+        if old.as_ref().is_some_and(is_being_written) {
+            return Ok(Outcome::Refused(IN_USE.to_string()).into());
+        }
+        let keep = match bad.stat.and(self.options.keep_bad.as_ref()).map(|keep| room_for(keep, &damaged.below)) {
+            Some(Err(error)) => return failed(format!("--keep-bad: {error}")),
+            Some(Ok(keep)) => Some(keep),
+            None => None,
+        };
+        let made = Stat::of(new.file()).map(|stat| inode(&stat));
+        match new.swap(bad.stat.as_ref(), keep.as_deref()) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Outcome::Refused(CHANGED.to_string()).into()),
+            Err(error) => return failed(of_new(&error)),
+        }
+        let now = Entry::within(&folder, &name).ok().map(|(_, stat)| stat);
+        let now = now.filter(|stat| made.is_ok_and(|made| made == inode(stat)));
+        let mut other_names = 0;
+        if let (Some(old), Some(now)) = (bad.stat, now) {
+            self.linked.entry(inode(&old)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
+            other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
+        }
+        let outcome = Outcome::Repaired { from: candidate.shown.clone(), bytes, other_names };
+        Ok(Done { outcome, now, before: bad.before })
+    }
+
+    /// A new file with the content of a copy, and with what else the old one has, or else the copy.
+    ///
+    /// # Errors
+    /// The outer one is the copy's, the inner one the new file's.
+    fn filled(
+        &self,
+        damaged: &Damaged,
+        (bad, old): (&Bad, Option<&File>),
+        source: &mut Source,
+        candidate: &Candidate,
+        target: &Path,
+    ) -> Result<Result<Replacement, String>, String> {
+        let new = match Replacement::new(target) {
+            Ok(new) => new,
+            Err(error) => return Ok(Err(of_new(&error))),
+        };
+        let range = 0..damaged.size.saturating_add(1);
+        let mut content = source.place.read(&candidate.path, range).map_err(|error| error.to_string())?;
+        let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
+        let expected = (&damaged.digest, &damaged.recorded);
+        match fill(new.file(), &mut *content, expected, damaged.size, is_sparse) {
+            Ok(_) => {}
+            Err(error) if error.is_of_source() => return Err(error.to_string()),
+            Err(error) => return Ok(Err(error.to_string())),
+        }
+        let of_copy = || source.place.is_here().then(|| File::open(candidate.here()).ok()).flatten();
+        let dressed = (|| {
+            let accessed = match old {
+                Some(old) => {
+                    metadata::copy(old, new.file())?;
+                    let old = old.metadata()?;
+                    Some(Timestamp { seconds: old.atime(), nanoseconds: old.atime_nsec() as u32 })
+                }
+                None => {
+                    if let Some(copy) = of_copy() {
+                        metadata::copy(&copy, new.file())?;
+                    }
+                    None
+                }
+            };
+            metadata::set_times(new.file(), time_of(damaged.modified), accessed)
+        })();
+        Ok(match dressed {
+            Ok(()) => Ok(new),
+            Err(error) => Err(format!("keep its owner, mode and attributes: {error}")),
+        })
+    }
+
+    /// The repaired file of another name of the same bad inode, open, if it still is what was put there.
+    fn other_name(&self, old: &Stat, recorded: &Output) -> Option<File> {
+        let (path, made, content) = self.linked.get(&inode(old))?;
+        let (folder, name) = self.folder(path).ok()?;
+        let (entry, stat) = Entry::within(&folder, &name).ok()?;
+        if content != recorded || inode(&stat) != *made {
+            return None;
+        }
+        let file = entry.open().ok()?;
+        Stat::of(&file).is_ok_and(|stat| inode(&stat) == *made).then_some(file)
+    }
+}
+
+/// What a source says of the files that wait: each candidate with its digest, or why it has none.
+fn ask(
+    source: &mut Source,
+    damaged: &[Damaged],
+    waiting: &[usize],
+) -> Vec<(usize, Candidate, Result<Output, String>)> {
+    let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
+    for at in waiting {
+        let file = &damaged[*at];
+        let candidates = source.candidates(&file.below, &file.copies);
+        let candidates = candidates.into_iter().filter(|candidate| candidate.shown != file.path);
+        of_digest.entry(file.digest.name()).or_default().extend(candidates.map(|candidate| (*at, candidate)));
+    }
+    let mut answers = Vec::new();
+    for candidates in of_digest.into_values().filter(|candidates| !candidates.is_empty()) {
+        let digest = &damaged[candidates[0].0].digest;
+        let paths = candidates.iter().map(|(_, candidate)| candidate.path.clone()).collect();
+        let digests = source.digests(digest, paths);
+        answers.extend(candidates.into_iter().zip(digests).map(|((at, file), digest)| (at, file, digest)));
+    }
+    answers.sort_by_key(|(at, ..)| *at);
+    answers
+}
+
+/// A name in an open directory, as a path.
+fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd())).join(name)
+}
+
+/// A path below a directory that nothing has, with the directories on the way made.
+fn room_for(keep: &Path, below: &Path) -> std::io::Result<PathBuf> {
+    let path = keep.join(below);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut numbered = path.clone();
+    let mut number = 0;
+    while numbered.symlink_metadata().is_ok() {
+        number += 1;
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{number}"));
+        numbered = name.into();
+    }
+    Ok(numbered)
+}
+
+/// A time as the file system takes it.
+fn time_of(stamp: i64) -> Timestamp {
+    const SECOND: i64 = 1_000_000_000;
+    Timestamp { seconds: stamp.div_euclid(SECOND), nanoseconds: stamp.rem_euclid(SECOND) as u32 }
+}
+
+/// What is wrong with an old file, without its path.
+fn text(error: &Error) -> String {
+    match error {
+        Error::Io { .. } if error.errno() == Some(Errno::XDEV) => ELSEWHERE.to_string(),
+        Error::Io { operation, source, .. } => format!("{operation}: {source}"),
+        other => other.to_string(),
+    }
+}
+
+/// What is wrong with a new file, without its path.
+fn of_new(error: &verisum_files::ReplaceError) -> String {
+    format!("{}: {}", error.operation, error.source)
+}

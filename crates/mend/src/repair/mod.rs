@@ -1,0 +1,154 @@
+//! Repair: gives files that are bad, missing or unreadable their recorded content again, from other copies.
+//!
+//! Good bytes are those whose digest is the recorded one; nothing else is ever put in a file's place. A source is
+//! asked for digests first, so that nothing is written for a copy that is bad itself. The new file is written
+//! without a name, synchronized, read again past the page cache, and then exchanged with the old one, which must
+//! still be the one that was found bad.
+//!
+//! Non-goals: finding out what is bad, which scrubs do, and files on other machines, which are repaired there.
+
+mod catalog;
+mod fill;
+mod mend;
+mod source;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use verisum_catalog::scrub;
+use verisum_catalog::store::{self, State};
+use verisum_files::Stop;
+
+pub use catalog::repair;
+pub use source::Source;
+
+/// How to repair.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Say what could be done, and change nothing.
+    pub dry: bool,
+    /// A directory on the same file system to which bad files are moved. Without it they are removed, once the
+    /// repaired ones were verified; suspicious ones, which somebody may have written, are left alone then.
+    pub keep_bad: Option<PathBuf>,
+    /// Leave missing files missing.
+    pub leaves_missing: bool,
+    /// Also repair files on file systems that are mounted below the tree.
+    pub enters: bool,
+    /// When to end early, after the file in progress.
+    pub stop: Arc<Stop>,
+    /// The time of the start, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// A file that was to be repaired.
+#[derive(Debug)]
+pub struct Repaired {
+    /// Its path.
+    pub path: PathBuf,
+    /// What it had been found to be.
+    pub state: State,
+    /// Its recorded length in bytes.
+    pub size: u64,
+    /// The name of the digest.
+    pub algorithm: String,
+    /// The recorded digest.
+    pub recorded: verisum_digest::Output,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a file that was to be repaired.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It has its recorded content again.
+    Repaired {
+        /// The path or address of the file whose content it took.
+        from: PathBuf,
+        /// How many bytes were written.
+        bytes: u64,
+        /// How many more names the bad content has, which were not repaired.
+        other_names: u64,
+    },
+    /// It could be repaired.
+    Mendable {
+        /// The path or address of a file with its recorded content.
+        from: PathBuf,
+    },
+    /// It is as recorded, past the page cache too.
+    Sound,
+    /// No source has its recorded content.
+    NoSource {
+        /// The files that were looked at, and what is wrong with each.
+        tried: Vec<(PathBuf, String)>,
+    },
+    /// It must not be repaired, for this reason.
+    Refused(String),
+    /// It could not be repaired, for this reason, and is as it was.
+    Failed(String),
+}
+
+/// What a repair came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files that have their recorded content again.
+    pub repaired: u64,
+    /// Files that could be repaired.
+    pub mendable: u64,
+    /// Files that were found to be as recorded.
+    pub sound: u64,
+    /// Files that no source has.
+    pub without_source: u64,
+    /// Files that must not or could not be repaired.
+    pub left: u64,
+    /// Bytes that were written, or would be.
+    pub bytes: u64,
+    /// Whether it was ended by [`Options::stop`].
+    pub interrupted: bool,
+}
+
+impl Summary {
+    fn count(&mut self, file: &Repaired) {
+        match &file.outcome {
+            Outcome::Repaired { bytes, .. } => {
+                self.repaired += 1;
+                self.bytes += bytes;
+            }
+            Outcome::Mendable { .. } => {
+                self.mendable += 1;
+                self.bytes += file.size;
+            }
+            Outcome::Sound => self.sound += 1,
+            Outcome::NoSource { .. } => self.without_source += 1,
+            Outcome::Refused(_) | Outcome::Failed(_) => self.left += 1,
+        }
+    }
+}
+
+/// Why nothing could be repaired, or not all of it be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The catalogue failed.
+    #[error(transparent)]
+    Catalog(#[from] store::Error),
+    /// What is there is not the tree that was recorded.
+    #[error(transparent)]
+    Tree(#[from] scrub::Error),
+    /// The path is nothing that can be repaired.
+    #[error("{}: repair: {why}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A directory for bad files cannot be used.
+    #[error("{}: {operation}: {source}", path.display())]
+    KeepBad {
+        /// The directory.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}

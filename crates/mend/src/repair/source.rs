@@ -1,0 +1,107 @@
+//! Sources: the trees whose files have the content that others lost.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use verisum_digest::{Digest, Output};
+use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent};
+
+/// A tree that may have good copies.
+pub struct Source<'a> {
+    /// Its path, or its address, as the catalogue has those of trees.
+    pub address: PathBuf,
+    /// Where it is.
+    pub place: Box<dyn Place + 'a>,
+    /// Its path in that place.
+    pub root: Vec<u8>,
+    /// Whether it is a copy of the tree that is repaired: a file may be at the same path in it. In any source the
+    /// catalogue may know of copies.
+    pub is_counterpart: bool,
+}
+
+impl<'a> Source<'a> {
+    /// A copy of a tree on this machine.
+    pub fn new(path: &Path, place: Box<dyn Place + 'a>) -> Source<'a> {
+        let root = path.as_os_str().as_bytes().to_vec();
+        Source { address: path.to_path_buf(), place, root, is_counterpart: true }
+    }
+
+    /// A path in the place, by its path below the tree's top.
+    fn path_of(&self, below: &Path) -> Vec<u8> {
+        let mut path = self.root.clone();
+        let below = below.as_os_str().as_bytes();
+        if !below.is_empty() {
+            if path.last() != Some(&b'/') {
+                path.push(b'/');
+            }
+            path.extend_from_slice(below);
+        }
+        path
+    }
+
+    /// The files that may have a content: the one at the same path, then those that the catalogue knows.
+    pub(super) fn candidates(&self, below: &Path, copies: &[PathBuf]) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        if self.is_counterpart {
+            let shown = if below.as_os_str().is_empty() { self.address.clone() } else { self.address.join(below) };
+            found.push(Candidate { path: self.path_of(below), shown });
+        }
+        for copy in copies {
+            let Ok(below) = copy.strip_prefix(&self.address) else { continue };
+            let path = self.path_of(below);
+            if found.iter().all(|known| known.path != path) {
+                found.push(Candidate { path, shown: copy.clone() });
+            }
+        }
+        found
+    }
+
+    /// Computes the digests of files where they are; of each what it is, or why it cannot be read.
+    pub(super) fn digests(&mut self, digest: &Digest, paths: Vec<Vec<u8>>) -> Vec<Result<Output, String>> {
+        let unanswered = || Err("read: no answer".to_string());
+        let answers: Mutex<Vec<_>> = Mutex::new(paths.iter().map(|_| unanswered()).collect());
+        let requests = paths.into_iter().zip(0..);
+        let mut requests =
+            requests.map(|(path, tag)| FileRequest { path, tag, ..FileRequest::default() });
+        let keep = |event: PlaceEvent| {
+            if let PlaceEvent::Answer(FileAnswer { request, result }) = event {
+                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(answer) = answers.get_mut(request.tag as usize) {
+                    *answer = match result {
+                        Ok(read) if read.changed => Err("it changed while it was read".to_string()),
+                        Ok(read) => read.digest().ok_or_else(|| "read: no digest".to_string()),
+                        Err(error) => Err(error.reason().message()),
+                    };
+                }
+            }
+            true
+        };
+        let ended = self.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &keep);
+        let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = ended {
+            for answer in answers.iter_mut().filter(|answer| **answer == unanswered()) {
+                *answer = Err(error.to_string());
+            }
+        }
+        answers
+    }
+}
+
+/// A file that may have the content that another lost.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    /// Its path in its place.
+    pub(super) path: Vec<u8>,
+    /// Its path or address, for people.
+    pub(super) shown: PathBuf,
+}
+
+impl Candidate {
+    /// Its path on this machine.
+    pub(super) fn here(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.path))
+    }
+}
