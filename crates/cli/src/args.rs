@@ -12,6 +12,7 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
+use crate::commands::repair::RepairArgs;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
@@ -65,6 +66,18 @@ pub(crate) enum Command {
             has (extra). Files of different sizes are not read. With --quick, files of the same size and \
             time are not read either, nor files whose digests the catalogue has.")]
     Compare(Box<CompareArgs>),
+    /// Give bad and missing files their recorded content again, from other copies
+    #[command(
+        long_about = "Give files that are bad or missing by the catalogue their recorded content again, from other \
+            copies.\n\n\
+            Looks for each file at the same path in every --from, then for any file there that has the same content \
+            by the catalogue; without --from, in all trees of the catalogue. Bytes whose digest is not the \
+            recorded one never take a file's place. The new file is written beside the old one, read back past the \
+            page cache, and swapped with it; owner, mode, times and attributes stay. A file that changed since it was \
+            found bad is left alone. A suspicious one, which somebody may have written, needs --keep-bad. Run \
+            `verisum scrub` first: repair mends what it found."
+    )]
+    Repair(Box<RepairArgs>),
     /// List the digests, and which implementation computes each on this machine
     #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
             STREAM is the implementation for one message after the other: shani and portable are \

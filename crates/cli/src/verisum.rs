@@ -56,7 +56,11 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     output.ready()?;
     let reads_trees = matches!(
         command,
-        Command::Sum(SumVerbs::Sum(_)) | Command::Tags(_) | Command::Check(_) | Command::Scrub(_)
+        Command::Sum(SumVerbs::Sum(_))
+            | Command::Tags(_)
+            | Command::Check(_)
+            | Command::Scrub(_)
+            | Command::Repair(_)
     );
     if reads_trees {
         ui::reading::require_open_files()?;
@@ -68,6 +72,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
+        Command::Repair(arguments) => commands::repair::run(&arguments, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),

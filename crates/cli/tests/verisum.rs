@@ -183,6 +183,7 @@ fn manual_pages_are_complete() {
         "-image",
         "-links",
         "-recommend",
+        "-repair",
         "-retag",
         "-schedule",
         "-scrub",

@@ -58,7 +58,8 @@ impl Catalog {
         root: &Root,
         each: &mut dyn FnMut(PathBuf, Repair) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql = "SELECT directory, name, repaired, state, source, bytes, algorithm, before, digest FROM repair
+        let sql =
+            "SELECT directory, name, repaired, state, source, bytes, algorithm, before, digest FROM repair
                    WHERE root = ?1 ORDER BY repaired DESC, id DESC";
         let mut statement = self.connection.prepare(sql).map_err(self.failed("read"))?;
         let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;

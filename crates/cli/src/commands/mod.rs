@@ -10,6 +10,7 @@ pub(crate) mod dirhash;
 pub(crate) mod image;
 pub(crate) mod man;
 pub(crate) mod reference;
+pub(crate) mod repair;
 pub(crate) mod scrub;
 pub(crate) mod sum;
 pub(crate) mod tags;

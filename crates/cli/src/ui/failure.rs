@@ -7,6 +7,7 @@ use std::sync::Arc;
 use verisum::blockhash::MapError;
 use verisum::digest::Level;
 use verisum::files::place::PlaceError;
+use verisum::mend::repair;
 
 use crate::ui::exit::Exit;
 use crate::ui::kernel;
@@ -43,6 +44,8 @@ pub(crate) enum Failure {
     Lake(verisum::lake::Error),
     /// A directory cannot be scrubbed.
     Scrub(verisum::catalog::scrub::Error),
+    /// Files cannot be repaired.
+    Repair(repair::Error),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -132,6 +135,7 @@ impl Failure {
                 ..
             })) => format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source)),
             Failure::Scrub(error) => names::plain(&error.to_string()),
+            Failure::Repair(error) => names::plain(&error.to_string()),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
             }
@@ -174,6 +178,16 @@ impl From<verisum::files::ReplaceError> for Failure {
 impl From<verisum::catalog::scrub::Error> for Failure {
     fn from(error: verisum::catalog::scrub::Error) -> Failure {
         Failure::Scrub(error)
+    }
+}
+
+impl From<repair::Error> for Failure {
+    fn from(error: repair::Error) -> Failure {
+        match error {
+            repair::Error::Catalog(error) => Failure::Catalog(error),
+            repair::Error::Tree(error) => Failure::Scrub(error),
+            other => Failure::Repair(other),
+        }
     }
 }
 

@@ -50,7 +50,14 @@ pub fn repair(
         require_room(keep, &root)?;
     }
     let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::Error::from)?;
-    let work = Work { catalog, root: &root, path, options, algorithms: catalog.algorithms()?, copies: copies(catalog)? };
+    let work = Work {
+        catalog,
+        root: &root,
+        path,
+        options,
+        algorithms: catalog.algorithms()?,
+        copies: copies(catalog)?,
+    };
     let mut summary = Summary::default();
     let mut after = Position::START;
     loop {
@@ -80,9 +87,7 @@ pub fn repair(
 
 /// Fails if bad files could not be moved to a directory.
 fn require_room(keep: &Path, root: &Root) -> Result<(), Error> {
-    let failed = |operation| {
-        move |source| Error::KeepBad { path: keep.to_path_buf(), operation, source }
-    };
+    let failed = |operation| move |source| Error::KeepBad { path: keep.to_path_buf(), operation, source };
     if keep.starts_with(&root.path) {
         return Err(failed("move bad files there")(std::io::Error::other("it is in the tree itself")));
     }
@@ -135,9 +140,10 @@ impl Work<'_> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
         let refused = match (record.state, &digest) {
-            (State::DAMAGED, _) => {
-                Some("its record is damaged: nothing tells good bytes (restore a backup of the catalogue)".to_string())
-            }
+            (State::DAMAGED, _) => Some(
+                "its record is damaged: nothing tells good bytes (restore a backup of the catalogue)"
+                    .to_string(),
+            ),
             (State::Trouble(Trouble::Held), _) => {
                 Some("it was changed, not damaged (`verisum accept` takes it as it is)".to_string())
             }
@@ -147,7 +153,10 @@ impl Work<'_> {
             (State::Trouble(Trouble::Verdict(Verdict::Suspicious)), _)
                 if self.options.keep_bad.is_none() && !self.options.dry =>
             {
-                Some("somebody may have written it (--keep-bad DIR repairs it and keeps what it is now)".to_string())
+                Some(
+                    "somebody may have written it (--keep-bad DIR repairs it and keeps what it is now)"
+                        .to_string(),
+                )
             }
             (_, Err(error)) => Some(error.to_string()),
             _ => None,
@@ -211,7 +220,9 @@ impl Work<'_> {
 
     /// Records that a file is good again.
     fn record(&self, position: &Position, old: &Record, done: &Done) -> Result<(), Error> {
-        let (Outcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else { return Ok(()) };
+        let (Outcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else {
+            return Ok(());
+        };
         let new = Record {
             mtime: stamp(now.modified),
             ctime: stamp(now.changed),
@@ -231,10 +242,11 @@ impl Work<'_> {
         };
         let (root, name) = (self.root.id, OsStr::from_bytes(&position.name));
         self.catalog.begin()?;
-        let written = self.catalog.apply(root, position.directory, name, &Change::Confirm(new)).and_then(|()| {
-            self.catalog.absolve(root, &new)?;
-            self.catalog.add_repair(root, &(position.directory, position.name.clone()), &repair)
-        });
+        let written =
+            self.catalog.apply(root, position.directory, name, &Change::Confirm(new)).and_then(|()| {
+                self.catalog.absolve(root, &new)?;
+                self.catalog.add_repair(root, &(position.directory, position.name.clone()), &repair)
+            });
         match written {
             Ok(()) => Ok(self.catalog.commit()?),
             Err(error) => {

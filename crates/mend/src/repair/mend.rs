@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::{
-    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, is_being_written, reread, says_storage_failed,
+    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, is_being_written, reread,
+    says_storage_failed,
 };
 
 use super::fill::fill;
@@ -122,7 +123,9 @@ impl<'a> Tree<'a> {
                     _ if is_over => Ok(Outcome::Failed("interrupted".to_string()).into()),
                     Ok(digest) if digest != damaged[at].recorded => Err("other content".to_string()),
                     Err(why) => Err(why),
-                    Ok(_) if self.options.dry => Ok(Outcome::Mendable { from: candidate.shown.clone() }.into()),
+                    Ok(_) if self.options.dry => {
+                        Ok(Outcome::Mendable { from: candidate.shown.clone() }.into())
+                    }
                     Ok(_) => self.replace(&damaged[at], bad, source, &candidate, &names),
                 };
                 match ended {
@@ -239,11 +242,12 @@ impl<'a> Tree<'a> {
         if old.as_ref().is_some_and(is_being_written) {
             return Ok(Outcome::Refused(IN_USE.to_string()).into());
         }
-        let keep = match bad.stat.and(self.options.keep_bad.as_ref()).map(|keep| room_for(keep, &damaged.below)) {
-            Some(Err(error)) => return failed(format!("--keep-bad: {error}")),
-            Some(Ok(keep)) => Some(keep),
-            None => None,
-        };
+        let keep =
+            match bad.stat.and(self.options.keep_bad.as_ref()).map(|keep| room_for(keep, &damaged.below)) {
+                Some(Err(error)) => return failed(format!("--keep-bad: {error}")),
+                Some(Ok(keep)) => Some(keep),
+                None => None,
+            };
         let made = Stat::of(new.file()).map(|stat| inode(&stat));
         match new.swap(bad.stat.as_ref(), keep.as_deref()) {
             Ok(true) => {}

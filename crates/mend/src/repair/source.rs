@@ -46,7 +46,8 @@ impl<'a> Source<'a> {
     pub(super) fn candidates(&self, below: &Path, copies: &[PathBuf]) -> Vec<Candidate> {
         let mut found = Vec::new();
         if self.is_counterpart {
-            let shown = if below.as_os_str().is_empty() { self.address.clone() } else { self.address.join(below) };
+            let shown =
+                if below.as_os_str().is_empty() { self.address.clone() } else { self.address.join(below) };
             found.push(Candidate { path: self.path_of(below), shown });
         }
         for copy in copies {
@@ -64,8 +65,7 @@ impl<'a> Source<'a> {
         let unanswered = || Err("read: no answer".to_string());
         let answers: Mutex<Vec<_>> = Mutex::new(paths.iter().map(|_| unanswered()).collect());
         let requests = paths.into_iter().zip(0..);
-        let mut requests =
-            requests.map(|(path, tag)| FileRequest { path, tag, ..FileRequest::default() });
+        let mut requests = requests.map(|(path, tag)| FileRequest { path, tag, ..FileRequest::default() });
         let keep = |event: PlaceEvent| {
             if let PlaceEvent::Answer(FileAnswer { request, result }) = event {
                 let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
