@@ -8,6 +8,9 @@ use rustix::fs::{Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 use verisum_files::Timestamp;
 
+/// The most bytes that Linux lets a list of attributes have, and a value.
+const MOST: usize = 64 << 10;
+
 /// Gives a file the owner, the mode and the extended attributes of another; access control lists are among these.
 ///
 /// # Errors
@@ -28,13 +31,18 @@ pub(crate) fn copy(from: &File, to: &File) -> io::Result<()> {
 }
 
 fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
-    let names = match listed(from) {
+    let (mut names, mut value) = (vec![0; MOST], vec![0; MOST]);
+    let length = match rustix::fs::flistxattr(from, &mut names[..]) {
         Err(Errno::OPNOTSUPP) => return Ok(()),
-        names => names?,
+        length => length?,
     };
-    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let Some(value) = value(from, name)? else { continue };
-        match rustix::fs::fsetxattr(to, name, &value, XattrFlags::empty()) {
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let length = match rustix::fs::fgetxattr(from, name, &mut value[..]) {
+            // It was removed meanwhile.
+            Err(Errno::NODATA) => continue,
+            length => length?,
+        };
+        match rustix::fs::fsetxattr(to, name, &value[..length], XattrFlags::empty()) {
             Err(Errno::OPNOTSUPP) => {}
             // Labels of the system's own, which it gives itself.
             Err(Errno::PERM) if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {}
@@ -42,41 +50,6 @@ fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn listed(file: &File) -> rustix::io::Result<Vec<u8>> {
-    loop {
-        let length = rustix::fs::flistxattr(file, &mut [0_u8; 0][..])?;
-        let mut names = vec![0; length];
-        match rustix::fs::flistxattr(file, &mut names[..]) {
-            Ok(length) => {
-                names.truncate(length);
-                return Ok(names);
-            }
-            Err(Errno::RANGE) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// The value of an attribute; none if it is gone meanwhile.
-fn value(file: &File, name: &[u8]) -> rustix::io::Result<Option<Vec<u8>>> {
-    loop {
-        let length = match rustix::fs::fgetxattr(file, name, &mut [0_u8; 0][..]) {
-            Err(Errno::NODATA) => return Ok(None),
-            length => length?,
-        };
-        let mut value = vec![0; length];
-        match rustix::fs::fgetxattr(file, name, &mut value[..]) {
-            Ok(length) => {
-                value.truncate(length);
-                return Ok(Some(value));
-            }
-            Err(Errno::RANGE) => {}
-            Err(Errno::NODATA) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Sets the time of modification, and that of the last access where it is given.

@@ -126,7 +126,7 @@ impl<'a> Tree<'a> {
                     Ok(_) if self.options.dry => {
                         Ok(Outcome::Mendable { from: candidate.shown.clone() }.into())
                     }
-                    Ok(_) => self.replace(&damaged[at], bad, source, &candidate, &names),
+                    Ok(_) => self.replace(&damaged[at], bad, Some(source), &candidate, &names),
                 };
                 match ended {
                     Ok(done) => {
@@ -137,8 +137,15 @@ impl<'a> Tree<'a> {
                 }
             }
         }
-        for (at, tried) in tried.into_iter().enumerate().filter(|(at, _)| waiting[*at].is_some()) {
-            tell(at, Outcome::NoSource { tried }.into());
+        for (at, (bad, tried)) in waiting.iter().zip(tried).enumerate() {
+            let Some(bad) = bad else { continue };
+            // Another name of it may have found a source.
+            let other = bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
+            let linked = other.and_then(|path| {
+                let candidate = Candidate { path: Vec::new(), shown: path };
+                self.replace(&damaged[at], bad, None, &candidate, &names).ok()
+            });
+            tell(at, linked.unwrap_or_else(|| Outcome::NoSource { tried }.into()));
         }
     }
 
@@ -205,7 +212,8 @@ impl<'a> Tree<'a> {
         self.folder(path)
     }
 
-    /// Puts the content of a copy in a file's place.
+    /// Puts the content of a copy in a file's place, or the repaired file of another name of it; without a source only
+    /// that.
     ///
     /// # Errors
     /// The copy is not what it was a moment ago: another may do.
@@ -213,7 +221,7 @@ impl<'a> Tree<'a> {
         &mut self,
         damaged: &Damaged,
         bad: &Bad,
-        source: &mut Source,
+        source: Option<&mut Source>,
         candidate: &Candidate,
         names: &HashMap<Inode, u64>,
     ) -> Result<Done, String> {
@@ -229,12 +237,13 @@ impl<'a> Tree<'a> {
             None => None,
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
-        let (new, bytes) = match other {
-            Some(file) => match Replacement::of_file(&target, file) {
+        let (new, bytes) = match (other, source) {
+            (None, None) => return Err("its other name has different content".to_string()),
+            (Some(file), _) => match Replacement::of_file(&target, file) {
                 Ok(new) => (new, 0),
                 Err(error) => return failed(of_new(&error)),
             },
-            None => match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
+            (None, Some(source)) => match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
                 Ok(new) => (new, damaged.size),
                 Err(why) => return failed(why),
             },
