@@ -111,6 +111,24 @@ impl Catalog {
         Ok(copies)
     }
 
+    /// How many files of a tree want their recorded content again, and how many of these the catalogue knows a copy of.
+    pub fn mendable(&self, root: &Root) -> Result<(u64, u64)> {
+        let (mut wanted, mut mendable) = (0, 0);
+        let mut contents = Vec::new();
+        self.each_in_trouble(root, true, true, &mut |file| {
+            if file.record.state.is_repairable() {
+                wanted += 1;
+                contents.push((file.record.algorithm, file.record.digest.as_bytes().to_vec()));
+            }
+            Ok::<_, Error>(())
+        })?;
+        if wanted > 0 {
+            let copies = self.copies_of_troubled()?;
+            mendable = contents.iter().filter(|content| copies.contains_key(*content)).count() as u64;
+        }
+        Ok((wanted, mendable))
+    }
+
     /// Calls `each` for sound files of any tree that have the content that a file in trouble had, as the catalogue
     /// says; for at most 100,000 of them.
     ///

@@ -77,6 +77,13 @@ impl State {
         }
     }
 
+    /// Whether the recorded content is wanted again: the data is bad, cannot be read or is missing.
+    pub fn is_repairable(self) -> bool {
+        self.is_corrupt()
+            || self == State::MISSING
+            || self == State::Trouble(Trouble::Verdict(Verdict::IoError))
+    }
+
     /// Whether the data was found to be bad.
     pub fn is_corrupt(self) -> bool {
         matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)

@@ -147,7 +147,7 @@ impl Work<'_> {
             (State::Trouble(Trouble::Held), _) => {
                 Some("it was changed, not damaged (`verisum accept` takes it as it is)".to_string())
             }
-            (State::Trouble(Trouble::Verdict(Verdict::Busy | Verdict::Unverifiable)), _) => {
+            (state, _) if !state.is_repairable() => {
                 Some("it could not be compared: scrub it first".to_string())
             }
             (State::Trouble(Trouble::Verdict(Verdict::Suspicious)), _)

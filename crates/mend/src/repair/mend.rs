@@ -140,7 +140,8 @@ impl<'a> Tree<'a> {
         for (at, (bad, tried)) in waiting.iter().zip(tried).enumerate() {
             let Some(bad) = bad else { continue };
             // Another name of it may have found a source.
-            let other = bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
+            let other =
+                bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
             let linked = other.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
                 self.replace(&damaged[at], bad, None, &candidate, &names).ok()
@@ -243,10 +244,12 @@ impl<'a> Tree<'a> {
                 Ok(new) => (new, 0),
                 Err(error) => return failed(of_new(&error)),
             },
-            (None, Some(source)) => match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
-                Ok(new) => (new, damaged.size),
-                Err(why) => return failed(why),
-            },
+            (None, Some(source)) => {
+                match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
+                    Ok(new) => (new, damaged.size),
+                    Err(why) => return failed(why),
+                }
+            }
         };
         if old.as_ref().is_some_and(is_being_written) {
             return Ok(Outcome::Refused(IN_USE.to_string()).into());

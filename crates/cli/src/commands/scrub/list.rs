@@ -1,6 +1,7 @@
 //! `verisum catalog list`: which files are recorded, bad, missing, stale or there twice. Reads no files.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -9,13 +10,13 @@ use verisum::catalog::store::{Catalog, Finding, Listed, Root, Seen, State, Troub
 use verisum::files::Class;
 
 use super::report::{differences, state};
-use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, written};
+use crate::ui::{Output, shell};
 
 /// What `verisum catalog list` takes.
 #[derive(Args, Debug)]
@@ -59,7 +60,7 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
         catalog.require_complete()?;
         let has_troubles = arguments.bad || arguments.missing;
         let copies = if has_troubles { catalog.copies_of_troubled()? } else { HashMap::new() };
-        let mut list = List { catalog: &catalog, copies, json: arguments.json, worst: Exit::Clean, output };
+        let mut list = List { catalog: &catalog, copies, arguments, worst: Exit::Clean, output };
         if arguments.duplicates {
             list.duplicates()?;
             return Ok(list.worst);
@@ -117,7 +118,7 @@ struct List<'a> {
     catalog: &'a Catalog,
     /// Where the recorded content of files in trouble is, too.
     copies: HashMap<(i64, Vec<u8>), PathBuf>,
-    json: bool,
+    arguments: &'a ListArgs,
     worst: Exit,
     output: &'a mut Output,
 }
@@ -131,10 +132,23 @@ impl List<'_> {
             _ if file.directory == 0 => None,
             _ => self.catalog.finding(file.directory, name)?,
         };
-        match self.json {
+        match self.arguments.json {
             true => self.json(file, finding.as_ref()),
-            false => self.output.line(&line(file, finding.as_ref(), self.copy(file))),
+            false => {
+                let copy = self.copy(file);
+                let remedy = file.record.state.is_repairable() && file.directory != 0;
+                let remedy = remedy.then(|| match copy {
+                    Some(_) => format!("mend it: {}", self.command(&file.path)),
+                    None => format!("no copy is known: {} --from PLACE", self.command(&file.path)),
+                });
+                self.output.line(&line(file, finding.as_ref(), copy, remedy))
+            }
         }
+    }
+
+    /// The command that repairs a file.
+    fn command(&self, path: &Path) -> String {
+        repair_command(&self.arguments.catalog, path)
     }
 
     fn copy(&self, file: &Listed) -> Option<&Path> {
@@ -151,10 +165,10 @@ impl List<'_> {
         let mut last = None;
         catalog.each_duplicate(&mut |file| {
             let content = (file.record.size, file.record.digest);
-            if !self.json && last.replace(content).is_some_and(|last| last != content) {
+            if !self.arguments.json && last.replace(content).is_some_and(|last| last != content) {
                 self.output.line("")?;
             }
-            match self.json {
+            match self.arguments.json {
                 true => self.json(&file, None),
                 false => self.output.line(&names::quoted(file.path.as_os_str())),
             }
@@ -174,13 +188,14 @@ impl List<'_> {
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             line["copy"] = json!(self.copy(file).map(Name::new));
+            line["mend"] = self.copy(file).map(|_| self.command(&file.path)).into();
         }
         self.output.json(&with_name(line, &file.path))
     }
 }
 
 /// A file, its state, and what is known of both.
-fn line(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>) -> String {
+fn line(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> String {
     let record = &file.record;
     let mut facts = Vec::new();
     facts.extend(finding.map(|finding| format!("since {}", written(finding.since))));
@@ -195,7 +210,17 @@ fn line(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>) -> String
     }
     facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
     facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
+    facts.extend(remedy);
     format!("{:<12}  {}  ({})", record.state.name(), names::quoted(file.path.as_os_str()), facts.join("; "))
+}
+
+/// What repairs a file or a tree.
+pub(super) fn repair_command(catalog: &CatalogArgs, path: &Path) -> String {
+    let mut command = "verisum repair".to_string();
+    if let Some(catalog) = &catalog.catalog {
+        command += &format!(" --catalog {}", shell::word(catalog.as_os_str().as_bytes()));
+    }
+    format!("{command} {}", shell::word(path.as_os_str().as_bytes()))
 }
 
 /// What a list with a file in this state ends with.

@@ -132,8 +132,8 @@ impl<'a, 'o> Reporter<'a, 'o> {
         }
     }
 
-    /// Prints what a run over one directory came to.
-    pub(crate) fn summary(&mut self, summary: &Summary) {
+    /// Prints what a run over one directory came to, and what mends it.
+    pub(crate) fn summary(&mut self, summary: &Summary, remedy: Option<&Remedy>) {
         if self.is_drawn {
             progress::erase();
         }
@@ -143,7 +143,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         }
         let printed = match self.style {
             Style::Usual | Style::Verbose => self.output().text(&summary_text(summary)),
-            Style::Json => self.json(summary_line(summary)),
+            Style::Json => self.json(summary_line(summary, remedy)),
             Style::Quiet | Style::Nothing => Ok(()),
         };
         if self.result.is_ok() {
@@ -155,7 +155,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         (self.held, self.missing) = (0, 0);
         self.modified.clear();
         if self.style != Style::Nothing {
-            for remark in remarks(summary) {
+            for remark in remarks(summary).into_iter().chain(remedy.map(Remedy::text)) {
                 ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
@@ -193,6 +193,32 @@ impl<'a, 'o> Reporter<'a, 'o> {
     /// The first failure to print, if there was one.
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.result
+    }
+}
+
+/// What mends a tree.
+pub(crate) struct Remedy {
+    /// Files whose recorded content is wanted again.
+    pub(crate) wanted: u64,
+    /// Those of them that the catalogue knows a copy of.
+    pub(crate) mendable: u64,
+    /// The command that repairs these.
+    pub(crate) command: String,
+}
+
+impl Remedy {
+    fn text(&self) -> String {
+        let Remedy { wanted, mendable, command } = self;
+        let are = if *wanted == 1 { "is" } else { "are" };
+        let files = counted(*wanted, "file");
+        match mendable {
+            0 => format!(
+                "{files} {are} bad or missing, and no copy is known (`{command} --from PLACE` takes one)"
+            ),
+            _ => format!(
+                "{files} {are} bad or missing; copies of {mendable} are known: `{command}` puts them in place"
+            ),
+        }
     }
 }
 
@@ -348,7 +374,7 @@ pub(super) fn state(seen: &Seen) -> Value {
     })
 }
 
-fn summary_line(summary: &Summary) -> Value {
+fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
     let counts: Map<_, _> = Verdict::ALL
         .iter()
         .map(|verdict| (verdict.name().to_string(), summary.count(*verdict).into()))
@@ -372,6 +398,11 @@ fn summary_line(summary: &Summary) -> Value {
         "still_missing": summary.still_missing,
         "held": summary.held,
         "alarm": summary.alarm.is_some(),
+        "repair": remedy.map(|remedy| json!({
+            "files": remedy.wanted,
+            "mendable": remedy.mendable,
+            "command": remedy.command,
+        })),
         "forecast": summary.forecast.map(|forecast| json!({
             "seconds": forecast.time.as_secs_f64(),
             "needed": forecast.needed,

@@ -8,11 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use verisum::catalog::scrub::{self, Options, PlaceTree, Summary};
 use verisum::catalog::store::{Catalog, Root};
 use verisum::files::place::{LocalPlace, PlaceEvent};
-use verisum::files::{Entry, Order};
+use verisum::files::{Class, Entry, Order, Verdict};
 use verisum::remote::{Address, Host, Hosts};
 
+use super::list::repair_command;
 use super::metrics::Reason;
-use super::report::{Reporter, Style};
+use super::report::{Remedy, Reporter, Style};
 use super::run::{ScrubArgs, exit};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -151,7 +152,8 @@ impl<'a, 'o> Trees<'a, 'o> {
         match scrub::scrub_tree(catalog, path, (options, &self.turn), tree, &mut report) {
             Ok(summary) => {
                 self.worse(exit(&summary, self.arguments.results.failing()));
-                lock(reporter).summary(&summary);
+                let remedy = self.remedy(catalog, &summary);
+                lock(reporter).summary(&summary, remedy.as_ref());
                 lock(&self.done).push((path.to_path_buf(), Ok(summary)));
             }
             Err(error) => {
@@ -160,6 +162,23 @@ impl<'a, 'o> Trees<'a, 'o> {
                 self.failed(path, &failure);
             }
         }
+    }
+
+    /// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
+    /// have changed on purpose.
+    fn remedy(&self, catalog: &Catalog, summary: &Summary) -> Option<Remedy> {
+        // What is missing for long was named when it went.
+        let is_news = |verdict: &Verdict| verdict.class() >= Class::Unchecked || *verdict == Verdict::Missing;
+        if summary.alarm.is_some() || !Verdict::ALL.iter().any(|one| is_news(one) && summary.count(*one) > 0) {
+            return None;
+        }
+        let root = catalog.root_of(&summary.root).ok()??;
+        if root.is_remote() {
+            return None;
+        }
+        let (wanted, mendable) = catalog.mendable(&root).ok()?;
+        let command = repair_command(&self.arguments.catalog, &root.path);
+        (wanted > 0).then_some(Remedy { wanted, mendable, command })
     }
 
     fn failed(&self, path: &Path, failure: &Failure) {
