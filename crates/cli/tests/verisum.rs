@@ -177,6 +177,7 @@ fn manual_pages_are_complete() {
         "-image-diff",
         "-image-info",
         "-image-map",
+        "-image-repair",
         "-image-sum",
         "-image-update",
         "-image-verify",

@@ -44,5 +44,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod image;
 mod metadata;
 pub mod repair;

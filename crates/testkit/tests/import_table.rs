@@ -45,7 +45,11 @@ const TABLE: &[Row] = &[
     },
     Row { name: "files", may_import: &["digest"], unsafe_code: Unsafe::In(&["system.rs"]) },
     Row { name: "catalog", may_import: &["digest", "files"], unsafe_code: Unsafe::In(&["store/mapping.rs"]) },
-    Row { name: "mend", may_import: &["digest", "files", "catalog"], unsafe_code: Unsafe::Nowhere },
+    Row {
+        name: "mend",
+        may_import: &["digest", "image", "blockhash", "files", "catalog"],
+        unsafe_code: Unsafe::Nowhere,
+    },
     Row { name: "lake", may_import: &["digest", "files", "catalog"], unsafe_code: Unsafe::Nowhere },
     Row { name: "dirhash", may_import: &["digest", "kernels"], unsafe_code: Unsafe::In(&["simd"]) },
     Row {

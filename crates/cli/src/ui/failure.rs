@@ -46,6 +46,8 @@ pub(crate) enum Failure {
     Scrub(verisum::catalog::scrub::Error),
     /// Files cannot be repaired.
     Repair(repair::Error),
+    /// An image cannot be repaired.
+    ImageRepair(verisum::mend::image::Error),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -136,6 +138,7 @@ impl Failure {
             })) => format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source)),
             Failure::Scrub(error) => names::plain(&error.to_string()),
             Failure::Repair(error) => names::plain(&error.to_string()),
+            Failure::ImageRepair(error) => names::plain(&error.to_string()),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
             }
@@ -178,6 +181,15 @@ impl From<verisum::files::ReplaceError> for Failure {
 impl From<verisum::catalog::scrub::Error> for Failure {
     fn from(error: verisum::catalog::scrub::Error) -> Failure {
         Failure::Scrub(error)
+    }
+}
+
+impl From<verisum::mend::image::Error> for Failure {
+    fn from(error: verisum::mend::image::Error) -> Failure {
+        match error {
+            verisum::mend::image::Error::Journal(error) => error.into(),
+            other => Failure::ImageRepair(other),
+        }
     }
 }
 

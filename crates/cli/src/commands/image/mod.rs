@@ -5,6 +5,7 @@ mod difference;
 mod info;
 mod map;
 pub(crate) mod options;
+mod repair;
 mod sum;
 mod touched;
 mod update;
@@ -52,6 +53,16 @@ pub(crate) enum ImageCommand {
             `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1."
     )]
     Verify(verify::VerifyArgs),
+    /// Write bad blocks of a raw image or a device anew, from other copies
+    #[command(
+        long_about = "Write the blocks of a raw image or a block device anew that are not what its block map says, from \
+            other copies.\n\n\
+            Only blocks that differ are asked of the copies, and only bytes with the digest of the map are written. \
+            Where no copy is good as a whole, one gives one block, another the next. The image is changed in place: \
+            blocks go to a journal beside the map first, which the next run finishes after a kill. Each range is \
+            printed as OFFSET LENGTH; the exit code is 1 if some have no good copy. The image must not be in use."
+    )]
+    Repair(repair::RepairArgs),
     /// Print which parts of two images, or of block maps, differ
     #[command(
         long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is then \
@@ -77,6 +88,7 @@ pub(crate) fn run(command: ImageCommand, output: &mut Output) -> Result<Exit, Fa
         ImageCommand::Info(arguments) => info::run(arguments, output),
         ImageCommand::Map(arguments) => map::run(arguments, output),
         ImageCommand::Verify(arguments) => verify::run(arguments, output),
+        ImageCommand::Repair(arguments) => repair::run(arguments, output),
         ImageCommand::Diff(arguments) => diff::run(arguments, output),
         ImageCommand::Update(arguments) => update::run(arguments, output),
     }

@@ -167,9 +167,10 @@ impl<'a, 'o> Trees<'a, 'o> {
     /// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
     /// have changed on purpose.
     fn remedy(&self, catalog: &Catalog, summary: &Summary) -> Option<Remedy> {
-        // What is missing for long was named when it went.
-        let is_news = |verdict: &Verdict| verdict.class() >= Class::Unchecked || *verdict == Verdict::Missing;
-        if summary.alarm.is_some() || !Verdict::ALL.iter().any(|one| is_news(one) && summary.count(*one) > 0) {
+        // What is missing for long was named when it went, and may be meant to be gone.
+        let is_bad =
+            Verdict::ALL.iter().any(|one| one.class() >= Class::Unchecked && summary.count(*one) > 0);
+        if summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0 {
             return None;
         }
         let root = catalog.root_of(&summary.root).ok()??;
@@ -178,7 +179,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         }
         let (wanted, mendable) = catalog.mendable(&root).ok()?;
         let command = repair_command(&self.arguments.catalog, &root.path);
-        (wanted > 0).then_some(Remedy { wanted, mendable, command })
+        (wanted > 0 && (is_bad || mendable > 0)).then_some(Remedy { wanted, mendable, command })
     }
 
     fn failed(&self, path: &Path, failure: &Failure) {

@@ -1,0 +1,270 @@
+//! `verisum image repair`: writes bad blocks of a raw image or a device anew, from other copies.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use serde_json::json;
+use verisum::blockhash::BlockMap;
+use verisum::files::{Stop, is_being_written};
+use verisum::image::{Image, Opened, is_nbd_uri};
+use verisum::mend::image::{Mended, ReadAt, Target};
+use verisum::remote::Hosts;
+
+use super::map;
+use super::options::ReadOptions;
+use super::verify;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{self, HOSTS, HostArgs};
+use crate::ui::input::{self, How, Input};
+use crate::ui::names::{self, Name};
+use crate::ui::signals::Ending;
+use crate::ui::sizes::human;
+use crate::ui::{self, Output, PROGRAM};
+
+/// What `verisum image repair` takes.
+#[derive(Args, Debug)]
+pub(crate) struct RepairArgs {
+    /// The block map of the image as it should be
+    #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
+    map: PathBuf,
+
+    /// A copy of the image: an image in any format, a device, an NBD address, or HOST:PATH of a raw image. Can be given
+    /// several times
+    #[arg(long, value_name = "OTHER", required = true, value_hint = ValueHint::FilePath)]
+    from: Vec<OsString>,
+
+    /// Show what could be repaired and from where, and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    read: ReadOptions,
+
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten, next_help_heading = HOSTS)]
+    hosts: HostArgs,
+
+    /// A raw image or a block device, which is changed in place
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    image: OsString,
+}
+
+/// Repairs an image.
+pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let map = map::open(&arguments.map)?;
+    map.check().map_err(|error| input::failed(&Input::new(arguments.map.clone().into()), error))?;
+    let how = verify::how(&arguments.read, &map)?;
+    let input = Input::new(arguments.image.clone());
+    let name = input.path();
+    let file = open_to_write(&name, arguments.dry_run)?;
+    let journal = journal(&arguments.map);
+    let target = Target {
+        map: &map,
+        file: &file,
+        name: &name,
+        stored: stored(&*raw(&input, &how)?, &map),
+        journal: &journal,
+    };
+    if !arguments.dry_run {
+        let count = target.recover()?;
+        if count > 0 {
+            ui::say(PROGRAM, &format!("{}: finished {count} blocks of an interrupted repair", shown(&name)));
+        }
+    }
+    let ending = Ending::new()?;
+    let stop = Stop::when(ending.asked().clone());
+    let (bad, longer) = bad(&map, &input, &how, &target, &stop)?;
+    let reached =
+        arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
+    let mut copies = copies(&arguments.from, &how, &reached, &map)?;
+    let mended = target.repair(&bad, &mut copies, !arguments.dry_run, &stop)?;
+    if !arguments.dry_run && !mended.repaired.is_empty() {
+        let again = raw(&input, &how)?;
+        target.verify(&mended, &mut reader(again))?;
+    }
+    let exit = print(&arguments, &mended, longer, output)?;
+    ending.obey();
+    Ok(exit)
+}
+
+fn shown(name: &Path) -> String {
+    names::quoted(name.as_os_str())
+}
+
+/// The journal of repairs with a map is beside it.
+fn journal(map: &Path) -> PathBuf {
+    let mut name = map.as_os_str().to_os_string();
+    name.push(".repair");
+    name.into()
+}
+
+/// Opens the image that is changed, unless somebody else uses it.
+fn open_to_write(name: &Path, dry: bool) -> Result<File, Failure> {
+    let failed = |error| Failure::file(name, "open", error);
+    let other = |why: &str| failed(std::io::Error::other(why.to_string()));
+    let found = std::fs::metadata(name).map_err(failed)?;
+    let is_device = found.file_type().is_block_device();
+    if !is_device && !found.is_file() {
+        return Err(other("only raw image files and block devices can be repaired"));
+    }
+    if dry {
+        return File::open(name).map_err(failed);
+    }
+    if !is_device && is_being_written(&File::open(name).map_err(failed)?) {
+        return Err(other("a program has it open to write to it"));
+    }
+    // The system lets nobody have a device alone that is mounted.
+    let alone = if is_device { rustix::fs::OFlags::EXCL.bits().cast_signed() } else { 0 };
+    File::options().read(true).write(true).custom_flags(alone).open(name).map_err(failed)
+}
+
+/// Opens the image to read, and fails unless its bytes are what a guest sees.
+fn raw(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
+    let refused = |why: &str| Failure::file(input.path(), "repair", std::io::Error::other(why.to_string()));
+    match input::open(input, how)? {
+        Opened::Stream(_) => Err(refused("only raw image files and block devices can be repaired")),
+        Opened::Image(image) => match &image.layers()[..] {
+            [only] if only.format == "raw" => Ok(image),
+            _ => Err(refused(
+                "only raw images can be repaired in place (qemu-nbd serves others as devices; --format raw takes \
+                 the bytes of the file)",
+            )),
+        },
+    }
+}
+
+/// How much of the last block is stored: a file that ends within the last sector is as long as it was.
+fn stored(image: &dyn Image, map: &BlockMap) -> u64 {
+    if image.length() == map.length() { image.exact_length() } else { map.length() }
+}
+
+/// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
+fn bad(
+    map: &BlockMap,
+    input: &Input,
+    how: &How,
+    target: &Target,
+    stop: &Stop,
+) -> Result<(Vec<Range<u64>>, u64), Failure> {
+    let mut image = raw(input, how)?;
+    let longer = image.length().saturating_sub(map.length());
+    let mut opened = Opened::Image(image);
+    let ranges = match verify::compare(map, input, &mut opened, how) {
+        Ok((_, ranges)) => ranges,
+        Err(Failure::Image(_)) => {
+            ui::say(
+                PROGRAM,
+                &format!("{}: it cannot be read as a whole: reading block by block", shown(&input.path())),
+            );
+            image = raw(input, how)?;
+            target.scan(&mut reader(image), stop)?
+        }
+        Err(failure) => return Err(failure),
+    };
+    let within = |range: Range<u64>| range.start..range.end.min(map.length());
+    Ok((ranges.into_iter().map(within).filter(|range| !range.is_empty()).collect(), longer))
+}
+
+fn reader(image: Box<dyn Image>) -> ReadAt<'static> {
+    Box::new(move |buffer, offset| {
+        if offset + buffer.len() as u64 > image.length() {
+            return Err("it is shorter".to_string());
+        }
+        image.read_at(buffer, offset).map_err(|error| error.to_string())
+    })
+}
+
+/// Opens the copies.
+fn copies(
+    from: &[OsString],
+    how: &How,
+    hosts: &Hosts,
+    map: &BlockMap,
+) -> Result<Vec<ReadAt<'static>>, Failure> {
+    let mut copies: Vec<ReadAt> = Vec::new();
+    for text in from {
+        if !is_nbd_uri(text) && hosts::is_remote(text) {
+            let (address, mut place) = hosts::tree(text, hosts)?;
+            let length = map.length();
+            copies.push(Box::new(move |buffer, offset| {
+                let end = (offset + buffer.len() as u64).min(length);
+                let mut bytes = place.read(&address.path, offset..end).map_err(|error| error.to_string())?;
+                bytes.read_exact(buffer).map_err(|error| error.to_string())
+            }));
+            continue;
+        }
+        let input = Input::new(text.clone());
+        match input::open(&input, how)? {
+            Opened::Image(image) => copies.push(reader(image)),
+            Opened::Stream(_) => {
+                let error = std::io::Error::other("a pipe cannot be a copy");
+                return Err(Failure::file(input.path(), "open", error));
+            }
+        }
+    }
+    Ok(copies)
+}
+
+/// Prints a line of `OFFSET LENGTH` for each range, and what became of it.
+fn print(arguments: &RepairArgs, mended: &Mended, longer: u64, output: &mut Output) -> Result<Exit, Failure> {
+    let length = |range: &Range<u64>| range.end - range.start;
+    let done: u64 = mended.repaired.iter().map(|(range, _)| length(range)).sum();
+    let left: u64 = mended.left.iter().map(length).sum();
+    let exit = match (left + longer > 0, mended.interrupted) {
+        (true, _) => Exit::Mismatch,
+        (false, true) => Exit::Unchecked,
+        (false, false) => Exit::Clean,
+    };
+    output.found(exit);
+    let from = |which: usize| OsStr::from_bytes(arguments.from[which].as_bytes());
+    let word = if arguments.dry_run { "mendable" } else { "repaired" };
+    if arguments.json {
+        let range = |range: &Range<u64>| json!({ "offset": range.start, "length": length(range) });
+        let repaired = mended.repaired.iter().map(|(found, which)| {
+            json!({ "offset": found.start, "length": length(found), "from": Name::new(from(*which)) })
+        });
+        output.json(&json!({
+            "image": Name::new(&arguments.image),
+            "dry_run": arguments.dry_run,
+            "repaired": repaired.collect::<Vec<_>>(),
+            "left": mended.left.iter().map(range).collect::<Vec<_>>(),
+            "bytes_repaired": done,
+            "bytes_left": left,
+            "bytes_fetched": mended.fetched,
+            "bytes_after_end": longer,
+            "interrupted": mended.interrupted,
+        }))?;
+    } else {
+        for (range, which) in &mended.repaired {
+            let from = names::quoted(from(*which));
+            output.line(&format!("{} {}  {word} from {from}", range.start, length(range)))?;
+        }
+        for range in &mended.left {
+            output.line(&format!("{} {}  no copy has it", range.start, length(range)))?;
+        }
+    }
+    output.flush()?;
+    let name = names::quoted(&arguments.image);
+    let mut facts = vec![format!("{} {word}", human(done))];
+    if left > 0 {
+        facts.push(format!("{} that no copy has", human(left)));
+    }
+    if longer > 0 {
+        facts.push(format!("{} after its recorded end left alone", human(longer)));
+    }
+    if mended.interrupted {
+        facts.push("interrupted".to_string());
+    }
+    ui::say(PROGRAM, &format!("{name}: {}", facts.join(", ")));
+    Ok(exit)
+}

@@ -1,0 +1,316 @@
+//! Repair of disk images in place: blocks that are not what a block map says are written anew, from other copies.
+//!
+//! Only bytes with the digest of the map are written. Each batch of blocks goes to a journal first: a kill or a loss
+//! of power leaves, of each block, the old bytes, the new ones, or what the next run mends from the journal. Where no
+//! copy is good as a whole, one gives one block, another the next.
+//!
+//! Non-goals: images in formats other than raw, and finding the copies.
+
+mod journal;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use verisum_blockhash::BlockMap;
+use verisum_files::{ReplaceError, Stop};
+
+/// Bytes that are fetched at once, unless a block is larger.
+const PIECE: u64 = 4 << 20;
+
+/// Bytes that go to a journal at once.
+const BATCH: usize = 64 << 20;
+
+/// Fills all of a buffer with the bytes of a copy at an offset.
+pub type ReadAt<'a> = Box<dyn FnMut(&mut [u8], u64) -> Result<(), String> + 'a>;
+
+/// An image that is repaired.
+pub struct Target<'a> {
+    /// What it should be.
+    pub map: &'a BlockMap,
+    /// The raw image, open to read and write.
+    pub file: &'a File,
+    /// Its name, for errors.
+    pub name: &'a Path,
+    /// Length in bytes of what is stored: a last sector may be filled with zeros that are not.
+    pub stored: u64,
+    /// Where the journal is while blocks are written.
+    pub journal: &'a Path,
+}
+
+/// What a repair of an image came to. All ranges are whole blocks of the map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// What was repaired, or could be, and the number of the copy that gave it.
+    pub repaired: Vec<(Range<u64>, usize)>,
+    /// What no copy has.
+    pub left: Vec<Range<u64>>,
+    /// Bytes that were asked of the copies.
+    pub fetched: u64,
+    /// Whether [`Stop`] ended it early.
+    pub interrupted: bool,
+}
+
+/// Why an image is not repaired.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The map cannot be read, or contradicts itself.
+    #[error(transparent)]
+    Map(#[from] verisum_blockhash::Error),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] ReplaceError),
+    /// The journal of an earlier run cannot be used.
+    #[error("{}: {why}", path.display())]
+    JournalUnfit {
+        /// The journal.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The image cannot be read or written.
+    #[error("{}: {operation} at {offset}: {source}", path.display())]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// `read`, `write` or `sync`.
+        operation: &'static str,
+        /// Where, in bytes.
+        offset: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// What was written reads back as something else.
+    #[error("{}: read back at {offset}: not what was written: do not trust this storage", path.display())]
+    Different {
+        /// The image.
+        path: PathBuf,
+        /// Where, in bytes.
+        offset: u64,
+    },
+}
+
+impl Target<'_> {
+    fn block_size(&self) -> u64 {
+        u64::from(self.map.params().block_bytes())
+    }
+
+    /// The bytes of a block.
+    fn block(&self, number: u64) -> Range<u64> {
+        let start = number * self.block_size();
+        start..(start + self.block_size()).min(self.map.length())
+    }
+
+    /// Whether bytes are what the map says of a block.
+    fn is_good(&self, number: u64, bytes: &[u8]) -> Result<bool, Error> {
+        let expected = self.map.digests(number..number + 1)?;
+        let digest = self.map.params().digest().hash(bytes).map_err(verisum_blockhash::Error::from)?;
+        Ok(bytes.len() as u64 == range_len(&self.block(number)) && digest.as_bytes() == &expected[..])
+    }
+
+    /// Finishes what the journal of an earlier run has, if there is one; says how many blocks that were.
+    ///
+    /// # Errors
+    /// Also for a journal of another map.
+    pub fn recover(&self) -> Result<u64, Error> {
+        let Some(mut journal) = journal::Reader::open(self)? else { return Ok(0) };
+        let mut count = 0;
+        while let Some((number, bytes)) = journal.next(self)? {
+            self.write(number, &bytes)?;
+            count += 1;
+        }
+        self.sync()?;
+        journal::remove(self.journal)?;
+        Ok(count)
+    }
+
+    /// The blocks that differ from the map or cannot be read, read one after the other: for images that cannot be
+    /// hashed as a whole because their storage fails.
+    pub fn scan(&self, read: &mut ReadAt, stop: &Stop) -> Result<Vec<Range<u64>>, Error> {
+        let mut bad: Vec<Range<u64>> = Vec::new();
+        let mut room = Vec::new();
+        for number in 0..self.map.blocks() {
+            if stop.is_due() {
+                break;
+            }
+            let block = self.block(number);
+            room.resize(range_len(&block) as usize, 0);
+            if read(&mut room, block.start).is_ok() && self.is_good(number, &room)? {
+                continue;
+            }
+            match bad.last_mut() {
+                Some(last) if last.end == block.start => last.end = block.end,
+                _ => bad.push(block),
+            }
+        }
+        Ok(bad)
+    }
+
+    /// Repairs ranges from copies, which are tried in their order for each block. Without `writes` it only finds out
+    /// what could be repaired.
+    pub fn repair(
+        &self,
+        bad: &[Range<u64>],
+        copies: &mut [ReadAt],
+        writes: bool,
+        stop: &Stop,
+    ) -> Result<Mended, Error> {
+        let mut mended = Mended::default();
+        let mut batch = Batch { blocks: Vec::new(), bytes: 0, writes };
+        for range in bad {
+            let mut at = range.start / self.block_size();
+            let end = range.end.min(self.map.length()).div_ceil(self.block_size());
+            while at < end {
+                if stop.is_due() {
+                    mended.interrupted = true;
+                    batch.end(self)?;
+                    return Ok(mended);
+                }
+                let next = (at + (PIECE / self.block_size()).max(1)).min(end);
+                self.piece(at..next, copies, &mut mended, &mut batch)?;
+                at = next;
+            }
+        }
+        batch.end(self)?;
+        Ok(mended)
+    }
+
+    /// Fetches some blocks that follow each other.
+    fn piece(
+        &self,
+        blocks: Range<u64>,
+        copies: &mut [ReadAt],
+        mended: &mut Mended,
+        batch: &mut Batch,
+    ) -> Result<(), Error> {
+        let mut wanted: Vec<u64> = blocks.collect();
+        for (which, copy) in copies.iter_mut().enumerate() {
+            let mut left = Vec::new();
+            for run in runs(&wanted) {
+                let range = self.block(run.start).start..self.block(run.end - 1).end;
+                let mut bytes = vec![0; range_len(&range) as usize];
+                mended.fetched += range_len(&range);
+                let whole = copy(&mut bytes, range.start).is_ok();
+                for number in run {
+                    let block = self.block(number);
+                    let place = (block.start - range.start) as usize..(block.end - range.start) as usize;
+                    let mut found = bytes[place].to_vec();
+                    // A copy may fail in one place only.
+                    if !whole && copy(&mut found, block.start).is_err() || !self.is_good(number, &found)? {
+                        left.push(number);
+                        continue;
+                    }
+                    push(&mut mended.repaired, block, which);
+                    batch.add(self, number, found)?;
+                }
+            }
+            wanted = left;
+        }
+        for number in wanted {
+            let block = self.block(number);
+            match mended.left.last_mut() {
+                Some(last) if last.end == block.start => last.end = block.end,
+                _ => mended.left.push(block),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads repaired ranges again, and fails unless they are what the map says.
+    pub fn verify(&self, mended: &Mended, read: &mut ReadAt) -> Result<(), Error> {
+        for (range, _) in &mended.repaired {
+            let end = range.end.div_ceil(self.block_size());
+            for number in range.start / self.block_size()..end {
+                let block = self.block(number);
+                let mut bytes = vec![0; range_len(&block) as usize];
+                let failed = |why| self.failed("read", block.start)(io::Error::other(why));
+                read(&mut bytes, block.start).map_err(failed)?;
+                if !self.is_good(number, &bytes)? {
+                    return Err(Error::Different { path: self.name.to_path_buf(), offset: block.start });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), Error> {
+        let block = self.block(number);
+        let stored = (self.stored.saturating_sub(block.start)).min(bytes.len() as u64) as usize;
+        let bytes = &bytes[..stored];
+        let failed = self.failed("write", block.start);
+        // Zeros after the end of a file that was cut need no room.
+        if bytes.iter().all(|byte| *byte == 0) {
+            let found = self.file.metadata().map_err(&failed)?;
+            if found.is_file() && found.len() <= block.start {
+                return self.file.set_len(block.start + stored as u64).map_err(failed);
+            }
+        }
+        self.file.write_all_at(bytes, block.start).map_err(failed)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        self.file.sync_all().map_err(self.failed("sync", 0))
+    }
+
+    fn failed(&self, operation: &'static str, offset: u64) -> impl Fn(io::Error) -> Error {
+        move |source| Error::Image { path: self.name.to_path_buf(), operation, offset, source }
+    }
+}
+
+/// Blocks that are to be written together.
+struct Batch {
+    blocks: Vec<(u64, Vec<u8>)>,
+    bytes: usize,
+    writes: bool,
+}
+
+impl Batch {
+    fn add(&mut self, target: &Target, number: u64, bytes: Vec<u8>) -> Result<(), Error> {
+        if !self.writes {
+            return Ok(());
+        }
+        self.bytes += bytes.len();
+        self.blocks.push((number, bytes));
+        if self.bytes >= BATCH { self.end(target) } else { Ok(()) }
+    }
+
+    /// Writes them: to the journal, then to their places.
+    fn end(&mut self, target: &Target) -> Result<(), Error> {
+        if self.blocks.is_empty() {
+            return Ok(());
+        }
+        journal::write(target, &self.blocks)?;
+        for (number, bytes) in &self.blocks {
+            target.write(*number, bytes)?;
+        }
+        target.sync()?;
+        journal::remove(target.journal)?;
+        (self.blocks, self.bytes) = (Vec::new(), 0);
+        Ok(())
+    }
+}
+
+/// Numbers that follow each other, as ranges.
+fn runs(numbers: &[u64]) -> Vec<Range<u64>> {
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some(last) if last.end == *number => last.end += 1,
+            _ => runs.push(*number..number + 1),
+        }
+    }
+    runs
+}
+
+fn push(ranges: &mut Vec<(Range<u64>, usize)>, block: Range<u64>, which: usize) {
+    match ranges.last_mut() {
+        Some((last, of)) if last.end == block.start && *of == which => last.end = block.end,
+        _ => ranges.push((block, which)),
+    }
+}
+
+fn range_len(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
