@@ -43,6 +43,12 @@ pub fn settle(file: &File, stat: &Stat) -> bool {
     has_waited || !is_settled
 }
 
+/// Whether somebody has a file open to be written to, as far as the system tells: only a file's owner and root
+/// may ask.
+pub fn has_writer(file: &File) -> bool {
+    calls::is_open_by_a_writer(file)
+}
+
 /// Waits until whoever writes to a file that was changed then gives it another time, where times are whole
 /// seconds. Returns whether that was to be waited for.
 pub fn outlast(changed: Timestamp) -> bool {
@@ -185,15 +191,29 @@ mod calls {
 
     /// The system knows who has a file open to be written to, mapped or not: while somebody has, nobody gets
     /// a lease to read. It is given back at once. Only a file's owner and root can ask.
-    #[allow(unsafe_code)]
     pub(super) fn is_open_by_no_writer(file: &File) -> bool {
+        lease(file).is_ok()
+    }
+
+    /// The same question, answered with certainty that somebody has it open.
+    pub(super) fn is_open_by_a_writer(file: &File) -> bool {
+        lease(file).is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN))
+    }
+
+    /// Takes a lease to read, and gives it back.
+    #[allow(unsafe_code)]
+    fn lease(file: &File) -> std::io::Result<()> {
         let call = |command, value: libc::c_int| {
             // SAFETY: the descriptor is open, and these commands take a number and touch no memory of ours.
-            unsafe { libc::fcntl(file.as_raw_fd(), command, value) == 0 }
+            match unsafe { libc::fcntl(file.as_raw_fd(), command, value) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
         };
         // Else whoever opens it meanwhile would have this process ended by SIGIO.
-        let has_lease = call(SET_SIGNAL, HARMLESS) && call(libc::F_SETLEASE, libc::F_RDLCK);
-        has_lease && call(libc::F_SETLEASE, libc::F_UNLCK)
+        call(SET_SIGNAL, HARMLESS)?;
+        call(libc::F_SETLEASE, libc::F_RDLCK)?;
+        call(libc::F_SETLEASE, libc::F_UNLCK)
     }
 
     /// Writes a file's dirty pages, and waits for them; its metadata and the disk's cache may stay behind.
@@ -236,6 +256,10 @@ mod calls {
     }
 
     pub(super) fn is_open_by_no_writer(_: &File) -> bool {
+        false
+    }
+
+    pub(super) fn is_open_by_a_writer(_: &File) -> bool {
         false
     }
 
