@@ -12,6 +12,7 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
+use crate::commands::parity::ParityCommand;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
@@ -65,6 +66,11 @@ pub(crate) enum Command {
             has (extra). Files of different sizes are not read. With --quick, files of the same size and \
             time are not read either, nor files whose digests the catalogue has.")]
     Compare(Box<CompareArgs>),
+    /// Parity: mend damaged files without another copy
+    Parity {
+        #[command(subcommand)]
+        command: ParityCommand,
+    },
     /// List the digests, and which implementation computes each on this machine
     #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
             STREAM is the implementation for one message after the other: shani and portable are \

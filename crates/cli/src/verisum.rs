@@ -69,6 +69,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
+        Command::Parity { command } => commands::parity::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),

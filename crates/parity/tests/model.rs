@@ -73,7 +73,7 @@ const SET: u64 = 64 << 10;
 fn exactly_what_the_model_says_can_be_mended_is() {
     let rounds = std::env::var("VERISUM_ROUNDS").map_or(40, |rounds| rounds.parse().unwrap());
     let seed = std::env::var("VERISUM_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("VERISUM_SEED={seed}");
+    eprintln!("VERISUM_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut mended, mut beyond) = (0, 0);
     for _ in 0..rounds {
@@ -188,14 +188,14 @@ fn exactly_what_the_model_says_can_be_mended_is() {
             verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut unexpected).unwrap();
         }
     }
-    println!("{mended} mended, {beyond} beyond repair");
+    eprintln!("{mended} mended, {beyond} beyond repair");
     assert!(mended > rounds / 2 && beyond > rounds / 4, "{mended} {beyond}");
 }
 
 #[test]
 fn random_changes_and_updates_keep_everything_mendable() {
     let seed = std::env::var("VERISUM_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("VERISUM_SEED={seed}");
+    eprintln!("VERISUM_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     for _ in 0..6 {
         let mut tree = Tree::random(&mut random, 12, 60_000);

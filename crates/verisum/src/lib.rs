@@ -30,6 +30,7 @@
 #![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
 #![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
+#![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
 //! All features but `lake` are on by default. Without them nobody compiles SQLite or what speaks ssh.
 //!
@@ -49,6 +50,8 @@ pub use verisum_catalog as catalog;
 pub use verisum_image as image;
 #[cfg(feature = "lake")]
 pub use verisum_lake as lake;
+#[cfg(feature = "parity")]
+pub use verisum_parity as parity;
 #[cfg(feature = "remote")]
 pub use verisum_remote as remote;
 
