@@ -167,10 +167,7 @@ impl Store {
     pub(crate) fn write_set(&self, head: &Head, parity: impl Fn(usize) -> Vec<u8>) -> Result<u64, Error> {
         let name = set_name(head.number);
         let encoded = head.encode();
-        let mut trailer = [0; TRAILER];
-        trailer[..16].copy_from_slice(END_MAGIC);
-        trailer[16..24].copy_from_slice(&(encoded.len() as u64).to_le_bytes());
-        trailer[24..].copy_from_slice(&head.number.to_le_bytes());
+        let trailer = trailer_of(encoded.len() as u64, head.number);
         let mut bytes = 2 * encoded.len() + TRAILER;
         self.write(&name, |file| {
             let mut file = io::BufWriter::with_capacity(1 << 20, file);
@@ -213,11 +210,10 @@ impl Store {
             Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).filter(|n| *n <= length / 2)
         };
         let of_label = read(0, 80.min(length)).and_then(|label| number_at(&label, 72));
-        let of_trailer = length
-            .checked_sub(TRAILER as u64)
-            .and_then(|at| read(at, TRAILER as u64))
-            .filter(|trailer| trailer.starts_with(END_MAGIC))
-            .and_then(|trailer| number_at(&trailer, 16));
+        let end = length.checked_sub(TRAILER as u64);
+        let trailer = end.and_then(|at| read(at, TRAILER as u64)).unwrap_or_default();
+        let of_trailer = Some(&trailer).filter(|trailer| trailer.starts_with(END_MAGIC));
+        let of_trailer = of_trailer.and_then(|trailer| number_at(trailer, 16));
         let head_at = |at: u64, length: u64| {
             read(at, length).and_then(|head| Head::decode(&head)).filter(|head| head.number == number)
         };
@@ -228,10 +224,10 @@ impl Store {
         });
         let whole = |found: &(Head, u64)| {
             let (head, start) = found;
-            2 * start + (head.parity_blocks * head.block + TRAILER) as u64 == length
+            let blocks = (head.parity_blocks * head.block) as u64;
+            2 * start + blocks + TRAILER as u64 == length && trailer == trailer_of(*start, number)
         };
-        let is_scratched =
-            first.is_none() || last.is_none() || of_trailer.is_none() || !first.as_ref().is_some_and(whole);
+        let is_scratched = last.is_none() || !first.as_ref().is_some_and(whole);
         let (head, start) =
             first.or(last).ok_or(Error::damaged(&path, "both heads of this set of parity are damaged"))?;
         Ok(SetFile { file, path, head, start, is_scratched })
@@ -326,6 +322,15 @@ impl SetFile {
         let digest: PartDigest = hasher.part(&block)?;
         Ok((digest == self.head.parity[index]).then_some(block))
     }
+}
+
+/// The end of a set file: where its second head begins, and which set it is.
+fn trailer_of(head_length: u64, number: u64) -> [u8; TRAILER] {
+    let mut trailer = [0; TRAILER];
+    trailer[..16].copy_from_slice(END_MAGIC);
+    trailer[16..24].copy_from_slice(&head_length.to_le_bytes());
+    trailer[24..].copy_from_slice(&number.to_le_bytes());
+    trailer
 }
 
 fn set_name(number: u64) -> String {

@@ -1,5 +1,7 @@
 //! Random damage, and a model that says before what can be mended of it.
 
+#![allow(clippy::print_stderr, reason = "a failure is repeated by its seed")]
+
 mod common;
 
 use std::collections::BTreeSet;
