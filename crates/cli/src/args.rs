@@ -13,6 +13,7 @@ use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
 use crate::commands::repair::RepairArgs;
+use crate::commands::parity::ParityCommand;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
@@ -78,6 +79,11 @@ pub(crate) enum Command {
             `verisum scrub` first: repair mends what it found."
     )]
     Repair(Box<RepairArgs>),
+    /// Parity: mend damaged files without another copy
+    Parity {
+        #[command(subcommand)]
+        command: ParityCommand,
+    },
     /// List the digests, and which implementation computes each on this machine
     #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
             STREAM is the implementation for one message after the other: shani and portable are \

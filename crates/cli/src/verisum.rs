@@ -74,6 +74,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Repair(arguments) => commands::repair::run(&arguments, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
+        Command::Parity { command } => commands::parity::run(command, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),

@@ -31,6 +31,7 @@
 #![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
 #![cfg_attr(feature = "mend", doc = "| [`mend`] | verified copies, and repair from other copies | `mend` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
+#![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
 //! All features but `lake` are on by default. Without them nobody compiles SQLite or what speaks ssh.
 //!
@@ -52,6 +53,8 @@ pub use verisum_image as image;
 pub use verisum_lake as lake;
 #[cfg(feature = "mend")]
 pub use verisum_mend as mend;
+#[cfg(feature = "parity")]
+pub use verisum_parity as parity;
 #[cfg(feature = "remote")]
 pub use verisum_remote as remote;
 

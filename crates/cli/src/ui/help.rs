@@ -37,7 +37,7 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
     ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
-    ("Mend what is bad", &["repair"]),
+    ("Mend what is bad", &["repair", "parity"]),
     ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
     ("Compare trees and disk images", &["compare", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),

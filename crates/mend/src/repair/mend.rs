@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::{
-    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, is_being_written, reread,
+    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, has_writer, reread,
     says_storage_failed,
 };
 
@@ -170,7 +170,7 @@ impl<'a> Tree<'a> {
             return Err(Outcome::Refused("something else is in its place".to_string()));
         }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
-        if is_being_written(&file) {
+        if has_writer(&file) {
             return Err(Outcome::Refused(IN_USE.to_string()));
         }
         let before = match reread::past_the_cache(&file, &damaged.digest) {
@@ -251,7 +251,7 @@ impl<'a> Tree<'a> {
                 }
             }
         };
-        if old.as_ref().is_some_and(is_being_written) {
+        if old.as_ref().is_some_and(has_writer) {
             return Ok(Outcome::Refused(IN_USE.to_string()).into());
         }
         let keep =
