@@ -56,7 +56,11 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
     output.ready()?;
     let reads_trees = matches!(
         command,
-        Command::Sum(SumVerbs::Sum(_)) | Command::Tags(_) | Command::Check(_) | Command::Scrub(_)
+        Command::Sum(SumVerbs::Sum(_))
+            | Command::Tags(_)
+            | Command::Check(_)
+            | Command::Scrub(_)
+            | Command::Copy(_)
     );
     if reads_trees {
         ui::reading::require_open_files()?;
@@ -69,6 +73,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
+        Command::Copy(arguments) => commands::copy::run(*arguments, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),

@@ -34,10 +34,11 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
     [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
 
 /// The commands by the job that they do, in the order in which a newcomer needs them.
-pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
     ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
     ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
+    ("Copy trees", &["copy"]),
     ("Compare trees and disk images", &["compare", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
     ("Set up", &["links", "completions"]),

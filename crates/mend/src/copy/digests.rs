@@ -83,7 +83,8 @@ impl Batches {
         for number in numbers {
             let members: Vec<usize> =
                 (0..messages.len()).filter(|index| messages[*index].0.number == number).collect();
-            let slices: Vec<&[u8]> = members.iter().map(|&index| &buffer[messages[index].1.clone()]).collect();
+            let slices: Vec<&[u8]> =
+                members.iter().map(|&index| &buffer[messages[index].1.clone()]).collect();
             let set = &messages[members[0]].0;
             if self.0.len() <= number {
                 self.0.resize_with(number + 1, || None);

@@ -68,7 +68,8 @@ impl Metadata {
             let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
             let text = name.to_bytes();
             let is_own = name == xattr::NAME;
-            may_have_tag |= is_own || text.starts_with(b"user.shatag.") || text.starts_with(b"user.checksum.");
+            may_have_tag |=
+                is_own || text.starts_with(b"user.shatag.") || text.starts_with(b"user.checksum.");
             if is_own && without_tag {
                 continue;
             }

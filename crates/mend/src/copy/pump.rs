@@ -103,9 +103,8 @@ impl Pump<'_> {
                 hasher.finish()
             };
             let thread = thread::Builder::new().spawn_scoped(scope, hash);
-            let thread = thread.map_err(|error| {
-                Stopped::Read(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN), 0)
-            })?;
+            let thread = thread
+                .map_err(|error| Stopped::Read(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN), 0))?;
             let mut pieces = Piped { filled, back, ring: VecDeque::new(), sent: 0, done: 0 };
             let read = self.read(shared, &mut pieces);
             drop(pieces);

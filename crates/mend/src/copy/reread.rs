@@ -142,8 +142,7 @@ fn read_past_cache(file: &File, room: &mut [u8]) -> Result<usize, Errno> {
         while length < room.len() {
             let space = &mut room[length..];
             let asked = space.len();
-            let count =
-                rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *space, length as u64))?;
+            let count = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *space, length as u64))?;
             length += count;
             // A short read is the end; the next direct one would not be aligned.
             if count < asked {

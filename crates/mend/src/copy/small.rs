@@ -93,8 +93,7 @@ impl<'a> Worker<'a, '_> {
             }
             Err(source) => {
                 for (opened, _) in files {
-                    let error =
-                        CopyError::Digest { path: opened.job.entry.path(), source: source.clone() };
+                    let error = CopyError::Digest { path: opened.job.entry.path(), source: source.clone() };
                     self.failed(&opened.job, opened.identity, error);
                 }
             }

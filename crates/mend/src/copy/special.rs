@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, linkat, mknodat, openat, readlinkat, renameat,
-    statat, symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, linkat, mknodat, openat, readlinkat,
+    renameat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use verisum_files::Operation;
@@ -148,7 +148,8 @@ impl<'a> Worker<'a, '_> {
         if !is_link {
             // What the name leads to by now is looked at again: a mode is set through links.
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let node = openat(directory, &target.name, flags, Mode::empty()).map_err(target.failed("open"))?;
+            let node =
+                openat(directory, &target.name, flags, Mode::empty()).map_err(target.failed("open"))?;
             let way = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&node));
             let mode = Mode::from_raw_mode(stat.st_mode & MODE_BITS);
             let set = chmodat(rustix::fs::CWD, way, mode, AtFlags::empty());

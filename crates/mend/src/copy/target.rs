@@ -19,21 +19,12 @@ use super::temporary::LEFTOVER;
 use super::{CopyError, CopyOutcome};
 
 /// How a directory is opened that files are made in.
-const LIST: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The file systems of which one call brings all that was written to the disk: btrfs, ext4, F2FS, FAT, tmpfs,
 /// XFS, ZFS and bcachefs.
-const SYNCED_WHOLE: [u32; 8] = [
-    0x9123_683e,
-    0xef53,
-    0xf2f5_2010,
-    0x4d44,
-    0x0102_1994,
-    0x5846_5342,
-    0x2fc1_2fc1,
-    0xca45_1a4e,
-];
+const SYNCED_WHOLE: [u32; 8] =
+    [0x9123_683e, 0xef53, 0xf2f5_2010, 0x4d44, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1, 0xca45_1a4e];
 
 /// The file systems whose times are every second second: FAT and exFAT.
 const COARSE: [u32; 2] = [0x4d44, 0x2011_bab0];
@@ -150,7 +141,9 @@ impl<'a> TargetDirectory<'a> {
     /// The path of a name in it.
     pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
         let mut path = self.to.to_path_buf();
-        path.extend([self.below.as_path(), Path::new(name)].into_iter().filter(|part| *part != Path::new("")));
+        path.extend(
+            [self.below.as_path(), Path::new(name)].into_iter().filter(|part| *part != Path::new("")),
+        );
         path
     }
 
@@ -258,9 +251,7 @@ impl TargetName<'_> {
     pub(super) fn require_replaceable(&self, stat: &rustix::fs::Stat) -> Result<(), CopyError> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile | FileType::Symlink => Ok(()),
-            _ => {
-                Err(CopyError::InTheWay { path: self.path(), what: self.directory.what_is(&self.name) })
-            }
+            _ => Err(CopyError::InTheWay { path: self.path(), what: self.directory.what_is(&self.name) }),
         }
     }
 }

@@ -238,13 +238,7 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     /// What is recorded of a file that nobody seems to have written to since. Reads its attributes for that.
-    fn expected(
-        &self,
-        job: &Job<'a>,
-        file: &File,
-        stat: &Stat,
-        metadata: &mut Metadata,
-    ) -> Vec<Expected> {
+    fn expected(&self, job: &Job<'a>, file: &File, stat: &Stat, metadata: &mut Metadata) -> Vec<Expected> {
         let known = job.known[0].as_ref();
         let mut expected: Vec<Expected> = known.and_then(|known| known.expected(stat)).into_iter().collect();
         if metadata.read_attributes(file, self.shared.options.tag) {
@@ -330,8 +324,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         let Ok(raw) = fstat(&opened.file) else { return };
         opened.stat = Stat::from(raw);
         opened.metadata = Metadata::new(&raw);
-        opened.expected =
-            self.expected(&opened.job, &opened.file, &opened.stat, &mut opened.metadata);
+        opened.expected = self.expected(&opened.job, &opened.file, &opened.stat, &mut opened.metadata);
         if let Ok(set) = self.set(&opened.expected) {
             opened.set = set;
         }
