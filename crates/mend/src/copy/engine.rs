@@ -193,3 +193,44 @@ impl Drop for Guard<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::LEFTOVER;
+
+    /// As on FAT, which not every kernel has.
+    #[test]
+    fn files_that_must_have_names_are_copied_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::create_dir_all(from.join("sub")).unwrap();
+        std::fs::create_dir_all(to.join("sub")).unwrap();
+        for name in ["one", "sub/two", "sub/three"] {
+            std::fs::write(from.join(name), name).unwrap();
+        }
+        std::fs::write(to.join("sub/two"), "old").unwrap();
+        std::fs::write(to.join(format!("sub/{LEFTOVER}1-1")), "left").unwrap();
+        // One that another copy is at work on.
+        let held = to.join(format!("{LEFTOVER}1-2"));
+        std::fs::write(&held, "held").unwrap();
+        let file = std::fs::File::open(&held).unwrap();
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared).unwrap();
+        for verification in [Verification::Reread, Verification::None] {
+            let mut options = CopyOptions::default();
+            options.verification = verification;
+            let told = Mutex::new(Vec::new());
+            let sink = |event: &CopyEvent| lock(&told).push(format!("{event:?}"));
+            let shared = Shared::new(&options, &sink);
+            shared.has_names_only.store(true, Ordering::Relaxed);
+            copy_tree(&shared, &from, &to, None).unwrap();
+            assert_eq!((shared.ended().copied, shared.ended().failed), (3, 0), "{told:?}");
+            for name in ["one", "sub/two", "sub/three"] {
+                assert_eq!(std::fs::read_to_string(to.join(name)).unwrap(), name);
+                std::fs::remove_file(to.join(name)).unwrap();
+            }
+            assert_eq!(std::fs::read_dir(to.join("sub")).unwrap().count(), 0);
+            assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2);
+        }
+    }
+}
