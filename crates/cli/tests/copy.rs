@@ -87,6 +87,25 @@ fn a_list_of_the_copies_is_checked() {
 }
 
 #[test]
+fn from_may_be_spelled_in_any_way() {
+    let folder = folder();
+    let path = folder.path();
+    let expected = files(&path.join("from"));
+    let absolute = path.join("from");
+    for (number, from) in ["from/", "./from/.", "from/../from", absolute.to_str().unwrap()].iter().enumerate()
+    {
+        let to = format!("to{number}/");
+        assert_eq!(copy(path, ["-q", from, &to]).clean(), "", "{from}");
+        assert!(files(&path.join(to)) == expected, "{from}");
+    }
+    assert_eq!(copy(&path.join("from"), ["-q", ".", "../here"]).clean(), "");
+    assert!(files(&path.join("here")) == expected);
+    fs::create_dir(path.join("into")).unwrap();
+    assert_eq!(copy(&path.join("into"), ["-q", "../from", "."]).clean(), "");
+    assert!(files(&path.join("into")) == expected);
+}
+
+#[test]
 fn what_the_catalogue_calls_rotten_is_not_copied() {
     let folder = folder();
     let path = folder.path();

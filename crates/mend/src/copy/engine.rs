@@ -108,7 +108,9 @@ fn copy_tree<'a>(
         ended
     });
     ended?;
-    if options.verification != Verification::None {
+    let summary = *shared.summary();
+    let is_written = summary.copied + summary.linked + summary.touched + summary.made > 0;
+    if is_written && options.verification != Verification::None {
         // The last names.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = openat(&*top, ".", flags, Mode::empty()).and_then(syncfs);

@@ -102,7 +102,8 @@ impl<'a, 'c> Feed<'a, 'c> {
             return Some(directory.clone());
         }
         let path = entry.directory().path();
-        while self.stack.last().is_some_and(|(top, _)| *top != path) {
+        // What is in none of the others is in FROM itself, however that was spelled.
+        while self.stack.len() > 1 && self.stack.last().is_some_and(|(top, _)| *top != path) {
             self.stack.pop();
         }
         let directory = self.stack.last()?.1.clone();
