@@ -219,8 +219,7 @@ mod tests {
         let file = std::fs::File::open(&held).unwrap();
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared).unwrap();
         for verification in [Verification::Reread, Verification::None] {
-            let mut options = CopyOptions::default();
-            options.verification = verification;
+            let options = CopyOptions { verification, ..CopyOptions::default() };
             let told = Mutex::new(Vec::new());
             let sink = |event: &CopyEvent| lock(&told).push(format!("{event:?}"));
             let shared = Shared::new(&options, &sink);
