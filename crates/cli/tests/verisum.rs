@@ -162,6 +162,7 @@ fn manual_pages_are_complete() {
         "-check",
         "-compare",
         "-completions",
+        "-copy",
         "-demo",
         "-digests",
         "-dirhash-attack",
