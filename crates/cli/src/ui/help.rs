@@ -39,8 +39,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
     ("Mend what is bad", &["repair", "parity"]),
     ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
-    ("Copy trees", &["copy"]),
-    ("Compare trees and disk images", &["compare", "image"]),
+    ("Compare and copy trees, and disk images", &["compare", "copy", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
     ("Set up", &["links", "completions"]),
 ];

@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use verisum_catalog::store::Catalog;
 use verisum_files::{Directory, Entry, Error, Kind, Operation, Roots, Stat, Walk, WalkOptions};
 
-use super::metadata::Metadata;
 use super::record::Records;
 use super::shared::Shared;
 use super::target::{TargetDirectory, TargetName};
 use super::worker::Job;
 use super::{CopyError, CopyOutcome};
+use crate::metadata::Metadata;
 
 /// How a directory is opened that is only gone through.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

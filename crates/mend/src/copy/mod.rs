@@ -30,7 +30,6 @@ mod error;
 mod event;
 mod feed;
 mod links;
-mod metadata;
 mod options;
 mod pump;
 mod record;

@@ -10,10 +10,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 use verisum_files::Operation;
 
-use super::metadata::{MODE_BITS, Metadata};
 use super::temporary::passing;
 use super::worker::{Job, Worker};
 use super::{CopyError, CopyOutcome};
+use crate::metadata::{MODE_BITS, Metadata};
 
 impl<'a> Worker<'a, '_> {
     /// Makes a symbolic link with the text of the original. Where it leads is nobody's business.

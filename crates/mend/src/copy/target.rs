@@ -13,10 +13,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 use verisum_files::Stat;
 
-use super::metadata::{INHERITED, Metadata};
 use super::shared::Shared;
 use super::temporary::LEFTOVER;
 use super::{CopyError, CopyOutcome};
+use crate::metadata::{INHERITED, Metadata};
 
 /// How a directory is opened that files are made in.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

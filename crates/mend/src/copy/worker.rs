@@ -13,7 +13,6 @@ use verisum_files::{Directory, Entry, Error, Kind, Operation, Stat, settle};
 use super::batch::Pending;
 use super::digests::{Batches, Set, Sets, Sums};
 use super::links::{Identity, Links, Turn};
-use super::metadata::Metadata;
 use super::pump::{Pump, Stopped};
 use super::record::{self, Expected, Known};
 use super::shared::Shared;
@@ -21,6 +20,7 @@ use super::small::Group;
 use super::target::TargetName;
 use super::temporary::Temporary;
 use super::{CopyError, CopyEvent, CopyOutcome, Mismatch, Reflink, Verification};
+use crate::metadata::Metadata;
 
 /// The digest where neither the caller nor a record says which.
 pub(super) const USUAL: &str = "sha256";
