@@ -17,9 +17,13 @@ pub(crate) use keccak::Keccak;
 pub(crate) use md4::Md4;
 pub(crate) use md5::Md5;
 pub(crate) use ripemd160::Ripemd160;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) use sha1::SHA1_K;
 pub(crate) use sha1::Sha1;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(crate) use sha2::SHA256_K;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) use sha2::SHA512_K;
 pub(crate) use sha2::{Sha256, Sha512};
 pub(crate) use sm3::Sm3;
 
