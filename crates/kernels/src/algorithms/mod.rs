@@ -123,6 +123,6 @@ unsafe fn load_block<V: Vector, const BLOCK: usize>(
 /// them last, at the end of the chain of steps, where each instruction counts.
 /// Of what it cannot see it adds first what is ready first.
 #[inline(always)]
-fn opaque<T>(constants: &'static T) -> &'static T {
+pub(crate) fn opaque<T>(constants: &'static T) -> &'static T {
     core::hint::black_box(constants)
 }

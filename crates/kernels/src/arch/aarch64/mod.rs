@@ -68,7 +68,9 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
         Level::Neon => match compression {
             Md4 => stages![8 from 7: neon::md4x8, 4 from 3: neon::md4, 1 from 1: portable::md4],
             Md5 => stages![8 from 7: neon::md5x8, 4 from 3: neon::md5, 1 from 1: portable::md5],
-            Ripemd160 => stages![4 from 3: neon::ripemd160, 1 from 1: portable::ripemd160],
+            Ripemd160 => {
+                stages![8 from 7: neon::ripemd160x8, 4 from 3: neon::ripemd160, 1 from 1: portable::ripemd160]
+            }
             Sha1 => stages![4 from 3: neon::sha1, 1 from 1: portable::sha1],
             Sha256 => stages![4 from 3: neon::sha256, 1 from 1: portable::sha256],
             Sm3 => stages![4 from 3: neon::sm3, 1 from 1: portable::sm3],
@@ -91,9 +93,8 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
             _ => return None,
         },
         Level::Sha3 => match compression {
-            Sha512 => {
-                stages![4 from 3: crypto::sha512::<4>, 2 from 2: crypto::sha512::<2>, 1 from 1: crypto::sha512::<1>]
-            }
+            // The registers hold two messages.
+            Sha512 => stages![2 from 2: crypto::sha512::<2>, 1 from 1: crypto::sha512::<1>],
             Keccak9 => stages![2 from 2: sha3::keccak9, 1 from 1: portable::keccak9],
             Keccak13 => stages![2 from 2: sha3::keccak13, 1 from 1: portable::keccak13],
             Keccak17 => stages![2 from 2: sha3::keccak17, 1 from 1: portable::keccak17],

@@ -1,6 +1,7 @@
 //! NEON: 4 lanes of 32 bits, 2 lanes of 64 bits.
 
 use core::arch::aarch64::*;
+use core::arch::asm;
 
 use super::Neon;
 use crate::algorithms::*;
@@ -14,6 +15,7 @@ kernels! {
     md5 = Md5, U32x4;
     md5x8 = Md5, Pair<U32x4>;
     ripemd160 = Ripemd160, U32x4;
+    ripemd160x8 = Ripemd160, Pair<U32x4>;
     sha1 = Sha1, U32x4;
     sha256 = Sha256, U32x4;
     sm3 = Sm3, U32x4;
@@ -56,8 +58,8 @@ macro_rules! with_constant {
 /// What both vectors do alike.
 macro_rules! common {
     (
-        $word:ty: $dup:ident, $load:ident, $store:ident, $bic:ident, $orn:ident, $eor:ident, $bsl:ident,
-        $shl:ident, $shr:ident, $sri:ident, $bits:literal, $($count:literal)*
+        $word:ty: $dup:ident, $load:ident, $store:ident, $bic:ident, $orn:ident, $eor:ident, $bsl:ident, $select:ident,
+        $shl:ident, $shr:ident, $insert:ident, $bits:literal, $($count:literal)*
     ) => {
         type Word = $word;
         type Token = Neon;
@@ -107,7 +109,7 @@ macro_rules! common {
         #[inline(always)]
         fn majority(self, other: Self, third: Self) -> Self {
             // Where two differ, the third decides.
-            Self(call!($bsl($eor(self.0, other.0), third.0, other.0)))
+            Self(call!($select($eor(self.0, other.0), third.0, other.0)))
         }
 
         #[inline(always)]
@@ -115,13 +117,53 @@ macro_rules! common {
             if count % 8 == 0 {
                 return self.rotate_bytes(count / 8);
             }
-            // Two instructions: the second shifts right and inserts. The compiler's own way of rotating
-            // adds instead, which takes longer on most processors.
             Self(with_constant!(count, COUNT: $($count)* => {
-                $sri::<{ $bits - COUNT }>($shl::<COUNT>(self.0), self.0)
+                $insert::<{ $bits - COUNT }>($shl::<COUNT>(self.0), self.0)
             }))
         }
     };
+}
+
+/// Instructions by name, where the compiler makes more of them, or slower ones, of what it knows them to do.
+macro_rules! by_name {
+    ($($vector:ty, $arrangement:literal: $insert:ident, $select:ident;)*) => {$(
+        /// Shifts words right and inserts them into others, whose highest bits stay. The compiler's own way
+        /// of rotating shifts and adds, which takes longer on most processors.
+        #[inline]
+        #[target_feature(enable = "neon")]
+        fn $insert<const COUNT: i32>(mut shifted: $vector, words: $vector) -> $vector {
+            // SAFETY: it works on its registers only.
+            unsafe {
+                asm!(
+                    concat!("sri {0:v}.", $arrangement, ", {1:v}.", $arrangement, ", #{2}"),
+                    inout(vreg) shifted, in(vreg) words, const COUNT,
+                    options(pure, nomem, nostack, preserves_flags)
+                );
+            }
+            shifted
+        }
+
+        /// Bits of one vector where those of the first are set, and of another where not. The compiler makes
+        /// a majority of three instructions, of which this is the second.
+        #[inline]
+        #[target_feature(enable = "neon")]
+        fn $select(mut mask: $vector, one: $vector, zero: $vector) -> $vector {
+            // SAFETY: it works on its registers only.
+            unsafe {
+                asm!(
+                    "bsl {0:v}.16b, {1:v}.16b, {2:v}.16b",
+                    inout(vreg) mask, in(vreg) one, in(vreg) zero,
+                    options(pure, nomem, nostack, preserves_flags)
+                );
+            }
+            mask
+        }
+    )*};
+}
+
+by_name! {
+    uint32x4_t, "4s": insert32, select32;
+    uint64x2_t, "2d": insert64, select64;
 }
 
 /// The order that rotates words left by whole bytes.
@@ -182,8 +224,8 @@ impl Vector for U32x4 {
     const TILE: usize = 4;
 
     common! {
-        u32: vdupq_n_u32, vld1q_u32, vst1q_u32, vbicq_u32, vornq_u32, veorq_u32, vbslq_u32,
-        vshlq_n_u32, vshrq_n_u32, vsriq_n_u32, 32,
+        u32: vdupq_n_u32, vld1q_u32, vst1q_u32, vbicq_u32, vornq_u32, veorq_u32, vbslq_u32, select32,
+        vshlq_n_u32, vshrq_n_u32, insert32, 32,
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
     }
 
@@ -219,8 +261,8 @@ impl Vector for U64x2 {
     const TILE: usize = 2;
 
     common! {
-        u64: vdupq_n_u64, vld1q_u64, vst1q_u64, vbicq_u64, vornq_u64, veorq_u64, vbslq_u64,
-        vshlq_n_u64, vshrq_n_u64, vsriq_n_u64, 64,
+        u64: vdupq_n_u64, vld1q_u64, vst1q_u64, vbicq_u64, vornq_u64, veorq_u64, vbslq_u64, select64,
+        vshlq_n_u64, vshrq_n_u64, insert64, 64,
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
         32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
     }
