@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Builds verisum for 64-bit ARM on another machine, and tests it there under qemu's emulation:
 #
+#     scripts/arm64.sh prepare    installs what is needed
 #     scripts/arm64.sh build      the whole workspace, but for the Python package
 #     scripts/arm64.sh test       also the tests of the kernels and the digests on three processors, and
 #                                 the command on a tree and an image
+#     scripts/arm64.sh count      instructions a byte of every kernel, and of OpenSSL: no speeds
 #     scripts/arm64.sh run PROGRAM [ARGUMENT...]      a program that was built, on the processor QEMU_CPU
 #
 # Installs a cross compiler and qemu from Debian's packages. Rust's library for ARM comes with rustup; where
@@ -152,8 +154,8 @@ build() {
 }
 
 # The processor is that of QEMU_CPU.
-run() {
-    exec qemu-aarch64-static -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$libraries" \
+emulate() {
+    qemu-aarch64-static -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$libraries" \
         -E OPENSSL_MODULES="$libraries/ossl-modules" "$@"
 }
 
@@ -181,8 +183,6 @@ verisum() {
 # The tree and the image have the values that other programs compute on this machine.
 test_command() {
     local folder processor cpu level levels digest
-    # shellcheck source=scripts/tests/assert.sh
-    . "$ROOT/scripts/tests/assert.sh"
     folder=$(mktemp -d)
     # shellcheck disable=SC2064 # the folder of now
     trap "rm -rf '$folder'" EXIT
@@ -217,10 +217,70 @@ test_command() {
     else
         ok "the instructions are found" false
     fi
-    finish
+}
+
+# The standard library's functions for single instructions must not be left out of line: a call for each
+# would take many times as long. Only what panics is called.
+test_object_code() {
+    local program calls
+    program=$(find "$TARGET/$triple/debug/deps" -name 'agree-*' -perm -u+x -printf '%T@ %p\n' | sort -n | tail -n 1)
+    program=${program#* }
+    aarch64-linux-gnu-objdump -d --no-show-raw-insn "$program" >"$work/object-code"
+    calls=$(awk '
+        /^[0-9a-f]+ <.*>:$/ { is_kernel = /kernels.*arch.*aarch64/; kernels += is_kernel }
+        is_kernel && ($2 == "bl" || $2 == "blr") && !/panic/ { print }
+        is_kernel { seen[$2] = 1 }
+        END {
+            if (kernels < 25) print "only", kernels, "kernels"
+            n = split("sha1c sha256h sha512h eor3 xar bcax rax1 sri bsl", wanted, " ")
+            for (i = 1; i <= n; i++) if (!(wanted[i] in seen)) print "no", wanted[i]
+        }' "$work/object-code")
+    rm -f "$work/object-code"
+    same "the object code of the kernels" "" "$calls"
+}
+
+# executed LENGTH ALGORITHM WAY COUNT: how many instructions that takes, the program's start included. The
+# emulator logs each by itself; where OpenSSL has no part in it, only those of the program, which is there.
+executed() {
+    local length=$1 filter=()
+    shift
+    [ "$2" = openssl ] || filter=(-dfilter 0x5500000000+0x2000000)
+    QEMU_CPU=max emulate -singlestep -d nochain,exec "${filter[@]}" -D /dev/stderr \
+        "$TARGET/$triple/release/examples/once" "$@" "$length" 2>&1 >/dev/null | grep -c '^Trace'
+}
+
+# The difference of two lengths is what the bytes between them take. A way is a level or OpenSSL, and how many
+# messages it is given.
+count_instructions() {
+    local algorithm ways way count short=4096 long=20480 one other
+    cargo build --locked --release --target "$triple" -p verisum-kernels --example once \
+        --config 'profile.release.lto=false'
+    printf '%s\t%s\t%s\t%s\n' algorithm way messages instructions/byte
+    while read -r algorithm ways; do
+        for way in openssl:1 portable:1 $ways; do
+            count=${way#*:}
+            way=${way%:*}
+            one=$(executed "$short" "$algorithm" "$way" "$count")
+            other=$(executed "$long" "$algorithm" "$way" "$count")
+            awk -v n=$((other - one)) -v bytes=$(((long - short) * count)) -v OFS='\t' \
+                -v algorithm="$algorithm" -v way="$way" -v count="$count" \
+                'BEGIN { print algorithm, way, count, sprintf("%.2f", n / bytes) }'
+        done
+    done <<END
+sha256 neon:4 sha2:1 sha2:2 sha2:4
+sha1 neon:4 sha2:1 sha2:2 sha2:4
+sha512 neon:2 sha3:1 sha3:2
+sha3-256 neon:2 sha3:2
+md5 neon:4 neon:8
+ripemd160 neon:4 neon:8
+blake2b512 neon:2
+blake2s256 neon:4
+sm3 neon:4
+END
 }
 
 case ${1:-} in
+prepare) prepare ;;
 build)
     prepare
     build
@@ -232,13 +292,21 @@ test)
     test_crates || status=$?
     say "the kernels and the digests: $((SECONDS - started)) s"
     build
-    test_command || status=$?
+    # shellcheck source=scripts/tests/assert.sh
+    . "$ROOT/scripts/tests/assert.sh"
+    test_object_code
+    test_command
+    finish || status=$?
     say "all of it: $((SECONDS - started)) s"
     exit "$status"
     ;;
+count)
+    prepare
+    count_instructions
+    ;;
 run)
     shift
-    run "$@"
+    emulate "$@"
     ;;
-*) die "usage: scripts/arm64.sh build|test|run PROGRAM [ARGUMENT...]" ;;
+*) die "usage: scripts/arm64.sh prepare|build|test|count|run PROGRAM [ARGUMENT...]" ;;
 esac

@@ -16,5 +16,6 @@ if ! in_ci; then
     for program in aarch64-linux-gnu-gcc qemu-aarch64-static; do
         have "$program" || skip "there is no $program; scripts/arm64.sh test installs it"
     done
+    "$ROOT/scripts/arm64.sh" prepare || skip "see above"
 fi
 exec "$ROOT/scripts/arm64.sh" test
