@@ -95,8 +95,8 @@ pub(crate) enum Command {
     Copy(Box<CopyArgs>),
     /// List the digests, and which implementation computes each on this machine
     #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
-            STREAM is the implementation for one message after the other: shani and portable are \
-            verisum's own code, with the processor's SHA instructions and without; openssl is the \
+            STREAM is the implementation for one message after the other: shani (on ARM sha2, sha3) and \
+            portable are verisum's own code, with the processor's SHA instructions and without; openssl is the \
             libcrypto of the system; the others are Rust libraries. BATCH is verisum's own code for many \
             blocks of an image side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Where \
             it is -, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \

@@ -30,8 +30,10 @@ const MEASURING: [&str; 6] = [
 ];
 
 /// The environment variables, for help and manual.
-pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
-    [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
+pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
+    kernel::VARIABLE,
+    "the highest SIMD level: portable, shani, avx2 or avx512; on ARM portable, neon, sha2 or sha3; changes no value",
+)];
 
 /// The commands by the job that they do, in the order in which a newcomer needs them.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
