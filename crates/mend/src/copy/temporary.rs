@@ -52,7 +52,7 @@ impl<'a> Temporary<'a> {
             match openat(&**directory, ".", flags, Mode::from_raw_mode(mode & 0o777 | 0o600)) {
                 Ok(file) => return Ok(Temporary { file: file.into(), name: None }),
                 // The file system or the kernel has no files without a name.
-                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                     shared.has_names_only.store(true, Ordering::Relaxed);
                 }
                 Err(errno) => return Err(errno),
