@@ -169,9 +169,7 @@ impl Head {
     fn is_sound(&self) -> bool {
         let is_possible = match self.shape() {
             Some(shape) => {
-                self.block <= LARGEST_BLOCK
-                    && shape.is_possible()
-                    && shape.run() * self.block <= MOST_PARITY
+                self.block <= LARGEST_BLOCK && shape.is_possible() && shape.run() * self.block <= MOST_PARITY
             }
             None => self.parity_blocks == 0 && (1..=LARGEST_BLOCK).contains(&self.block),
         };
