@@ -37,6 +37,9 @@ pub(crate) const LONGEST_LIST: usize = 16 << 20;
 /// The largest block.
 pub(crate) const LARGEST_BLOCK: usize = 1 << 20;
 
+/// The most parity of a set, its blocks rounded up to a power of two: what is held in memory.
+const MOST_PARITY: usize = 64 << 20;
+
 /// The digest of a part of a block, or of a parity block: the first half of BLAKE3.
 pub(crate) type PartDigest = [u8; 16];
 
@@ -165,7 +168,9 @@ impl Head {
     /// Whether the numbers fit together.
     fn is_sound(&self) -> bool {
         let is_possible = match self.shape() {
-            Some(shape) => self.block <= LARGEST_BLOCK && shape.is_possible(),
+            Some(shape) => {
+                self.block <= LARGEST_BLOCK && shape.is_possible() && shape.run() * self.block <= MOST_PARITY
+            }
             None => self.parity_blocks == 0 && (1..=LARGEST_BLOCK).contains(&self.block),
         };
         is_possible && self.count_parts() == self.parts.len() as u64
@@ -243,6 +248,17 @@ pub(crate) mod tests {
     fn heads_come_back() {
         let head = example();
         assert_eq!(Head::decode(&head.encode()), Some(head));
+    }
+
+    #[test]
+    fn parity_that_fills_the_memory_is_refused() {
+        let mut head = example();
+        (head.block, head.parity_blocks) = (1 << 20, 65);
+        (head.parity, head.parts) = (vec![[0; 16]; 65], vec![[0; 16]; 2]);
+        assert_eq!(Head::decode(&head.encode()), None);
+        head.parity_blocks = 64;
+        head.parity.truncate(64);
+        assert!(Head::decode(&head.encode()).is_some());
     }
 
     #[test]

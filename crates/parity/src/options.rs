@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::code::Shape;
-use crate::head::Head;
+use crate::head::{Head, PartDigest, TRAILER};
 use crate::index::Index;
 
 /// Five per cent.
@@ -90,13 +90,15 @@ pub(crate) fn block_bytes(data: u64) -> u64 {
 }
 
 /// How many parity blocks a set gets: the share, rounded up, but where the list of many small files would make
-/// the set cost more than 1.2 times the share, fewer, down to half.
+/// the set cost more than 1.2 times the share, fewer, down to half. `encoded` is the length of the head without the
+/// digests of parity blocks.
 pub(crate) fn parity_blocks(head: &Head, redundancy: u32, encoded: u64) -> usize {
     let (block, share) = (head.block as u64, u64::from(redundancy));
     let whole = u64::from(WHOLE);
     let data = head.length().div_ceil(block);
     let wanted = (data * share).div_ceil(whole);
-    let affordable = (head.length() * share / whole * 6 / 5).saturating_sub(2 * encoded) / block;
+    let affordable = (head.length() * share / whole * 6 / 5).saturating_sub(2 * encoded + TRAILER as u64)
+        / (block + 2 * size_of::<PartDigest>() as u64);
     let parity = wanted.min(affordable.max(wanted.div_ceil(2))).max(1) as usize;
     let mut shape = Shape { block: head.block, data: data as usize, parity };
     while !shape.is_possible() && shape.parity > 1 {

@@ -35,6 +35,8 @@ pub(crate) struct Draft {
     old: Option<(File, Stat)>,
     /// Bytes that were computed.
     pub(crate) mended: u64,
+    /// It is another name of a file that took its place before.
+    is_link: bool,
     is_placed: bool,
 }
 
@@ -59,7 +61,7 @@ impl Draft {
         let file = rustix::fs::openat(&folder, name.as_str(), flags, Mode::from_raw_mode(0o600));
         let file = File::from(file.map_err(|errno| Error::io(&path, "create the repaired file", errno))?);
         let record = Piece { offset: 0, length: 0, ..record.clone() };
-        let draft = Draft { record, folder, name, file, old, mended: 0, is_placed: false };
+        let draft = Draft { record, folder, name, file, old, mended: 0, is_link: false, is_placed: false };
         draft.copy().map_err(|error| Error::io(&path, "write the repaired file", error))?;
         Ok(draft)
     }
@@ -68,6 +70,10 @@ impl Draft {
     fn copy(&self) -> io::Result<()> {
         self.file.set_len(self.record.size)?;
         let Some((old, _)) = &self.old else { return Ok(()) };
+        // Where the file system shares blocks between files, nothing is read or written.
+        if rustix::fs::ioctl_ficlone(&self.file, old).is_ok() {
+            return self.file.set_len(self.record.size);
+        }
         let mut buffer = vec![0; CHUNK];
         let mut at = 0;
         while at < self.record.size {
@@ -113,11 +119,16 @@ impl Draft {
 
     /// Brings what was written to the disk, and reads it back past the cache: `heads` have all pieces of the file.
     pub(crate) fn prove(&self, tree: &Tree, heads: &[Arc<Head>]) -> Result<(), Error> {
+        self.prove_of(&self.file, tree, heads)
+    }
+
+    /// The same of another file, which must be what this one is to be.
+    fn prove_of(&self, file: &File, tree: &Tree, heads: &[Arc<Head>]) -> Result<(), Error> {
         let path = tree.path_of(&self.record.path);
         let failed = |error| Error::io(&path, "write the repaired file", error);
-        self.file.sync_all().map_err(failed)?;
+        file.sync_all().map_err(failed)?;
         // What is on the disk is dropped from memory; where that is not possible, memory is compared.
-        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+        let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
         let mut hasher = Hasher::new()?;
         let mut proved = 0;
         let mut buffer = Vec::new();
@@ -128,7 +139,7 @@ impl Draft {
                 }
                 for part in parts {
                     buffer.resize(part.range.len(), 0);
-                    self.file.read_exact_at(&mut buffer, part.offset).map_err(failed)?;
+                    file.read_exact_at(&mut buffer, part.offset).map_err(failed)?;
                     if hasher.part(&buffer)? != head.parts[part.index] {
                         return Err(Error::damaged(&path, "what was written does not read back as recorded"));
                     }
@@ -136,11 +147,38 @@ impl Draft {
                 }
             }
         }
-        let length = self.file.metadata().map_err(failed)?.len();
+        let length = file.metadata().map_err(failed)?.len();
         match proved == self.record.size && length == proved {
             true => Ok(()),
             false => Err(Error::damaged(&path, "a part of it has no parity that can be read")),
         }
+    }
+
+    /// Which file the bad one is, whatever its names.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        self.old.as_ref().map(|(_, stat)| (stat.device, stat.inode))
+    }
+
+    /// Whether the bad file has several names.
+    pub(crate) fn has_links(&self) -> bool {
+        self.old.as_ref().is_some_and(|(_, stat)| stat.links > 1)
+    }
+
+    /// Becomes another name of a file that was repaired before, if that is what this one is to be: two names of one
+    /// bad file are two names of one good one. Else it stays as it is.
+    pub(crate) fn link_to(&mut self, tree: &Tree, other: &[u8], heads: &[Arc<Head>]) -> Result<(), Error> {
+        let Ok((entry, file)) = tree.file(other) else { return Ok(()) };
+        if self.prove_of(&file, tree, heads).is_err() {
+            return Ok(());
+        }
+        let path = tree.path_of(&self.record.path);
+        let failed = |errno| Error::io(&path, "link to the repaired file", errno);
+        rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty()).map_err(failed)?;
+        let flags = AtFlags::empty();
+        rustix::fs::linkat(entry.directory(), entry.name(), &self.folder, self.name.as_str(), flags)
+            .map_err(failed)?;
+        (self.file, self.is_link) = (file, true);
+        Ok(())
     }
 
     /// Takes the place of the bad file, which is kept in `keep` if that is wanted.
@@ -150,8 +188,10 @@ impl Draft {
             let path = path.clone();
             move |error: io::Error| Error::io(&path, operation, error)
         };
-        self.dress().map_err(failed("set attributes of the repaired file"))?;
-        self.file.sync_all().map_err(failed("write the repaired file"))?;
+        if !self.is_link {
+            self.dress().map_err(failed("set attributes of the repaired file"))?;
+            self.file.sync_all().map_err(failed("write the repaired file"))?;
+        }
         let name = name_of(&self.record.path);
         if let Some((old, before)) = &self.old {
             if verisum_files::has_writer(old) {

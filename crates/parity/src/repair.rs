@@ -97,6 +97,7 @@ pub fn repair(
         wanted: BTreeMap::new(),
         work: Vec::new(),
         drafts: BTreeMap::new(),
+        linked: BTreeMap::new(),
         totals: Repaired::default(),
     };
     job.index(report)?;
@@ -116,6 +117,8 @@ struct Job<'a> {
     wanted: BTreeMap<Box<[u8]>, Wanted>,
     work: Vec<Work>,
     drafts: BTreeMap<Box<[u8]>, Draft>,
+    /// Bad files with several names, and the first name that was repaired.
+    linked: BTreeMap<(u64, u64), Box<[u8]>>,
     totals: Repaired,
 }
 
@@ -339,7 +342,15 @@ impl Job<'_> {
             _ => vec![head.clone()],
         };
         draft.prove(self.tree, &heads)?;
-        draft.place(self.tree, self.options.keep_bad.as_deref()).map(Some)
+        let (identity, has_links) = (draft.identity(), draft.has_links());
+        if let Some(other) = identity.and_then(|identity| self.linked.get(&identity)) {
+            draft.link_to(self.tree, other, &heads)?;
+        }
+        let mended = draft.place(self.tree, self.options.keep_bad.as_deref())?;
+        if let Some(identity) = identity.filter(|_| has_links) {
+            self.linked.entry(identity).or_insert_with(|| piece.path.clone());
+        }
+        Ok(Some(mended))
     }
 
     fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<Head>>, Error> {

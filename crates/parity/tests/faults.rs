@@ -131,6 +131,23 @@ fn what_belongs_to_a_file_stays() {
 }
 
 #[test]
+fn names_of_one_file_stay_names_of_one_file() {
+    let mut tree = tree();
+    let bytes = tree.content[Path::new("a")].clone();
+    for name in ["b/link", "z"] {
+        fs::hard_link(tree.path().join("a"), tree.path().join(name)).unwrap();
+        tree.content.insert(name.into(), bytes.clone());
+    }
+    tree.create(300_000, None);
+    flip(&tree.path().join("a"), 5);
+    assert_eq!(repair(&tree, &RepairOptions::default()).len(), 3);
+    tree.assert_whole();
+    let inode = |name: &str| fs::metadata(tree.path().join(name)).unwrap().ino();
+    assert_eq!([inode("b/link"), inode("z")], [inode("a"); 2]);
+    assert_eq!(verify(&tree), Vec::<String>::new());
+}
+
+#[test]
 fn a_whole_directory_comes_back() {
     let tree = tree();
     tree.create(1_000_000, None);

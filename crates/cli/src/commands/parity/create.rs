@@ -12,7 +12,8 @@ use crate::ui::{Output, sizes};
 /// What `verisum parity create` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CreateArgs {
-    /// The share of parity: 5% costs at most 6% of the data. Every update keeps it
+    /// The share of parity: 5% costs at most 6% of the data, unless files have less than 2 KiB on average. Every
+    /// update keeps it
     #[arg(long, value_name = "SHARE", default_value = "5%")]
     redundancy: String,
 

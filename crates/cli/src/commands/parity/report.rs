@@ -24,13 +24,24 @@ struct Line {
     name: Name,
     /// `file`, or `parity` for a file of the parity itself.
     of: &'static str,
-    verdict: &'static str,
+    outcome: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     can_be_repaired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    error: Option<String>,
+}
+
+/// The totals in JSON.
+#[derive(Serialize)]
+struct Summary<'a, T> {
+    summary: &'a T,
+}
+
+/// A verdict as JSON has it.
+fn one_word(verdict: &str) -> String {
+    verdict.replace(' ', "-")
 }
 
 /// The last line of a run.
@@ -76,7 +87,7 @@ impl Reporter<'_> {
             return Err(failure);
         }
         match self.json {
-            true => self.output.json(totals)?,
+            true => self.output.json(&Summary { summary: totals })?,
             false => self.output.line(&totals.text())?,
         }
         Ok(self.exit)
@@ -90,7 +101,8 @@ struct Told {
 }
 
 fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, Told) {
-    let mut line = Line { name, of: "file", verdict: "", bytes: None, can_be_repaired: None, reason: None };
+    let mut line =
+        Line { name, of: "file", outcome: String::new(), bytes: None, can_be_repaired: None, error: None };
     let able = |can: bool| if can { "can be repaired" } else { "too much is lost to repair it" };
     let (exit, word, rest) = match verdict {
         FileVerdict::Damaged { bytes, can_be_repaired } => {
@@ -110,17 +122,17 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         }
         FileVerdict::Unreadable(error) => {
             let reason = tree_message(&error);
-            line.reason = Some(reason.clone());
+            line.error = Some(reason.clone());
             (Exit::Unchecked, "unreadable", format!(" ({reason})"))
         }
         FileVerdict::NotRepaired(error) => {
             let reason = Failure::from(error).message();
-            line.reason = Some(reason.clone());
+            line.error = Some(reason.clone());
             (Exit::Mismatch, "not repaired", format!(" ({reason})"))
         }
         _ => (Exit::Unchecked, "unknown", String::new()),
     };
-    line.verdict = word;
+    line.outcome = one_word(word);
     (exit, Told { text: format!("{}: {word}{rest}", names::quoted(path.as_os_str())), line })
 }
 
@@ -141,7 +153,8 @@ fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exi
         }
         _ => (Exit::Unchecked, "unknown", String::new()),
     };
-    let line = Line { name, of: "parity", verdict: word, bytes: None, can_be_repaired: None, reason: None };
+    let line =
+        Line { name, of: "parity", outcome: one_word(word), bytes: None, can_be_repaired: None, error: None };
     (exit, Told { text: format!("{}: {word}{rest}", names::quoted(path.as_os_str())), line })
 }
 
