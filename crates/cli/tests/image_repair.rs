@@ -28,7 +28,7 @@ impl Images {
             let bytes: Vec<u8> = (0..BLOCK).map(|at| (at * 31 + block * 7 + at / 251) as u8).collect();
             file.write_all_at(&bytes, block * BLOCK).unwrap();
         }
-        if length % BLOCK != 0 {
+        if !length.is_multiple_of(BLOCK) {
             file.write_all_at(b"end", length - 3).unwrap();
         }
         for name in ["image", "one", "two"] {
@@ -86,7 +86,8 @@ fn copies_of_which_none_is_good_give_what_each_has() {
         );
         let mut lines: Vec<&str> = ended.out().lines().collect();
         let mut wanted: Vec<&str> = expected.lines().collect();
-        (lines.sort_unstable(), wanted.sort_unstable());
+        lines.sort_unstable();
+        wanted.sort_unstable();
         assert_eq!(lines, wanted);
         fs::copy(images.path("good"), images.path("one")).unwrap();
         assert_eq!(images.repair(&["one"], &["--json"]).code, Some(0));

@@ -303,7 +303,7 @@ impl<'a> Tree<'a> {
         let of_copy = || source.place.is_here().then(|| File::open(candidate.here()).ok()).flatten();
         Ok(match dress(new.file(), old, of_copy, damaged.modified) {
             Ok(true) => Ok(new),
-            Ok(false) => Err("keep its owner, mode and attributes: the system refuses".to_string()),
+            Ok(false) => Err("its owner, group, mode or attributes cannot be kept (root may)".to_string()),
             Err(errno) => Err(format!("keep its times: {errno}")),
         })
     }

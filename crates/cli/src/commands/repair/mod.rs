@@ -245,7 +245,7 @@ fn line(file: &Repaired) -> Value {
 
 fn summary_text(summary: &Summary, dry: bool) -> String {
     let mut facts = Vec::new();
-    if summary.repaired + summary.mendable > 0 || !dry {
+    if summary.repaired + summary.mendable > 0 {
         let done = if dry { "could be repaired" } else { "repaired" };
         let files = counted(summary.repaired + summary.mendable, "file");
         facts.push(format!("{files} {done} ({})", human(summary.bytes)));
