@@ -92,7 +92,7 @@ fn records_of_changed_files_are_not_used() {
     let mut command = server.remote("compare");
     command.args(["--quick", "--catalog"]).arg(&catalog).arg(&here).arg(format!("web1:{}", there.display()));
     let ended = server.run(&mut command);
-    assert_eq!(ended.out(), "a: DIFFERS\n");
+    assert_eq!(ended.out(), "a: DIFFERS (B is as recorded)\n");
     let settled = "0 by sizes, 2 by a record and reading the other side, 1 by reading";
     assert_settled(&ended, 1, "2 the same, 1 differ", settled);
 }
@@ -109,7 +109,7 @@ fn what_is_known_to_be_bad_is_read_whatever_its_size_and_time() {
     assert_eq!(scrub(), Some(1));
     let mut command = server.remote("compare");
     let ended = server.run(command.args(["--quick", "--catalog"]).arg(&catalog).arg(&here).arg(&place));
-    assert_eq!(ended.out(), "a: DIFFERS\n");
+    assert_eq!(ended.out(), "a: DIFFERS (A is as recorded)\n");
     let settled = "0 by sizes, 2 by sizes and times, 1 by reading";
     assert_settled(&ended, 1, "2 the same, 1 differ", settled);
 }
@@ -131,4 +131,44 @@ fn what_was_not_recorded_is_settled_by_sizes_and_times() {
     assert_settled(&ended, 1, "2 the same, 1 differ", "1 by sizes, 1 by sizes and times, 1 by reading");
     let ended = compare(&["--catalog", "/no/such"]);
     assert_eq!((ended.code, ended.out()), (Some(3), ""), "{}", ended.stderr);
+}
+
+#[test]
+fn the_catalogue_says_which_of_two_files_is_the_recorded_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+    for (tree, texts) in
+        [(&a, ["one", "two", "three", "four", "five"]), (&b, ["one", "owt", "threeee", "f0ur", "five"])]
+    {
+        fs::create_dir(tree).unwrap();
+        for (number, text) in texts.iter().enumerate() {
+            fs::write(tree.join(format!("f{number}")), text).unwrap();
+        }
+    }
+    let compare = |catalog: &str, one: &Path, other: &Path, more: &[&str]| {
+        let catalog = folder.path().join(catalog);
+        let mut command = command(VERISUM);
+        command.arg("compare").arg("--catalog").arg(catalog).args(more).arg(one).arg(other);
+        Ended::of(command.output().unwrap())
+    };
+    let scrub = |catalog: &str, tree: &Path| {
+        let mut command = command(VERISUM);
+        command.arg("scrub").arg("--catalog").arg(folder.path().join(catalog)).arg(tree);
+        assert!(command.output().unwrap().status.success());
+    };
+    scrub("of-a", &a);
+    let said = "f1: DIFFERS (A is as recorded)\nf2: DIFFERS (B is not as recorded)\n\
+                f3: DIFFERS (A is as recorded)\n";
+    assert_eq!(compare("of-a", &a, &b, &[]).out(), said);
+    assert!(compare("of-a", &b, &a, &[]).out().starts_with("f1: DIFFERS (B is as recorded)\n"));
+    let ended = compare("of-a", &a, &b, &["--json"]);
+    assert!(ended.out().contains("\"as_recorded\":\"not-b\""), "{}", ended.out());
+    // Another digest says nothing.
+    let other = compare("of-a", &a, &b, &["-a", "md5"]);
+    assert_eq!(other.out(), "f1: DIFFERS\nf2: DIFFERS\nf3: DIFFERS\n");
+    fs::write(a.join("f3"), "F4UR").unwrap();
+    assert!(compare("of-a", &a, &b, &[]).out().ends_with("f3: DIFFERS (neither is as recorded)\n"));
+    scrub("both", &a);
+    scrub("both", &b);
+    assert!(compare("both", &a, &b, &[]).out().starts_with("f1: DIFFERS (both are as recorded)\n"));
 }

@@ -102,31 +102,6 @@ pub(crate) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
     let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
     let (sizes, read) = (count(FileStatus::Differs), count(FileStatus::Asked));
     let mut settled = Settled { sizes, read, ..Settled::default() };
-    if arguments.quick {
-        quickly(&arguments, &digest, &addresses, &mut pairs, &mut settled, &report)?;
-    }
-    if let Err(error) = compare::read([&mut a.tree, &mut b.tree], &digest, &mut pairs, &sink) {
-        failed(error);
-    }
-    let ways = [&mut a, &mut b].map(|side| {
-        let capabilities = side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true);
-        capabilities.map_or("", |capabilities| capabilities.way)
-    });
-    tell(&arguments, &digest, (&addresses, ways), &pairs, settled, &report);
-    drop((a, b));
-    report.end()
-}
-
-/// Settles pairs by the catalogue's records, and by times if those of one side are missing. Of files whose
-/// other side has to be read, the record stands for reading.
-fn quickly(
-    arguments: &CompareArgs,
-    digest: &Digest,
-    addresses: &[Address; 2],
-    pairs: &mut [Pair],
-    settled: &mut Settled,
-    report: &Report,
-) -> Result<(), Failure> {
     let catalog = match arguments.catalog.open_if_there() {
         Err(failure) if arguments.catalog.catalog.is_none() => {
             report.say(&failure.message());
@@ -135,10 +110,32 @@ fn quickly(
         other => other?,
     };
     let records = |address: &Address| match &catalog {
-        Some(catalog) => Records::of(catalog, address, digest),
+        Some(catalog) => Records::of(catalog, address, &digest),
         None => Ok(None),
     };
     let mut records = [records(&addresses[0])?, records(&addresses[1])?];
+    if arguments.quick {
+        quickly(&mut records, &mut pairs, &mut settled)?;
+    }
+    if let Err(error) = compare::read([&mut a.tree, &mut b.tree], &digest, &mut pairs, &sink) {
+        failed(error);
+    }
+    let ways = [&mut a, &mut b].map(|side| {
+        let capabilities = side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true);
+        capabilities.map_or("", |capabilities| capabilities.way)
+    });
+    tell(&arguments, &digest, (&addresses, ways), &pairs, (settled, &mut records), &report)?;
+    drop((a, b));
+    report.end()
+}
+
+/// Settles pairs by the catalogue's records, and by times if those of one side are missing. Of files whose
+/// other side has to be read, the record stands for reading.
+fn quickly(
+    records: &mut [Option<Records>; 2],
+    pairs: &mut [Pair],
+    settled: &mut Settled,
+) -> Result<(), Failure> {
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
         let [Some(a), Some(b)] = &mut pair.files else { continue };
         let mut found = [Recorded::Nothing; 2];
@@ -181,9 +178,9 @@ fn tell(
     digest: &Digest,
     (addresses, ways): (&[Address; 2], [&str; 2]),
     pairs: &[Pair],
-    settled: Settled,
+    (settled, records): (Settled, &mut [Option<Records>; 2]),
     report: &Report,
-) {
+) -> Result<(), Failure> {
     let mut counts = Counts::default();
     for pair in pairs {
         let count = match pair.status {
@@ -204,14 +201,20 @@ fn tell(
         });
         let name: &[u8] =
             if pair.name.is_empty() { addresses[0].shown(&addresses[0].path) } else { &pair.name };
+        let right = match pair.status {
+            FileStatus::Differs => right(pair, records)?,
+            _ => None,
+        };
         let goes_on = if arguments.json {
             let [a, b] = pair.files.each_ref().map(|file| file.as_ref().map(State::of));
             let (name, outcome) = (Name::of_bytes(name), pair.status.name());
-            report.json(&Record { name, outcome, algorithm: digest.name(), a, b })
+            let as_recorded = right.map(Right::name);
+            report.json(&Record { name, outcome, algorithm: digest.name(), as_recorded, a, b })
         } else {
             let mut line = Vec::new();
             names::result_name(&mut line, OsStr::from_bytes(name));
-            line.extend_from_slice(format!(": {}\n", pair.status.name().to_uppercase()).as_bytes());
+            let right = right.map_or("", Right::text);
+            line.extend_from_slice(format!(": {}{right}\n", pair.status.name().to_uppercase()).as_bytes());
             for (address, file) in addresses.iter().zip(&pair.files) {
                 if let Some(Err(reason)) = file.as_ref().and_then(|file| file.read.as_ref()) {
                     let name = names::quoted(OsStr::from_bytes(name));
@@ -221,7 +224,7 @@ fn tell(
             report.result(&line)
         };
         if !goes_on {
-            return;
+            return Ok(());
         }
     }
     if arguments.json {
@@ -234,7 +237,7 @@ fn tell(
         }
         let [a, b] = [0, 1].map(|side| Compared::of(&addresses[side], ways[side]));
         report.json(&Summary { summary: counts, settled, a, b });
-        return;
+        return Ok(());
     }
     let others = [
         (counts.differ, "differ"),
@@ -244,7 +247,7 @@ fn tell(
         (counts.unknown, "unknown"),
     ];
     if arguments.quiet && others.iter().all(|(count, _)| *count == 0) {
-        return;
+        return Ok(());
     }
     report.say(&tally(counts.same, "the same", &others));
     if arguments.quick {
@@ -256,6 +259,69 @@ fn tell(
         ];
         report.say(&format!("settled: {}", tally(settled.sizes, "by sizes", &others)));
     }
+    Ok(())
+}
+
+/// Which of two files that differ is as the catalogue has either of them.
+#[derive(Clone, Copy)]
+enum Right {
+    A,
+    B,
+    Both,
+    Neither,
+    /// The other was not read.
+    NotA,
+    /// The other was not read.
+    NotB,
+}
+
+impl Right {
+    fn name(self) -> &'static str {
+        match self {
+            Right::A => "a",
+            Right::B => "b",
+            Right::Both => "both",
+            Right::Neither => "neither",
+            Right::NotA => "not-a",
+            Right::NotB => "not-b",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Right::A => " (A is as recorded)",
+            Right::B => " (B is as recorded)",
+            Right::Both => " (both are as recorded)",
+            Right::Neither => " (neither is as recorded)",
+            Right::NotA => " (A is not as recorded)",
+            Right::NotB => " (B is not as recorded)",
+        }
+    }
+}
+
+/// Says that of two files; nothing where neither is recorded with this digest, or what was seen does not tell.
+fn right(pair: &Pair, records: &mut [Option<Records>; 2]) -> Result<Option<Right>, Failure> {
+    let [Some(a), Some(b)] = &pair.files else { return Ok(None) };
+    let mut contents = Vec::new();
+    for records in records.iter_mut().flatten() {
+        contents.extend(records.expected(&pair.name)?);
+    }
+    let is_right = |file: &ComparedFile| match &file.read {
+        Some(Ok(digest)) => Some(contents.iter().any(|(_, recorded)| recorded == digest)),
+        // Files of different sizes are not read.
+        _ => {
+            contents.iter().all(|(size, _)| file.seen.size.is_some_and(|seen| seen != *size)).then_some(false)
+        }
+    };
+    Ok(match (contents.is_empty(), is_right(a), is_right(b)) {
+        (true, ..) | (_, None, None) => None,
+        (_, Some(true), Some(true)) => Some(Right::Both),
+        (_, Some(true), _) => Some(Right::A),
+        (_, _, Some(true)) => Some(Right::B),
+        (_, Some(false), Some(false)) => Some(Right::Neither),
+        (_, Some(false), None) => Some(Right::NotA),
+        (_, None, Some(false)) => Some(Right::NotB),
+    })
 }
 
 /// Where a tree is, and what computed its digests.
@@ -305,6 +371,8 @@ struct Record<'a> {
     name: Name,
     outcome: &'a str,
     algorithm: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_recorded: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<State>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -63,15 +63,7 @@ impl<'a> Records<'a> {
 
     /// What is recorded of a file by its name below the tree.
     pub(super) fn recorded(&mut self, name: &[u8], seen: &FileState) -> Result<Recorded, Failure> {
-        let path = match name.is_empty() {
-            true => self.below.clone(),
-            false => self.below.join(OsStr::from_bytes(name)),
-        };
-        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else {
-            return Ok(Recorded::Nothing);
-        };
-        let Some(directory) = self.directory(folder)? else { return Ok(Recorded::Nothing) };
-        let Some(record) = self.catalog.record(directory, file)? else { return Ok(Recorded::Nothing) };
+        let Some((path, record)) = self.record(name)? else { return Ok(Recorded::Nothing) };
         if record.state != State::Sound {
             return Ok(Recorded::Doubt);
         }
@@ -85,6 +77,26 @@ impl<'a> Records<'a> {
             true => Recorded::Digest(record.digest),
             false => Recorded::Nothing,
         })
+    }
+
+    /// The length and the digest that a file should have by its record, whatever it is now.
+    pub(super) fn expected(&mut self, name: &[u8]) -> Result<Option<(u64, Sum)>, Failure> {
+        let record = self.record(name)?.map(|(_, record)| record);
+        let is_of_use =
+            |record: &Record| record.state != State::DAMAGED && record.algorithm == self.algorithm;
+        Ok(record.filter(is_of_use).map(|record| (record.size, record.digest)))
+    }
+
+    /// The record of a file by its name below the tree, and its path below the root.
+    fn record(&mut self, name: &[u8]) -> Result<Option<(PathBuf, Record)>, Failure> {
+        let path = match name.is_empty() {
+            true => self.below.clone(),
+            false => self.below.join(OsStr::from_bytes(name)),
+        };
+        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let Some(directory) = self.directory(folder)? else { return Ok(None) };
+        let record = self.catalog.record(directory, file)?;
+        Ok(record.map(|record| (path, record)))
     }
 
     fn directory(&mut self, folder: &Path) -> Result<Option<i64>, Failure> {
