@@ -76,7 +76,7 @@ pub(crate) enum Command {
             by the catalogue; without --from, in all trees of the catalogue. Bytes whose digest is not the \
             recorded one never take a file's place. The new file is written beside the old one, read back past the \
             page cache, and swapped with it; owner, mode, times and attributes stay. A file that changed since it was \
-            found bad is left alone. A suspicious one, which somebody may have written, needs --keep-bad. Run \
+            found bad is left alone. One that is suspicious or held, which somebody may have written, needs --keep-bad. Run \
             `verisum scrub` first: repair mends what it found."
     )]
     Repair(Box<RepairArgs>),

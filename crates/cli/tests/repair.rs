@@ -228,6 +228,21 @@ fn a_file_that_somebody_wrote_or_writes_is_left_alone() {
 }
 
 #[test]
+fn what_changed_in_an_archive_can_be_taken_back() {
+    let trees = Trees::new(&[(b"a", "1984"), (b"b", "old")]);
+    fs::write(trees.path("tree/a"), "2024!").unwrap();
+    assert_eq!(scrub(&trees.catalog(), &trees.path("tree"), &["--archive"]).code, Some(1));
+    let copy = trees.path("copy");
+    let ended = repair(&trees.catalog(), &trees.path("tree"), &["--from", copy.to_str().unwrap()]);
+    became(&ended, 3, &[("refused", &trees.path("tree/a"))]);
+    became(&trees.repair(&[]), 0, &[("repaired", &trees.path("tree/a"))]);
+    assert_eq!(fs::read(trees.path("tree/a")).unwrap(), b"1984");
+    assert_eq!(fs::read(trees.path("bad/a")).unwrap(), b"2024!");
+    expect(&scrub(&trees.catalog(), &trees.path("tree"), &["--archive"]), 0, &[]);
+    check(&trees.catalog());
+}
+
+#[test]
 fn what_is_elsewhere_is_never_touched() {
     let trees = Trees::new(&[(b"in/a", "one")]);
     change_and_restore_time(&trees.path("tree/in/a"), "bad");

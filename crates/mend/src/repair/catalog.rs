@@ -120,6 +120,11 @@ fn copies(catalog: &Catalog) -> Result<Copies, Error> {
     Ok(copies)
 }
 
+/// Whether a file may be what somebody wants it to be.
+fn may_be_meant(state: State) -> bool {
+    matches!(state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious)))
+}
+
 struct Work<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
@@ -144,19 +149,13 @@ impl Work<'_> {
                 "its record is damaged: nothing tells good bytes (restore a backup of the catalogue)"
                     .to_string(),
             ),
-            (State::Trouble(Trouble::Held), _) => {
-                Some("it was changed, not damaged (`verisum accept` takes it as it is)".to_string())
+            (state, _) if may_be_meant(state) => {
+                let why = "somebody may have written it (--keep-bad DIR repairs it and keeps what it is now; \
+                           `verisum accept` takes it as it is)";
+                (self.options.keep_bad.is_none() && !self.options.dry).then(|| why.to_string())
             }
             (state, _) if !state.is_repairable() => {
                 Some("it could not be compared: scrub it first".to_string())
-            }
-            (State::Trouble(Trouble::Verdict(Verdict::Suspicious)), _)
-                if self.options.keep_bad.is_none() && !self.options.dry =>
-            {
-                Some(
-                    "somebody may have written it (--keep-bad DIR repairs it and keeps what it is now)"
-                        .to_string(),
-                )
             }
             (_, Err(error)) => Some(error.to_string()),
             _ => None,

@@ -28,7 +28,7 @@ pub struct Options {
     /// Say what could be done, and change nothing.
     pub dry: bool,
     /// A directory on the same file system to which bad files are moved. Without it they are removed, once the
-    /// repaired ones were verified; suspicious ones, which somebody may have written, are left alone then.
+    /// repaired ones were verified; suspicious and held ones, which somebody may have written, are left alone then.
     pub keep_bad: Option<PathBuf>,
     /// Leave missing files missing.
     pub leaves_missing: bool,

@@ -203,7 +203,7 @@ fn text(file: &Repaired) -> String {
         }
         Outcome::Mendable { from } => {
             facts.push(format!("from {}; {}", shown(from), human(file.size)));
-            if file.state == State::Trouble(Trouble::Verdict(Verdict::Suspicious)) {
+            if matches!(file.state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious))) {
                 facts.push("needs --keep-bad".to_string());
             }
         }
