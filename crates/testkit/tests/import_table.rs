@@ -58,9 +58,10 @@ const TABLE: &[Row] = &[
         unsafe_code: Unsafe::In(&["system.rs"]),
     },
     Row { name: "remote", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
+    Row { name: "object", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
     Row {
         name: "verisum",
-        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "mend", "remote"],
+        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "mend", "remote", "object"],
         unsafe_code: Unsafe::Nowhere,
     },
     Row {
