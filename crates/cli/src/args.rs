@@ -9,9 +9,11 @@ use clap_complete::Shell;
 use crate::commands::bench::BenchArgs;
 use crate::commands::bench::recommend::RecommendArgs;
 use crate::commands::compare::CompareArgs;
+use crate::commands::copy::CopyArgs;
 use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
+use crate::commands::parity::ParityCommand;
 use crate::commands::repair::RepairArgs;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
@@ -78,10 +80,23 @@ pub(crate) enum Command {
             `verisum scrub` first: repair mends what it found."
     )]
     Repair(Box<RepairArgs>),
+    /// Parity: mend damaged files without another copy
+    Parity {
+        #[command(subcommand)]
+        command: ParityCommand,
+    },
+    /// Copy a tree or a file, and verify the copies
+    #[command(long_about = "Copy a tree or a file, and verify the copies.\n\n\
+            Each file is hashed while it is read, written, brought to the disk, read back past the cache, \
+            and only then given its name. A file that nobody wrote to and that is not as its tag or the \
+            catalogue has it is reported and not copied. TO becomes what FROM is, as with cp -aT: owners, \
+            modes, times, links, holes, attributes. Files that TO has with the same size and time are not \
+            read, so a copy that was ended goes on where it was. Nothing at TO is removed.")]
+    Copy(Box<CopyArgs>),
     /// List the digests, and which implementation computes each on this machine
     #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
-            STREAM is the implementation for one message after the other: shani and portable are \
-            verisum's own code, with the processor's SHA instructions and without; openssl is the \
+            STREAM is the implementation for one message after the other: shani (on ARM sha2, sha3) and \
+            portable are verisum's own code, with the processor's SHA instructions and without; openssl is the \
             libcrypto of the system; the others are Rust libraries. BATCH is verisum's own code for many \
             blocks of an image side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Where \
             it is -, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \

@@ -61,6 +61,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
             | Command::Check(_)
             | Command::Scrub(_)
             | Command::Repair(_)
+            | Command::Copy(_)
     );
     if reads_trees {
         ui::reading::require_open_files()?;
@@ -74,6 +75,8 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Repair(arguments) => commands::repair::run(&arguments, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
+        Command::Parity { command } => commands::parity::run(command, output),
+        Command::Copy(arguments) => commands::copy::run(*arguments, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),
         Command::Dirhash { command } => commands::dirhash::run(command, output),
         Command::Bench(arguments) => commands::bench::run(*arguments, output),

@@ -51,8 +51,8 @@ impl Progress {
         self.skipped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts more.
-    pub(crate) fn add(&self, files: u64, bytes: u64) {
+    /// Counts more files that came to their end, and more bytes.
+    pub fn add(&self, files: u64, bytes: u64) {
         self.files.fetch_add(files, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -116,7 +116,7 @@ impl Limits {
     }
 
     /// Waits until so much may be read. More than a bucket holds is let through and owed.
-    pub(crate) fn wait(&self, bytes: u64, operations: u64, stop: &Stop) {
+    pub fn wait(&self, bytes: u64, operations: u64, stop: &Stop) {
         let mut left = self.take(bytes, operations, Instant::now());
         while !left.is_zero() && !stop.is_due() {
             let nap = left.min(NAP);

@@ -48,6 +48,6 @@ pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartErro
 pub use record::{Record, RecordedTime, Standing};
 pub use replace::{ReplaceError, Replacement};
 pub use stat::{Kind, Stat, Timestamp};
-pub use system::{go_to_background, is_being_written, is_rotating, outlast, settle};
+pub use system::{go_to_background, has_writer, is_rotating, outlast, settle};
 pub use verdict::{Class, Comparison, Evidence, Fate, SecondRead, Verdict};
 pub use walk::{Directory, Entry, LEADS_OUT, Order, Roots, Walk, WalkOptions, born};

@@ -43,9 +43,10 @@ pub fn settle(file: &File, stat: &Stat) -> bool {
     has_waited || !is_settled
 }
 
-/// Whether somebody has a file open to write to it. Only its owner and root are told; for others nobody has.
-pub fn is_being_written(file: &File) -> bool {
-    calls::ask_for_lease(file) == Some(false)
+/// Whether somebody has a file open to be written to, as far as the system tells: only a file's owner and root
+/// may ask.
+pub fn has_writer(file: &File) -> bool {
+    calls::is_open_by_a_writer(file)
 }
 
 /// Waits until whoever writes to a file that was changed then gives it another time, where times are whole
@@ -191,22 +192,28 @@ mod calls {
     /// The system knows who has a file open to be written to, mapped or not: while somebody has, nobody gets
     /// a lease to read. It is given back at once. Only a file's owner and root can ask.
     pub(super) fn is_open_by_no_writer(file: &File) -> bool {
-        ask_for_lease(file) == Some(true)
+        lease(file).is_ok()
     }
 
-    /// Whether there is a lease to be had; none where that cannot be asked.
+    /// The same question, answered with certainty that somebody has it open.
+    pub(super) fn is_open_by_a_writer(file: &File) -> bool {
+        lease(file).is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN))
+    }
+
+    /// Takes a lease to read, and gives it back.
     #[allow(unsafe_code)]
-    pub(super) fn ask_for_lease(file: &File) -> Option<bool> {
+    fn lease(file: &File) -> std::io::Result<()> {
         let call = |command, value: libc::c_int| {
             // SAFETY: the descriptor is open, and these commands take a number and touch no memory of ours.
-            unsafe { libc::fcntl(file.as_raw_fd(), command, value) == 0 }
+            match unsafe { libc::fcntl(file.as_raw_fd(), command, value) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
         };
         // Else whoever opens it meanwhile would have this process ended by SIGIO.
-        if call(SET_SIGNAL, HARMLESS) && call(libc::F_SETLEASE, libc::F_RDLCK) {
-            return Some(call(libc::F_SETLEASE, libc::F_UNLCK));
-        }
-        let refused = std::io::Error::last_os_error().raw_os_error();
-        (refused == Some(libc::EAGAIN)).then_some(false)
+        call(SET_SIGNAL, HARMLESS)?;
+        call(libc::F_SETLEASE, libc::F_RDLCK)?;
+        call(libc::F_SETLEASE, libc::F_UNLCK)
     }
 
     /// Writes a file's dirty pages, and waits for them; its metadata and the disk's cache may stay behind.
@@ -252,8 +259,8 @@ mod calls {
         false
     }
 
-    pub(super) fn ask_for_lease(_: &File) -> Option<bool> {
-        None
+    pub(super) fn is_open_by_a_writer(_: &File) -> bool {
+        false
     }
 
     pub(super) fn bring_to_disk(_: &File) -> bool {

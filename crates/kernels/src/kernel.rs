@@ -25,14 +25,17 @@ impl Kernel {
     /// That need not be the highest level: the SHA extensions beat AVX2 in SHA-256
     /// (1.5 times; in SHA-1 they are a little slower). On a processor on which the
     /// kernels were not measured each is measured once, after it hashed some
-    /// MiB, and hashes side by side from then on only what is sooner done so.
+    /// MiB, and hashes side by side from then on only what is sooner done so. On ARM it may find that the
+    /// SHA-3 instructions take longer than the lanes of NEON, and use those.
     pub fn best(algorithm: Algorithm, cap: Level) -> Kernel {
         // Highest preference first.
         let order = match Spec::of(algorithm).compression {
-            Compression::Sha256 => [Level::Avx512, Level::ShaNi, Level::Avx2, Level::Portable],
-            _ => [Level::Avx512, Level::Avx2, Level::ShaNi, Level::Portable],
+            Compression::Sha256 => [Level::Avx512, Level::ShaNi, Level::Avx2],
+            _ => [Level::Avx512, Level::Avx2, Level::ShaNi],
         };
-        let allowed = order.into_iter().filter(|&level| level <= cap);
+        // Of ARM's, instructions for the very algorithm come before lanes.
+        let order = order.into_iter().chain([Level::Sha3, Level::Sha2, Level::Neon, Level::Portable]);
+        let allowed = order.filter(|&level| level <= cap);
         let best = allowed.filter_map(|level| Kernel::at(algorithm, level)).next();
         let best = best.expect("the portable level has every algorithm");
         Kernel { is_tuned: true, ..best }
@@ -47,6 +50,19 @@ impl Kernel {
         let spec = Spec::of(algorithm);
         let stages = arch::stages(spec.compression, level)?;
         Some(Kernel { spec, level, stages, is_tuned: false })
+    }
+
+    /// Returns the kernel at or below `cap` that hashes a single message by instructions made for the
+    /// algorithm, or `None` where there are none.
+    pub fn by_instructions(algorithm: Algorithm, cap: Level) -> Option<Kernel> {
+        let level = match Spec::of(algorithm).compression {
+            Compression::Sha1 | Compression::Sha256 => [Level::ShaNi, Level::Sha2],
+            // Those for SHA-3 are of use for two messages only.
+            Compression::Sha512 => [Level::Sha3; 2],
+            _ => return None,
+        };
+        let allowed = level.into_iter().filter(|&level| level <= cap);
+        allowed.filter_map(|level| Kernel::at(algorithm, level)).next()
     }
 
     /// Returns the same kernel for digests of another length in bytes, or `None` where the algorithm

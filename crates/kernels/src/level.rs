@@ -3,7 +3,7 @@
 /// A set of processor instructions that kernels are written for.
 ///
 /// The order is that of preference: a level may be used as a cap, and whatever
-/// is at or below it is allowed.
+/// is at or below it is allowed. Levels of different kinds of processors are never on one machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Level {
     /// Plain Rust, on any processor.
@@ -17,11 +17,24 @@ pub enum Level {
     Avx2,
     /// 512-bit vectors (AVX-512 F, BW, DQ, VL): 16 lanes of 32 bits, 8 of 64.
     Avx512,
+    /// The 128-bit vectors of ARM: 4 lanes of 32 bits, 2 of 64.
+    Neon,
+    /// ARM's instructions for SHA-1, SHA-224 and SHA-256: those only.
+    Sha2,
+    /// ARM's instructions for SHA-3, SHAKE, SHA-512 and what is cut from it: those only.
+    Sha3,
 }
 
 impl Level {
-    /// Every level, lowest first.
+    /// Every level of this kind of processor, lowest first.
+    #[cfg(not(all(target_arch = "aarch64", target_endian = "little")))]
     pub const ALL: &[Level] = &[Level::Portable, Level::ShaNi, Level::Avx2, Level::Avx512];
+    /// Every level of this kind of processor, lowest first.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    pub const ALL: &[Level] = &[Level::Portable, Level::Neon, Level::Sha2, Level::Sha3];
+
+    /// How many there are, of all kinds of processors.
+    pub(crate) const COUNT: usize = Level::Sha3 as usize + 1;
 
     /// Returns the name that [`Level::from_name`] takes.
     pub const fn name(self) -> &'static str {
@@ -30,10 +43,13 @@ impl Level {
             Level::ShaNi => "shani",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
+            Level::Neon => "neon",
+            Level::Sha2 => "sha2",
+            Level::Sha3 => "sha3",
         }
     }
 
-    /// Finds the level of this exact name.
+    /// Finds the level of this exact name, among those of this kind of processor.
     pub fn from_name(name: &str) -> Option<Level> {
         Level::ALL.iter().copied().find(|level| level.name() == name)
     }
@@ -48,7 +64,10 @@ impl Level {
             Level::Avx2 => crate::arch::x86_64::Avx2::new().is_some(),
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => crate::arch::x86_64::Avx512::new().is_some(),
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            level => crate::arch::aarch64::has(level),
+            // What another kind of processor has.
+            #[cfg(not(all(target_arch = "aarch64", target_endian = "little")))]
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A cryptographic hash of one message is a chain: each block waits for the one
 //! before it. Several messages have no such bond, so a vector register can hold
-//! the same word of the state of 8 or 16 messages, and one instruction advances
+//! the same word of the state of 2 to 16 messages, and one instruction advances
 //! all of them. This crate does so for the common digests, at every level the
 //! processor has, and gives one verb: [`Kernel::hash_batch`].
 //!

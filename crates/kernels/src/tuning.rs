@@ -5,6 +5,7 @@
 //! much that the measurement, a fraction of a millisecond, is repaid. It decides about speed only, never
 //! about values.
 
+use std::cmp::Reverse;
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,8 +41,8 @@ impl Tuning {
     }
 }
 
-static TUNINGS: [[Tuning; Level::ALL.len()]; Compression::COUNT] =
-    [const { [const { Tuning::new() }; Level::ALL.len()] }; Compression::COUNT];
+static TUNINGS: [[Tuning; Level::COUNT]; Compression::COUNT] =
+    [const { [const { Tuning::new() }; Level::COUNT] }; Compression::COUNT];
 
 impl Kernel {
     /// Returns the stages to hash messages of so many bytes with, widest first; none is wider than the
@@ -58,7 +59,15 @@ impl Kernel {
         if before.saturating_add(bytes) < REPAID {
             return self.stages;
         }
-        tuning.stages.get_or_init(|| measured(self.stages, self.spec.block_len))
+        tuning.stages.get_or_init(|| measured(&self.candidates(), self.spec.block_len))
+    }
+
+    /// The stages to choose from, widest first; of those with as many lanes, its own come first.
+    fn candidates(self) -> Vec<Stage> {
+        let others = arch::alternatives(self.spec.compression, self.level());
+        let mut candidates = [self.stages, others].concat();
+        candidates.sort_by_key(|stage| Reverse(stage.lanes));
+        candidates
     }
 }
 
@@ -75,8 +84,11 @@ fn worthwhile(timed: &[(Stage, f64)]) -> Box<[Stage]> {
     // Narrowest first.
     let mut kept: Vec<(Stage, f64)> = Vec::new();
     for &(stage, time) in timed.iter().rev() {
-        let worth = (1..=stage.lanes).find(|&count| time <= cost(&kept, count));
-        kept.extend(worth.map(|worth| (Stage { worth, ..stage }, time)));
+        if let Some(worth) = (1..=stage.lanes).find(|&count| time <= cost(&kept, count)) {
+            // Another with as many lanes, which takes longer.
+            kept.retain(|(other, _)| other.lanes != stage.lanes);
+            kept.push((Stage { worth, ..stage }, time));
+        }
     }
     kept.into_iter().rev().map(|(stage, _)| stage).collect()
 }
@@ -124,7 +136,7 @@ mod tests {
     fn every_kernel_can_be_measured() {
         for &algorithm in Algorithm::ALL {
             for kernel in Level::ALL.iter().filter_map(|&level| Kernel::at(algorithm, level)) {
-                let stages = measured(kernel.stages, kernel.spec.block_len);
+                let stages = measured(&kernel.candidates(), kernel.spec.block_len);
                 let last = stages.last().unwrap();
                 assert_eq!((last.lanes, last.worth), (1, 1), "{kernel:?}");
                 assert!(stages[0].lanes <= kernel.lanes());
@@ -146,9 +158,10 @@ mod tests {
             };
             let expected = hash(Kernel::best(algorithm, Level::Portable));
             for kernel in Level::ALL.iter().filter_map(|&level| Kernel::at(algorithm, level)) {
-                for out in 0..kernel.stages.len() {
+                let candidates = kernel.candidates();
+                for out in 0..candidates.len() {
                     let time = |place| if place == out { 1e9 } else { 1.0 };
-                    let timed: Vec<_> = kernel.stages.iter().copied().zip((0..).map(time)).collect();
+                    let timed: Vec<_> = candidates.iter().copied().zip((0..).map(time)).collect();
                     let mut without = kernel;
                     without.stages = Box::leak(worthwhile(&timed));
                     assert_eq!(hash(without), expected, "{kernel:?} without {out}");
@@ -173,5 +186,23 @@ mod tests {
         assert_eq!(stages([40.0, 130.0, 1.0]), [(1, 1)]);
         assert_eq!(stages([9.0, 1.2, 1.0]), [(16, 15), (2, 2), (1, 1)]);
         assert_eq!(stages([0.5, 1.2, 1.0]), [(16, 1), (2, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn of_stages_with_as_many_lanes_the_quicker_is_used() {
+        let [first, second] =
+            [Algorithm::Md4, Algorithm::Md5].map(|a| Kernel::best(a, Level::Portable).stages[0].compress);
+        let one = Stage { lanes: 1, worth: 1, compress: first };
+        let chosen = |times: [f64; 2]| {
+            let [own, other] = [first, second].map(|compress| Stage { lanes: 2, worth: 2, compress });
+            let stages = worthwhile(&[(own, times[0]), (other, times[1]), (one, 1.0)]);
+            assert!(stages.len() <= 2 && stages.iter().all(|stage| stage.worth == stage.lanes));
+            (stages.len() == 2).then(|| std::ptr::fn_addr_eq(stages[0].compress, first))
+        };
+        assert_eq!(chosen([1.5, 1.8]), Some(true));
+        assert_eq!(chosen([1.8, 1.5]), Some(false));
+        assert_eq!(chosen([1.5, 2.5]), Some(true));
+        assert_eq!(chosen([2.5, 1.5]), Some(false));
+        assert_eq!(chosen([2.5, 2.5]), None);
     }
 }

@@ -99,6 +99,18 @@ pub(crate) trait Vector:
         self ^ third.and_not(other)
     }
 
+    /// `(self ^ other)` with each word rotated left by `count` bits, a constant as above.
+    #[inline(always)]
+    fn xor_rotate_left(self, other: Self, count: u32) -> Self {
+        (self ^ other).rotate_left(count)
+    }
+
+    /// `self ^ other` with each word of the other rotated left by one bit first.
+    #[inline(always)]
+    fn xor_rotated_once(self, other: Self) -> Self {
+        self ^ other.rotate_left(1)
+    }
+
     /// Rotates each word right by `count` bits.
     #[inline(always)]
     fn rotate_right(self, count: u32) -> Self {
@@ -208,11 +220,11 @@ scalar!(u64);
 
 /// Two vectors side by side: twice the lanes. Their instructions do not depend
 /// on each other, so the one's fill the time that the other's wait.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<V>(V, V);
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod pair {
     use super::*;
 
@@ -293,6 +305,8 @@ mod pair {
             majority(other, third;);
             xor3(other, third;);
             xor_and_not(other, third;);
+            xor_rotate_left(other; count: u32);
+            xor_rotated_once(other;);
         }
     }
 }

@@ -31,6 +31,9 @@ fn at(level: Level) -> Option<fn(&[u8]) -> bool> {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level is available.
         Level::Avx2 => Some(|bytes| unsafe { x86_64::avx2(bytes) }),
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        // SAFETY: the level is available, and all of them have NEON.
+        Level::Neon | Level::Sha2 | Level::Sha3 => Some(|bytes| unsafe { aarch64::neon(bytes) }),
         _ => Some(portable),
     }
 }
@@ -88,4 +91,40 @@ mod x86_64 {
     is_zero!(avx512, "avx512f", 64, _mm512_loadu_si512, _mm512_or_si512, |vector| {
         _mm512_test_epi64_mask(vector, vector) == 0
     });
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64 {
+    use core::arch::aarch64::*;
+
+    /// # Safety
+    ///
+    /// The processor must have NEON.
+    #[target_feature(enable = "neon")]
+    pub(super) unsafe fn neon(bytes: &[u8]) -> bool {
+        // Eight vectors to a branch: what goes from them to ordinary registers takes long.
+        let (groups, rest) = bytes.as_chunks::<128>();
+        for group in groups {
+            let start = group.as_ptr();
+            // SAFETY: the group is eight vectors long.
+            let [a, b, c, d, e, f, g, h] = unsafe {
+                [
+                    vld1q_u8(start),
+                    vld1q_u8(start.add(16)),
+                    vld1q_u8(start.add(32)),
+                    vld1q_u8(start.add(48)),
+                    vld1q_u8(start.add(64)),
+                    vld1q_u8(start.add(80)),
+                    vld1q_u8(start.add(96)),
+                    vld1q_u8(start.add(112)),
+                ]
+            };
+            let (one, other) =
+                (vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d)), vorrq_u8(vorrq_u8(e, f), vorrq_u8(g, h)));
+            if vmaxvq_u32(vreinterpretq_u32_u8(vorrq_u8(one, other))) != 0 {
+                return false;
+            }
+        }
+        super::portable(rest)
+    }
 }

@@ -44,6 +44,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod copy;
 pub mod image;
 mod metadata;
 pub mod repair;

@@ -32,6 +32,7 @@
 #![cfg_attr(feature = "mend", doc = "| [`mend`] | verified copies, and repair from other copies | `mend` |")]
 #![cfg_attr(feature = "object", doc = "| [`object`] | trees in buckets, over S3 | `object` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
+#![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
 //! All features but `lake` and `object` are on by default. Without them nobody compiles SQLite or what speaks ssh.
 //!
@@ -55,6 +56,8 @@ pub use verisum_lake as lake;
 pub use verisum_mend as mend;
 #[cfg(feature = "object")]
 pub use verisum_object as object;
+#[cfg(feature = "parity")]
+pub use verisum_parity as parity;
 #[cfg(feature = "remote")]
 pub use verisum_remote as remote;
 

@@ -44,11 +44,19 @@ fn crates_of(features: &str) -> BTreeSet<String> {
 fn features_bring_what_they_name() {
     let plain = crates_of("");
     assert!(plain.contains("verisum-files") && plain.contains("verisum-kernels"), "{plain:?}");
-    let brought = ["libsqlite3-sys", "rusqlite", "verisum-catalog", "verisum-remote", "verisum-image"];
+    let brought = [
+        "libsqlite3-sys",
+        "rusqlite",
+        "verisum-catalog",
+        "verisum-remote",
+        "verisum-image",
+        "verisum-parity",
+        "reed-solomon-simd",
+    ];
     for name in brought {
         assert!(!plain.contains(name), "{name}: {plain:?}");
     }
-    let all = crates_of("\"image\", \"catalog\", \"remote\"");
+    let all = crates_of("\"image\", \"catalog\", \"remote\", \"parity\"");
     for name in brought {
         assert!(all.contains(name), "{name}: {all:?}");
     }

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
 
 /// What the columns mean, by an example that is there.
 fn explain(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-    output.line("STREAM: who hashes one message after the other (shani, portable: verisum's own)")?;
+    output.line("STREAM: who hashes single messages (shani, sha2, sha3, portable: verisum's own)")?;
     let example = rows.iter().find_map(|row| row.batch.as_ref());
     let example = example.map(|batch| format!(" ({batch}: {} with {})", batch.lanes, batch.level));
     output.line(&format!("BATCH: verisum's own code for many blocks at once{}", example.unwrap_or_default()))

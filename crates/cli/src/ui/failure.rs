@@ -48,6 +48,8 @@ pub(crate) enum Failure {
     Repair(repair::Error),
     /// An image cannot be repaired.
     ImageRepair(verisum::mend::image::Error),
+    /// Parity cannot be made, read or used.
+    Parity(verisum::parity::Error),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -89,7 +91,8 @@ impl Failure {
             | Failure::UnknownDigest { .. }
             | Failure::LevelUnknown(_)
             | Failure::LevelMissing(_)
-            | Failure::Map(MapError::Digest(_)) => Exit::Usage,
+            | Failure::Map(MapError::Digest(_))
+            | Failure::Parity(verisum::parity::Error::Options { .. }) => Exit::Usage,
             Failure::Map(MapError::Corrupt { .. }) => Exit::Mismatch,
             _ => Exit::Unchecked,
         }
@@ -139,6 +142,7 @@ impl Failure {
             Failure::Scrub(error) => names::plain(&error.to_string()),
             Failure::Repair(error) => names::plain(&error.to_string()),
             Failure::ImageRepair(error) => names::plain(&error.to_string()),
+            Failure::Parity(error) => parity_message(error),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
             }
@@ -175,6 +179,12 @@ impl From<verisum::lake::Error> for Failure {
 impl From<verisum::files::ReplaceError> for Failure {
     fn from(error: verisum::files::ReplaceError) -> Failure {
         Failure::File { name: error.path, operation: error.operation, error: error.source }
+    }
+}
+
+impl From<verisum::parity::Error> for Failure {
+    fn from(error: verisum::parity::Error) -> Failure {
+        Failure::Parity(error)
     }
 }
 
@@ -257,6 +267,19 @@ fn map_message(error: &MapError) -> String {
         MapError::Corrupt { path, what } => {
             format!("{}: the block map is corrupt: {}", names::quoted(path.as_os_str()), names::plain(what))
         }
+        other => names::plain(&other.to_string()),
+    }
+}
+
+/// The parity library's own text, with the name made fit for one line.
+fn parity_message(error: &verisum::parity::Error) -> String {
+    use verisum::parity::Error;
+    match error {
+        Error::Io { path, operation, source } => {
+            format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source))
+        }
+        Error::Tree(error) => tree_message(error),
+        Error::Damaged { path, what } => format!("{}: {what}", names::quoted(path.as_os_str())),
         other => names::plain(&other.to_string()),
     }
 }

@@ -30,16 +30,18 @@ const MEASURING: [&str; 6] = [
 ];
 
 /// The environment variables, for help and manual.
-pub(crate) const ENVIRONMENT: [(&str, &str); 1] =
-    [(kernel::VARIABLE, "the highest SIMD level: portable, shani, avx2 or avx512; changes no value")];
+pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
+    kernel::VARIABLE,
+    "the highest SIMD level: portable, shani, avx2 or avx512; on ARM portable, neon, sha2 or sha3; changes no value",
+)];
 
 /// The commands by the job that they do, in the order in which a newcomer needs them.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
     ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
-    ("Mend what is bad", &["repair"]),
+    ("Mend what is bad", &["repair", "parity"]),
     ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
-    ("Compare trees and disk images", &["compare", "image"]),
+    ("Compare and copy trees, and disk images", &["compare", "copy", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
     ("Set up", &["links", "completions"]),
 ];

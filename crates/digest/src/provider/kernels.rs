@@ -44,35 +44,24 @@ fn kernel_algorithm(algorithm: &Algorithm) -> verisum_kernels::Algorithm {
         .expect("a test checks that every kernels row has a kernel")
 }
 
-fn stream_at(
-    algorithm: &'static Algorithm,
-    policy: &Policy,
-    level: Level,
-) -> Result<Arc<dyn StreamFactory>, Error> {
-    let permitted = level <= policy.max_level;
-    match Kernel::at(kernel_algorithm(algorithm), level).filter(|_| permitted) {
-        Some(kernel) => Ok(Arc::new(kernel)),
-        None => Err(Error::Unavailable {
-            name: algorithm.id.to_string(),
-            reason: format!("no {} kernel on this processor", level.name()),
-        }),
-    }
-}
-
 /// Single streams by the processor's SHA instructions.
 pub fn instruction_stream(
     algorithm: &'static Algorithm,
     policy: &Policy,
 ) -> Result<Arc<dyn StreamFactory>, Error> {
-    stream_at(algorithm, policy, Level::ShaNi)
+    match Kernel::by_instructions(kernel_algorithm(algorithm), policy.max_level) {
+        Some(kernel) => Ok(Arc::new(kernel)),
+        None => Err(Error::Unavailable {
+            name: algorithm.id.to_string(),
+            reason: "this processor has no instructions for it".to_string(),
+        }),
+    }
 }
 
 /// Single streams by portable code.
-pub fn portable_stream(
-    algorithm: &'static Algorithm,
-    policy: &Policy,
-) -> Result<Arc<dyn StreamFactory>, Error> {
-    stream_at(algorithm, policy, Level::Portable)
+pub fn portable_stream(algorithm: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+    let kernel = Kernel::at(kernel_algorithm(algorithm), Level::Portable);
+    Ok(Arc::new(kernel.expect("the portable level has every algorithm")))
 }
 
 /// Batches, where the processor has lanes or instructions for them. At the portable level messages are

@@ -36,17 +36,17 @@ impl<V: Vector<Word = u64>, const RATE: usize> Compress<V, 25, RATE> for Keccak<
             let c2 = a[2].xor3(a[7], a[12]).xor3(a[17], a[22]);
             let c3 = a[3].xor3(a[8], a[13]).xor3(a[18], a[23]);
             let c4 = a[4].xor3(a[9], a[14]).xor3(a[19], a[24]);
-            let d0 = c4 ^ c1.rotate_left(1);
-            let d1 = c0 ^ c2.rotate_left(1);
-            let d2 = c1 ^ c3.rotate_left(1);
-            let d3 = c2 ^ c4.rotate_left(1);
-            let d4 = c3 ^ c0.rotate_left(1);
+            let d0 = c4.xor_rotated_once(c1);
+            let d1 = c0.xor_rotated_once(c2);
+            let d2 = c1.xor_rotated_once(c3);
+            let d3 = c2.xor_rotated_once(c4);
+            let d4 = c3.xor_rotated_once(c0);
 
             // ...is added to its neighbours, and rho rotates; pi is the choice of
             // names.
             macro_rules! turn {
                 ($i:expr, $parity:ident, $rotation:expr) => {
-                    (a[$i] ^ $parity).rotate_left($rotation)
+                    a[$i].xor_rotate_left($parity, $rotation)
                 };
             }
 

@@ -17,9 +17,13 @@ pub(crate) use keccak::Keccak;
 pub(crate) use md4::Md4;
 pub(crate) use md5::Md5;
 pub(crate) use ripemd160::Ripemd160;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) use sha1::SHA1_K;
 pub(crate) use sha1::Sha1;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 pub(crate) use sha2::SHA256_K;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) use sha2::SHA512_K;
 pub(crate) use sha2::{Sha256, Sha512};
 pub(crate) use sm3::Sm3;
 
@@ -119,6 +123,6 @@ unsafe fn load_block<V: Vector, const BLOCK: usize>(
 /// them last, at the end of the chain of steps, where each instruction counts.
 /// Of what it cannot see it adds first what is ready first.
 #[inline(always)]
-fn opaque<T>(constants: &'static T) -> &'static T {
+pub(crate) fn opaque<T>(constants: &'static T) -> &'static T {
     core::hint::black_box(constants)
 }

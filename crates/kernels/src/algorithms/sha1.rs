@@ -6,7 +6,7 @@ use crate::vector::Vector;
 pub(crate) struct Sha1;
 
 /// The constant of each twenty steps.
-const K: [u32; 4] = [0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6];
+pub(crate) const SHA1_K: [u32; 4] = [0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6];
 
 impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Sha1 {
     const BIG_ENDIAN: bool = true;
@@ -14,7 +14,7 @@ impl<V: Vector<Word = u32>> Compress<V, 5, 16> for Sha1 {
     #[inline(always)]
     fn compress(token: V::Token, state: &mut [V; 5], block: [V; 16]) {
         let [mut a, mut b, mut c, mut d, mut e] = *state;
-        let constants = opaque(&K);
+        let constants = opaque(&SHA1_K);
         // The last sixteen words of the message schedule, round after round.
         let mut w = block;
 

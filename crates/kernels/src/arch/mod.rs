@@ -1,6 +1,10 @@
 //! The kernels of each processor family: the compression functions instantiated
 //! with vectors of its registers.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) mod aarch64;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod lanes;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
@@ -41,7 +45,21 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
         Level::Portable => Some(portable::stages(compression)),
         #[cfg(target_arch = "x86_64")]
         _ if level.available() => x86_64::stages(compression, level),
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        _ if level.available() => aarch64::stages(compression, level),
         _ => None,
+    }
+}
+
+/// Returns stages of lower levels that may take less time than those of a kernel with as many lanes, on some
+/// processors that have its level. None has more lanes than the kernel's widest, or just one.
+pub(crate) fn alternatives(compression: Compression, level: Level) -> &'static [Stage] {
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    return aarch64::alternatives(compression, level);
+    #[cfg(not(all(target_arch = "aarch64", target_endian = "little")))]
+    {
+        let _ = (compression, level);
+        &[]
     }
 }
 
@@ -50,8 +68,13 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
 pub(crate) fn is_measured() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     let is_measured = x86_64::is_measured();
+    #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+    let is_measured = false;
     // With one stage for each kernel there is nothing to measure; an interpreter has no clock.
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(any(
+        not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
+        miri
+    ))]
     let is_measured = true;
     is_measured
 }

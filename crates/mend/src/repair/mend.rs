@@ -4,24 +4,22 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fd::AsFd;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Timespec};
 use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::{
-    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, is_being_written, reread,
-    says_storage_failed,
+    Directory, Entry, Error, Kind, Replacement, Stat, has_writer, reread, says_storage_failed,
 };
 
 use super::fill::fill;
 use super::source::{Candidate, Source};
 use super::{Options, Outcome};
-use crate::metadata;
+use crate::metadata::Metadata;
 
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
@@ -170,7 +168,7 @@ impl<'a> Tree<'a> {
             return Err(Outcome::Refused("something else is in its place".to_string()));
         }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
-        if is_being_written(&file) {
+        if has_writer(&file) {
             return Err(Outcome::Refused(IN_USE.to_string()));
         }
         let before = match reread::past_the_cache(&file, &damaged.digest) {
@@ -251,7 +249,7 @@ impl<'a> Tree<'a> {
                 }
             }
         };
-        if old.as_ref().is_some_and(is_being_written) {
+        if old.as_ref().is_some_and(has_writer) {
             return Ok(Outcome::Refused(IN_USE.to_string()).into());
         }
         let keep =
@@ -303,25 +301,10 @@ impl<'a> Tree<'a> {
             Err(error) => return Ok(Err(error.to_string())),
         }
         let of_copy = || source.place.is_here().then(|| File::open(candidate.here()).ok()).flatten();
-        let dressed = (|| {
-            let accessed = match old {
-                Some(old) => {
-                    metadata::copy(old, new.file())?;
-                    let old = old.metadata()?;
-                    Some(Timestamp { seconds: old.atime(), nanoseconds: old.atime_nsec() as u32 })
-                }
-                None => {
-                    if let Some(copy) = of_copy() {
-                        metadata::copy(&copy, new.file())?;
-                    }
-                    None
-                }
-            };
-            metadata::set_times(new.file(), time_of(damaged.modified), accessed)
-        })();
-        Ok(match dressed {
-            Ok(()) => Ok(new),
-            Err(error) => Err(format!("keep its owner, mode and attributes: {error}")),
+        Ok(match dress(new.file(), old, of_copy, damaged.modified) {
+            Ok(true) => Ok(new),
+            Ok(false) => Err("keep its owner, mode and attributes: the system refuses".to_string()),
+            Err(errno) => Err(format!("keep its times: {errno}")),
         })
     }
 
@@ -336,6 +319,26 @@ impl<'a> Tree<'a> {
         let file = entry.open().ok()?;
         Stat::of(&file).is_ok_and(|stat| inode(&stat) == *made).then_some(file)
     }
+}
+
+/// Gives a new file what the old one has besides its content, or else what the copy has, and the recorded time.
+/// Returns whether it took everything.
+fn dress(
+    new: &File,
+    old: Option<&File>,
+    copy: impl FnOnce() -> Option<File>,
+    modified: i64,
+) -> Result<bool, Errno> {
+    let copy = if old.is_none() { copy() } else { None };
+    let model = old.or(copy.as_ref()).unwrap_or(new);
+    let mut metadata = Metadata::new(&rustix::fs::fstat(model)?);
+    metadata.read_attributes(model, false);
+    const SECOND: i64 = 1_000_000_000;
+    metadata.times.last_modification =
+        Timespec { tv_sec: modified.div_euclid(SECOND), tv_nsec: modified.rem_euclid(SECOND) };
+    let is_whole = metadata.apply(new, true, false)?;
+    // A file that is made again may get another owner, as any copy does.
+    Ok(is_whole || old.is_none())
 }
 
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.
@@ -382,12 +385,6 @@ fn room_for(keep: &Path, below: &Path) -> std::io::Result<PathBuf> {
         numbered = name.into();
     }
     Ok(numbered)
-}
-
-/// A time as the file system takes it.
-fn time_of(stamp: i64) -> Timestamp {
-    const SECOND: i64 = 1_000_000_000;
-    Timestamp { seconds: stamp.div_euclid(SECOND), nanoseconds: stamp.rem_euclid(SECOND) as u32 }
 }
 
 /// What is wrong with an old file, without its path.

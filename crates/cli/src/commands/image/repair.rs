@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use serde_json::json;
 use verisum::blockhash::BlockMap;
-use verisum::files::{Stop, is_being_written};
+use verisum::files::{Stop, has_writer};
 use verisum::image::{Image, Opened, is_nbd_uri};
 use verisum::mend::image::{Mended, ReadAt, Target};
 use verisum::remote::Hosts;
@@ -120,7 +120,7 @@ fn open_to_write(name: &Path, dry: bool) -> Result<File, Failure> {
     if dry {
         return File::open(name).map_err(failed);
     }
-    if !is_device && is_being_written(&File::open(name).map_err(failed)?) {
+    if !is_device && has_writer(&File::open(name).map_err(failed)?) {
         return Err(other("a program has it open to write to it"));
     }
     // The system lets nobody have a device alone that is mounted.

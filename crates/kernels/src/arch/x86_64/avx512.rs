@@ -4,8 +4,8 @@ use core::arch::asm;
 use core::arch::x86_64::*;
 
 use super::Avx512;
-use super::lanes::{call, instructions, kernels, registers};
 use crate::algorithms::*;
+use crate::arch::lanes::{call, instructions, kernels, registers};
 use crate::vector::{Pair, Vector};
 
 kernels! {

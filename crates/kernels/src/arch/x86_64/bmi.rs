@@ -2,8 +2,8 @@
 //! every processor with AVX2 has: rotations into another register and
 //! `and` with a complement. They serve single messages at the wider levels.
 
-use super::lanes::kernels;
 use crate::algorithms::*;
+use crate::arch::lanes::kernels;
 use crate::vector::Scalar;
 
 kernels! {

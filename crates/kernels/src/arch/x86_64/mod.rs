@@ -3,7 +3,6 @@
 mod avx2;
 mod avx512;
 mod bmi;
-mod lanes;
 mod shani;
 
 use core::arch::x86_64::__cpuid;
@@ -176,6 +175,7 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
             Keccak18 => stages![8 from 2: avx512::keccak18, 1 from 1: bmi::keccak18],
             Keccak21 => stages![8 from 2: avx512::keccak21, 1 from 1: bmi::keccak21],
         },
+        Level::Neon | Level::Sha2 | Level::Sha3 => return None,
     };
     Some(stages)
 }

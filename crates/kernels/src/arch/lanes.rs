@@ -1,11 +1,11 @@
-//! What the vectors of AVX2 and of AVX-512 are written with.
+//! What the vectors of each processor family are written with.
 
 /// A function for each algorithm, compiled with the features of a level.
 macro_rules! kernels {
     ($features:literal, $token:expr; $($function:ident = $algorithm:ty, $vector:ty;)*) => {$(
         /// # Safety
         ///
-        /// As for [`super::super::CompressFn`]; the processor has the level of this module.
+        /// As for [`crate::arch::CompressFn`]; the processor has the level of this module.
         #[target_feature(enable = $features)]
         pub(crate) unsafe fn $function(state: *mut u64, pointers: *const *const u8, blocks: usize) {
             // SAFETY: the caller's promises are the same.
@@ -35,7 +35,8 @@ macro_rules! instructions {
     )*};
 }
 
-/// What vectors of all words do alike, for an `impl` of [`crate::vector::Vector`].
+/// What vectors of all words do alike on x86-64, for an `impl` of [`crate::vector::Vector`].
+#[cfg(target_arch = "x86_64")]
 macro_rules! registers {
     ($word:ty, $token:ty, $zero:ident, $load:ident, $store:ident, $and_not:ident) => {
         type Word = $word;
@@ -65,4 +66,6 @@ macro_rules! registers {
     };
 }
 
-pub(super) use {call, instructions, kernels, registers};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use registers;
+pub(crate) use {call, instructions, kernels};

@@ -1,0 +1,240 @@
+//! The list of the copies' digests. It grows with every copy, so that a kill loses none of its lines; where a
+//! file is copied again, the last line of its name is kept.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, openat};
+use verisum::files::store::manifest::{Format, Item, Writer};
+use verisum::files::{Directory, Replacement, Stat};
+use verisum::mend::copy::{CopyEvent, CopyOutcome};
+
+use crate::ui::failure::Failure;
+
+/// A list to which lines are added.
+pub(super) struct SumsList {
+    path: PathBuf,
+    file: File,
+    /// One for each digest that occurred.
+    writers: HashMap<String, Writer>,
+    line: Vec<u8>,
+    names: Names,
+    /// Whether it had lines before.
+    had_lines: bool,
+    /// Files that were at TO already and have no line.
+    unlisted: u64,
+}
+
+/// The names that a list has, by two hashes each.
+#[derive(Default)]
+struct Names {
+    hashers: (RandomState, RandomState),
+    /// Of each name its last line.
+    last: HashMap<(u64, u64), u64>,
+}
+
+impl Names {
+    fn key(&self, name: &[u8]) -> (u64, u64) {
+        (self.hashers.0.hash_one(name), self.hashers.1.hash_one(name))
+    }
+}
+
+impl SumsList {
+    /// Opens a list, or makes it. A line that a kill cut off is removed.
+    pub(super) fn open(path: &Path) -> Result<SumsList, Failure> {
+        let failed = |operation| move |error| Failure::file(path, operation, error);
+        let no_name = || failed("create")(rustix::io::Errno::ISDIR.into());
+        let name = path.file_name().ok_or_else(no_name)?;
+        let folder = Directory::trusted(path.parent().unwrap_or(Path::new(""))).map_err(Failure::Tree)?;
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let file = openat(&*folder, name, flags, Mode::from_raw_mode(0o666));
+        let file = File::from(file.map_err(|errno| failed("create")(errno.into()))?);
+        let stat = Stat::of(&file).map_err(|errno| failed("create")(errno.into()))?;
+        if stat.kind != verisum::files::Kind::File {
+            return Err(failed("create")(std::io::Error::other("not a regular file")));
+        }
+        let mut list = SumsList {
+            path: path.to_path_buf(),
+            file,
+            writers: HashMap::new(),
+            line: Vec::new(),
+            names: Names::default(),
+            had_lines: stat.size > 0,
+            unlisted: 0,
+        };
+        if list.had_lines {
+            list.require_list()?;
+            list.read_names()?;
+        }
+        Ok(list)
+    }
+
+    /// Fails for a file that is something else.
+    fn require_list(&mut self) -> Result<(), Failure> {
+        let mut head = Vec::new();
+        self.rewind()?;
+        let read = (&self.file).take(1 << 16).read_to_end(&mut head);
+        read.map_err(|error| self.failed("read", error))?;
+        let first = head.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        // Of a line that a kill cut off nothing can be said.
+        let is_cut = !first.ends_with(b"\n") && head.len() < 1 << 12 && first.iter().all(|byte| *byte != 0);
+        match is_cut || is_tagged(first) {
+            true => Ok(()),
+            false => {
+                let error = std::io::Error::other("it is no list of tagged lines, as this one would be");
+                Err(self.failed("write", error))
+            }
+        }
+    }
+
+    /// Takes note of the names that have lines.
+    fn read_names(&mut self) -> Result<(), Failure> {
+        self.rewind()?;
+        let mut reader = BufReader::new(&self.file);
+        let (mut line, mut number, mut whole) = (Vec::new(), 0, 0);
+        loop {
+            line.clear();
+            let count = reader.read_until(b'\n', &mut line).map_err(|error| self.failed("read", error))?;
+            if !line.ends_with(b"\n") {
+                break;
+            }
+            whole += count as u64;
+            if let Some(name) = name_of(&line) {
+                let key = self.names.key(name);
+                self.names.last.insert(key, number);
+            }
+            number += 1;
+        }
+        self.file.set_len(whole).map_err(|error| self.failed("write", error))
+    }
+
+    fn rewind(&self) -> Result<(), Failure> {
+        (&self.file).seek(SeekFrom::Start(0)).map(drop).map_err(|error| self.failed("read", error))
+    }
+
+    fn failed(&self, operation: &'static str, error: std::io::Error) -> Failure {
+        Failure::file(&self.path, operation, error)
+    }
+
+    /// Adds the line of a copy.
+    pub(super) fn add(&mut self, event: &CopyEvent) -> Result<(), Failure> {
+        let Some((digest, output)) = event.digests.first() else {
+            if matches!(event.outcome, CopyOutcome::Current | CopyOutcome::Touched | CopyOutcome::Linked)
+                && event.modified.is_some()
+            {
+                self.count_unlisted(event.name)?;
+            }
+            return Ok(());
+        };
+        let writer = match self.writers.get(digest.name()) {
+            Some(writer) => writer,
+            None => {
+                let writer = Writer::new(Format::Bsd, std::slice::from_ref(digest));
+                let writer = writer.map_err(|error| Failure::Usage(error.to_string()))?;
+                self.writers.entry(digest.name().to_string()).or_insert(writer)
+            }
+        };
+        self.line.clear();
+        let item = Item {
+            name: event.name.as_os_str().as_bytes(),
+            size: event.size,
+            modified: event.modified,
+            mode: event.mode,
+            digests: &[*output],
+        };
+        writer.item(&mut self.line, &item).map_err(|error| Failure::Usage(error.to_string()))?;
+        // One write a line: a kill cuts off the last one at most.
+        (&self.file).write_all(&self.line).map_err(|error| self.failed("write", error))
+    }
+
+    fn count_unlisted(&mut self, name: &Path) -> Result<(), Failure> {
+        let digest = verisum::Digest::find("sha256").map_err(Failure::Digest)?;
+        let writer =
+            Writer::new(Format::Bsd, &[digest]).map_err(|error| Failure::Usage(error.to_string()))?;
+        let digests = &[verisum::Output::zeroed(32)];
+        let name = name.as_os_str().as_bytes();
+        let item = Item { name, size: 0, modified: None, mode: None, digests };
+        let mut line = Vec::new();
+        writer.item(&mut line, &item).map_err(|error| Failure::Usage(error.to_string()))?;
+        let is_listed =
+            name_of(&line).is_some_and(|name| self.names.last.contains_key(&self.names.key(name)));
+        self.unlisted += u64::from(!is_listed);
+        Ok(())
+    }
+
+    /// Leaves of each name the last line, and brings the list to the disk. Returns how many files at TO have
+    /// none.
+    pub(super) fn end(mut self) -> Result<u64, Failure> {
+        if self.had_lines {
+            self.names.last.clear();
+            self.read_names()?;
+            self.keep_last()?;
+        }
+        self.file.sync_all().map_err(|error| self.failed("sync", error))?;
+        Ok(self.unlisted)
+    }
+
+    fn keep_last(&self) -> Result<(), Failure> {
+        self.rewind()?;
+        let replacement = Replacement::new(&self.path)?;
+        let mut to = BufWriter::new(replacement.file());
+        let mut reader = BufReader::new(&self.file);
+        let (mut line, mut number) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            let count = reader.read_until(b'\n', &mut line).map_err(|error| self.failed("read", error))?;
+            if count == 0 {
+                break;
+            }
+            let last = name_of(&line).and_then(|name| self.names.last.get(&self.names.key(name)));
+            if last.is_none_or(|last| *last == number) {
+                to.write_all(&line).map_err(|error| self.failed("write", error))?;
+            }
+            number += 1;
+        }
+        to.flush().map_err(|error| self.failed("write", error))?;
+        drop(to);
+        Ok(replacement.place()?)
+    }
+}
+
+/// The name in a line, as it is written there.
+fn name_of(line: &[u8]) -> Option<&[u8]> {
+    let from = line.windows(2).position(|pair| pair == b" (")? + 2;
+    let end = line.windows(4).rposition(|four| four == b") = ")?;
+    line.get(from..end)
+}
+
+/// Whether a line is `DIGEST (NAME) = HEX`.
+fn is_tagged(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"\\").unwrap_or(line);
+    let Some(name) = name_of(line) else { return false };
+    let digest = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let hex = &line[digest.len() + name.len() + 6..];
+    let hex = hex.strip_suffix(b"\n").unwrap_or(hex);
+    !digest.is_empty() && !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_lines() {
+        assert_eq!(name_of(b"SHA256 (a (b) = c) = 00\n"), Some(&b"a (b) = c"[..]));
+        assert_eq!(name_of(b"\\MD5 (a\\nb) = 00\n"), Some(&b"a\\nb"[..]));
+        assert_eq!(name_of(b"no line\n"), None);
+        assert!(is_tagged(b"SHA256 (a (b) = c) = 00ff\n") && is_tagged(b"\\MD5 (a\\nb) = 00\n"));
+        assert!(!is_tagged(b"text (of) = somebody\n") && !is_tagged(b"00ff  name\n"));
+    }
+}

@@ -1,0 +1,209 @@
+//! `verisum copy`: copies that are verified.
+
+mod list;
+mod report;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use verisum::catalog::store::Catalog;
+use verisum::files::store::xattr::id_of;
+use verisum::files::{Stop, Walk, WalkOptions};
+use verisum::mend::copy::{CopyOptions, Reflink, Verification, copy};
+
+use crate::ui::catalog::CatalogArgs;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::progress::{self, Total};
+use crate::ui::reading::{ExcludeArgs, RateArgs};
+use crate::ui::signals::Ending;
+use crate::ui::{self, Output, PROGRAM, digests, hosts, kernel, sizes};
+
+use list::SumsList;
+use report::Reporter;
+
+/// What `verisum copy` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CopyArgs {
+    /// The digest; without it, that of a file's record, or sha256. `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST")]
+    algorithm: Option<String>,
+
+    /// How to make sure that a copy is good before it gets its name
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    verify: VerifyArg,
+
+    /// Whether copies share their storage with the originals
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    reflink: ReflinkArg,
+
+    /// Copy files that are not as recorded, too; they are reported all the same
+    #[arg(long)]
+    allow_bad: bool,
+
+    /// Compare the records of both sides where both have one, instead of sizes and times
+    #[arg(short, long)]
+    update: bool,
+
+    /// Write tags to the copies
+    #[arg(long)]
+    tag: bool,
+
+    /// Add the digests of the copies to this list; `verisum check -C TO FILE` reads it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    sums: Option<PathBuf>,
+
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// Stay on the file system of FROM
+    #[arg(short = 'x', long)]
+    one_file_system: bool,
+
+    #[command(flatten)]
+    excluded: ExcludeArgs,
+
+    #[command(flatten)]
+    rate: RateArgs,
+
+    /// Number of threads, 1 to 128; without it, one for each core that this process may use
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
+    threads: Option<String>,
+
+    /// Print a line of JSON for each problem, and one with the totals
+    #[arg(long)]
+    json: bool,
+
+    /// Print only problems; nothing if all is well
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Print a line for every file
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// A directory, whose content is copied, or a file
+    #[arg(value_name = "FROM", value_hint = ValueHint::AnyPath)]
+    from: OsString,
+
+    /// The directory that is to be the copy; it is made if it is not there
+    #[arg(value_name = "TO", value_hint = ValueHint::AnyPath)]
+    to: OsString,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum VerifyArg {
+    /// Bring it to the disk, read it back past the cache, compare the digest
+    #[default]
+    Reread,
+    /// Bring it to the disk
+    Written,
+    /// Leave it to the system, as cp does
+    None,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ReflinkArg {
+    /// Never: what damages the one leaves the other
+    #[default]
+    Never,
+    /// Where the file system can
+    Auto,
+    /// A file that cannot be shared is not copied
+    Always,
+}
+
+/// Does what `verisum copy` was asked for.
+pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    for text in [&arguments.from, &arguments.to] {
+        if hosts::is_remote(text) {
+            let place = ui::names::quoted(text);
+            return Err(Failure::Usage(format!("{place}: only files of this machine can be copied")));
+        }
+    }
+    let ending = Ending::new()?;
+    raise_open_files();
+    let mut options = arguments.options()?;
+    options.stop = Stop::when(ending.asked().clone()).into();
+    let (from, to) = (Path::new(&arguments.from), Path::new(&arguments.to));
+    let catalog = arguments.records()?;
+    let list = arguments.sums.as_deref().map(SumsList::open).transpose()?;
+    let total = arguments.total(&options);
+    let reporter =
+        Reporter::new((arguments.json, arguments.quiet, arguments.verbose), &options, list, output);
+    let wanted = arguments.rate.progress();
+    let copied = progress::of_files(wanted, total, &options.progress, || {
+        copy(from, to, &options, catalog.as_ref(), &|event| reporter.event(event))
+    });
+    let ended = reporter.end(copied);
+    ending.obey();
+    ended
+}
+
+impl CopyArgs {
+    fn options(&self) -> Result<CopyOptions, Failure> {
+        let policy = kernel::policy()?;
+        let algorithm = self.algorithm.as_deref().map(|name| digests::find(name, &policy)).transpose()?;
+        let has_place = algorithm.as_ref().is_none_or(|digest| digest.algorithm().and_then(id_of).is_some());
+        if self.tag && !has_place {
+            let name = self.algorithm.clone().unwrap_or_default();
+            return Err(Failure::value("--algorithm", name, "tags have no place for it"));
+        }
+        let mut options = CopyOptions::default();
+        options.algorithm = algorithm;
+        options.policy = policy;
+        options.verification = match self.verify {
+            VerifyArg::Reread => Verification::Reread,
+            VerifyArg::Written => Verification::Written,
+            VerifyArg::None => Verification::None,
+        };
+        options.reflink = match self.reflink {
+            ReflinkArg::Never => Reflink::Never,
+            ReflinkArg::Auto => Reflink::Auto,
+            ReflinkArg::Always => Reflink::Always,
+        };
+        options.allow_bad = self.allow_bad;
+        options.update = self.update;
+        options.tag = self.tag;
+        options.one_file_system = self.one_file_system;
+        options.excludes = self.excluded.excludes()?;
+        options.limits = self.rate.limits()?;
+        if let Some(threads) = &self.threads {
+            options.threads = sizes::threads(threads)?;
+        }
+        Ok(options)
+    }
+
+    /// The catalogue, if there is one. The usual one that cannot be used is said to be so.
+    fn records(&self) -> Result<Option<Catalog>, Failure> {
+        match self.catalog.open_if_there() {
+            Err(failure) if self.catalog.catalog.is_none() => {
+                ui::say(PROGRAM, &failure.message());
+                Ok(None)
+            }
+            opened => opened,
+        }
+    }
+
+    /// How much there is to copy, found out by a walk of its own.
+    fn total(&self, options: &CopyOptions) -> Total {
+        let walk = WalkOptions {
+            one_file_system: options.one_file_system,
+            excludes: options.excludes.clone(),
+            ..WalkOptions::default()
+        };
+        Total::walked(Walk::new(vec![PathBuf::from(&self.from)], walk))
+    }
+}
+
+/// Lets this process open as many files as it may: copies stay open until many of them are on the disk.
+fn raise_open_files() {
+    const WANTED: u64 = 16 << 10;
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(WANTED).min(WANTED);
+    if limit.current.is_some_and(|current| current < most) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    }
+}

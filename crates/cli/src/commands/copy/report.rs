@@ -1,0 +1,285 @@
+//! What `verisum copy` prints: problems on standard output, errors and the totals on standard error.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+use verisum::files::Stop;
+use verisum::mend::copy::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch};
+
+use super::list::SumsList;
+use crate::ui::exit::Exit;
+use crate::ui::failure::{self, Failure};
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::{self, Output, PROGRAM};
+
+/// Prints what comes of files, from several threads.
+pub(super) struct Reporter<'a> {
+    json: bool,
+    quiet: bool,
+    verbose: bool,
+    stop: Arc<Stop>,
+    started: Instant,
+    shared: Mutex<Shared<'a>>,
+}
+
+struct Shared<'a> {
+    output: &'a mut Output,
+    list: Option<SumsList>,
+    /// Why nothing more can be printed or listed.
+    failed: Option<Failure>,
+}
+
+impl<'a> Reporter<'a> {
+    /// The run is asked to end when nobody can hear of it any more.
+    pub(super) fn new(
+        (json, quiet, verbose): (bool, bool, bool),
+        options: &CopyOptions,
+        list: Option<SumsList>,
+        output: &'a mut Output,
+    ) -> Reporter<'a> {
+        let shared = Mutex::new(Shared { output, list, failed: None });
+        Reporter { json, quiet, verbose, stop: options.stop.clone(), started: Instant::now(), shared }
+    }
+
+    /// Prints what came of a file, if it is of a kind that is asked for, and lists its digest.
+    pub(super) fn event(&self, event: &CopyEvent) {
+        if let CopyOutcome::Failed(error) = &event.outcome {
+            ui::say(PROGRAM, &message(error));
+        }
+        let is_line = match &event.outcome {
+            // Errors in words are on standard error.
+            CopyOutcome::Failed(_) => self.json,
+            outcome => outcome.is_problem() || self.verbose,
+        };
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Shared { output, list, failed } = &mut *shared;
+        if failed.is_some() {
+            return;
+        }
+        let mut done = list.as_mut().map_or(Ok(()), |list| list.add(event));
+        if done.is_ok() && is_line {
+            output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
+            done = match self.json {
+                true => output.json(&Line::new(event)),
+                false => output.line(&text(event)),
+            };
+        }
+        if let Err(failure) = done {
+            *failed = Some(failure);
+            self.stop.request();
+        }
+    }
+
+    /// Ends the run: prints the totals and says how it ended.
+    pub(super) fn end(self, copied: Result<CopySummary, CopyError>) -> Result<Exit, Failure> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let Shared { output, list, failed } =
+            self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let unlisted = list.map(SumsList::end).transpose();
+        let summary = match copied {
+            Ok(summary) => summary,
+            Err(error) => {
+                ui::say(PROGRAM, &message(&error));
+                return Ok(output.worst().max(Exit::Unchecked));
+            }
+        };
+        let is_corrupt = summary.bad + summary.differ > 0;
+        let exit = exit(is_corrupt, summary.failed > 0 || summary.stopped);
+        output.found(exit);
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        let unlisted = unlisted?.unwrap_or(0);
+        if self.json {
+            output.json(&Ended { summary: Totals::new(&summary, seconds) })?;
+        } else if !self.quiet {
+            ui::say(PROGRAM, &total(&summary, seconds));
+        }
+        if unlisted > 0 && !self.quiet {
+            let files =
+                counted(unlisted, "file that was there already is", "files that were there already are");
+            ui::say(PROGRAM, &format!("note: {files} not in the list; nothing of it was read"));
+        }
+        if summary.reduced > 0 && !self.quiet {
+            let entries = counted(summary.reduced, "entry", "entries");
+            ui::say(PROGRAM, &format!("note: TO does not keep all owners, modes or attributes: {entries}"));
+        }
+        Ok(exit)
+    }
+}
+
+fn exit(is_corrupt: bool, is_failed: bool) -> Exit {
+    match (is_corrupt, is_failed) {
+        (true, _) => Exit::Mismatch,
+        (false, true) => Exit::Unchecked,
+        (false, false) => Exit::Clean,
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// An error in one line.
+fn message(error: &CopyError) -> String {
+    match error {
+        CopyError::Source(error) => failure::tree_message(error),
+        CopyError::Target { path, operation, source } => {
+            format!("{}: {operation}: {}", names::quoted(path.as_os_str()), failure::cause(source))
+        }
+        CopyError::InTheWay { path, what } => {
+            format!("{}: create: {what} is in the way", names::quoted(path.as_os_str()))
+        }
+        CopyError::Changed { path } => {
+            format!("{}: read: it changed while it was read", names::quoted(path.as_os_str()))
+        }
+        CopyError::Reflink { path, source } => {
+            format!("{}: reflink: {}", names::quoted(path.as_os_str()), failure::cause(source))
+        }
+        other => names::plain(&other.to_string()),
+    }
+}
+
+/// `NAME: rot: sha256 is FOUND, recorded EXPECTED (tag): not copied`.
+fn text(event: &CopyEvent) -> String {
+    let name = names::quoted(event.path.as_os_str());
+    let bad = |mismatch: &Mismatch, what: &str| {
+        let Mismatch { verdict, algorithm, expected, found, place, .. } = mismatch;
+        let (verdict, place) = (verdict.name(), place.name());
+        format!("{name}: {verdict}: {algorithm} is {found}, recorded {expected} ({place}): {what}")
+    };
+    match &event.outcome {
+        CopyOutcome::Bad(mismatch) => bad(mismatch, "not copied"),
+        CopyOutcome::CopiedBad(mismatch) => bad(mismatch, "copied"),
+        CopyOutcome::Differs { algorithm, written, found } => {
+            format!("{name}: differs: {algorithm} read back is {found}, written {written}: not kept")
+        }
+        outcome => format!("{name}: {}", outcome.name()),
+    }
+}
+
+/// `12 files copied, 40 KiB, in 0.1 s; 3 current, 2 compared with records`.
+fn total(summary: &CopySummary, seconds: f64) -> String {
+    let files = counted(summary.copied, "file", "files");
+    let mut text = format!("{files} copied, {}, in {seconds:.1} s", human(summary.bytes));
+    let parts = [
+        (summary.compared, "compared with records"),
+        (summary.linked, "linked"),
+        (summary.current, "current"),
+        (summary.touched, "touched"),
+        (summary.made, "links and special files"),
+        (summary.bad, "not as recorded"),
+        (summary.differ, "read back differently"),
+        (summary.failed, "failed"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if !parts.is_empty() {
+        text += &format!("; {}", parts.join(", "));
+    }
+    if summary.stopped {
+        text += "; not all was copied";
+    }
+    text
+}
+
+/// What came of a file, as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    /// The path as it was walked to.
+    #[serde(flatten)]
+    name: Name,
+    outcome: &'static str,
+    size: u64,
+    copied: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl<'a> Line<'a> {
+    fn new(event: &'a CopyEvent) -> Line<'a> {
+        let mut line = Line {
+            name: Name::new(event.path),
+            outcome: event.outcome.name(),
+            size: event.size,
+            copied: !event.digests.is_empty(),
+            algorithm: event.digests.first().map(|(digest, _)| digest.name()),
+            digest: event.digests.first().map(|(_, output)| output.to_string()),
+            recorded: None,
+            written: None,
+            error: None,
+        };
+        match &event.outcome {
+            CopyOutcome::Bad(mismatch) | CopyOutcome::CopiedBad(mismatch) => {
+                line.algorithm = Some(&mismatch.algorithm);
+                line.digest = Some(mismatch.found.to_string());
+                line.recorded = Some(mismatch.expected.to_string());
+            }
+            CopyOutcome::Differs { algorithm, written, found } => {
+                line.algorithm = Some(algorithm);
+                line.digest = Some(found.to_string());
+                line.written = Some(written.to_string());
+            }
+            CopyOutcome::Failed(error) => line.error = Some(message(error)),
+            _ => {}
+        }
+        line
+    }
+}
+
+#[derive(Serialize)]
+struct Ended {
+    summary: Totals,
+}
+
+#[derive(Serialize)]
+struct Totals {
+    copied: u64,
+    bytes: u64,
+    compared: u64,
+    linked: u64,
+    current: u64,
+    touched: u64,
+    made: u64,
+    directories: u64,
+    bad: u64,
+    differ: u64,
+    failed: u64,
+    reduced: u64,
+    stopped: bool,
+    seconds: f64,
+}
+
+impl Totals {
+    fn new(summary: &CopySummary, seconds: f64) -> Totals {
+        Totals {
+            copied: summary.copied,
+            bytes: summary.bytes,
+            compared: summary.compared,
+            linked: summary.linked,
+            current: summary.current,
+            touched: summary.touched,
+            made: summary.made,
+            directories: summary.directories,
+            bad: summary.bad,
+            differ: summary.differ,
+            failed: summary.failed,
+            reduced: summary.reduced,
+            stopped: summary.stopped,
+            seconds,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `verisum parity`: parity of trees, and repair with it. One module for each of its verbs.
+
+mod create;
+mod repair;
+mod report;
+mod update;
+mod verify;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{Output, sizes};
+
+/// The verbs of `verisum parity`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ParityCommand {
+    /// Make parity of a tree
+    #[command(
+        long_about = "Make parity of all files below a directory, so that damage can be mended without another \
+            copy.\n\n\
+            Files are laid one after the other and cut into sets; each set has its parity in a file of its own \
+            with the digest of every block. A set can be mended as long as no more of its blocks are lost than \
+            it has parity blocks. Links, devices and pipes have no parity. What belongs to names (owner, \
+            attributes) has none."
+    )]
+    Create(create::CreateArgs),
+    /// Renew the parity of what was written to
+    #[command(long_about = "Renew the parity of files that are new, were written to (their size or time of \
+            modification moved) or are gone. Only sets that have some of them are written again.\n\n\
+            Before a set is given up, the files in it that nobody wrote to are compared with their digests. If \
+            one is damaged, the set is kept, and the exit code is 1: repair first.")]
+    Update(update::UpdateArgs),
+    /// Compare files and parity with the recorded digests
+    #[command(
+        long_about = "Read all files that have parity, and the parity itself, and print what is not as it was: \
+            damaged (other bytes, or bytes that cannot be read, with the recorded time of modification), \
+            missing, changed (somebody wrote to it: run update). Files that are new have no parity and are not \
+            named."
+    )]
+    Verify(verify::VerifyArgs),
+    /// Mend damaged and missing files, and damaged parity
+    #[command(long_about = "Mend damaged and missing files, and damaged parity.\n\n\
+            A file is written anew beside the bad one, brought to the disk, read back and compared with every \
+            recorded digest; only then does it take the bad one's place. Owner, permissions, times and \
+            extended attributes stay. A file for which there is not parity enough is left as it is, and so is \
+            one that somebody wrote to since, unless --changed says otherwise.")]
+    Repair(repair::RepairArgs),
+}
+
+/// What all of them take.
+#[derive(Args, Debug)]
+struct TreeArgs {
+    /// Print a line of JSON for each finding, and one with the totals
+    #[arg(long)]
+    json: bool,
+
+    /// The directory of the parity files, for instance on another disk; without it, DIR/.verisum-parity
+    #[arg(long, value_name = "PLACE", value_hint = ValueHint::DirPath)]
+    to: Option<PathBuf>,
+
+    /// Number of threads; without it, one for each core that this process may use
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<String>,
+
+    /// The directory at the top of the tree
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    tree: PathBuf,
+}
+
+impl TreeArgs {
+    /// The number of threads, if one was named.
+    fn threads(&self, usual: usize) -> Result<usize, Failure> {
+        Ok(self.threads.as_deref().map(sizes::threads).transpose()?.unwrap_or(usual))
+    }
+}
+
+/// Does what one of them says.
+pub(crate) fn run(command: ParityCommand, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        ParityCommand::Create(arguments) => create::run(&arguments, output),
+        ParityCommand::Update(arguments) => update::run(&arguments, output),
+        ParityCommand::Verify(arguments) => verify::run(&arguments, output),
+        ParityCommand::Repair(arguments) => repair::run(arguments, output),
+    }
+}

@@ -1,0 +1,314 @@
+//! What is said of findings and totals, as text and as JSON.
+
+use serde::Serialize;
+use verisum::parity::{FileVerdict, Finding, Made, ParityVerdict, Repaired, Verified};
+
+use crate::ui::exit::Exit;
+use crate::ui::failure::{Failure, tree_message};
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::{self, Output, PROGRAM};
+
+/// Says findings as they come.
+pub(super) struct Reporter<'a> {
+    json: bool,
+    output: &'a mut Output,
+    exit: Exit,
+    failure: Option<Failure>,
+}
+
+/// A finding in JSON.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    name: Name,
+    /// `file`, or `parity` for a file of the parity itself.
+    of: &'static str,
+    outcome: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    can_be_repaired: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// The totals in JSON.
+#[derive(Serialize)]
+struct Summary<'a, T> {
+    summary: &'a T,
+}
+
+/// A verdict as JSON has it.
+fn one_word(verdict: &str) -> String {
+    verdict.replace(' ', "-")
+}
+
+/// The last line of a run.
+pub(super) trait Totals: Serialize {
+    /// In words.
+    fn text(&self) -> String;
+}
+
+impl Reporter<'_> {
+    pub(super) fn new(json: bool, output: &mut Output) -> Reporter<'_> {
+        Reporter { json, output, exit: Exit::Clean, failure: None }
+    }
+
+    /// Says a finding. An output that fails is told at the end.
+    pub(super) fn take(&mut self, finding: Finding) {
+        let (exit, told) = match finding {
+            Finding::Unseen(error) => {
+                ui::say(PROGRAM, &tree_message(&error));
+                self.exit = self.exit.max(Exit::Unchecked);
+                return;
+            }
+            Finding::File(file) => of_file(Name::new(&file.path), &file.path, file.verdict),
+            Finding::Parity(parity) => of_parity(Name::new(&parity.path), &parity.path, parity.verdict),
+            // What a later version of the library finds.
+            other => {
+                ui::say(PROGRAM, &names::plain(&format!("{other:?}")));
+                self.exit = self.exit.max(Exit::Unchecked);
+                return;
+            }
+        };
+        self.exit = self.exit.max(exit);
+        self.output.found(exit);
+        let printed = match self.json {
+            true => self.output.json(&told.line),
+            false => self.output.line(&told.text),
+        };
+        self.failure = self.failure.take().or(printed.err());
+    }
+
+    /// Says the totals, and how the run ended.
+    pub(super) fn end(self, totals: &impl Totals) -> Result<Exit, Failure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        match self.json {
+            true => self.output.json(&Summary { summary: totals })?,
+            false => self.output.line(&totals.text())?,
+        }
+        Ok(self.exit)
+    }
+}
+
+/// A finding as text and as JSON.
+struct Told {
+    text: String,
+    line: Line,
+}
+
+fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, Told) {
+    let mut line =
+        Line { name, of: "file", outcome: String::new(), bytes: None, can_be_repaired: None, error: None };
+    let able = |can: bool| if can { "can be repaired" } else { "too much is lost to repair it" };
+    let (exit, word, rest) = match verdict {
+        FileVerdict::Damaged { bytes, can_be_repaired } => {
+            (line.bytes, line.can_be_repaired) = (Some(bytes), Some(can_be_repaired));
+            (Exit::Mismatch, "damaged", format!(" ({}; {})", human(bytes), able(can_be_repaired)))
+        }
+        FileVerdict::Missing { can_be_repaired } => {
+            line.can_be_repaired = Some(can_be_repaired);
+            (Exit::Mismatch, "missing", format!(" ({})", able(can_be_repaired)))
+        }
+        FileVerdict::Changed => (Exit::Unchecked, "changed", "; run update".to_string()),
+        FileVerdict::Touched => (Exit::Clean, "touched", " (same bytes, another time)".to_string()),
+        FileVerdict::Busy => (Exit::Unchecked, "busy", " (it changes while it is read)".to_string()),
+        FileVerdict::Repaired { bytes } => {
+            line.bytes = Some(bytes);
+            (Exit::Clean, "repaired", format!(" ({} from parity)", human(bytes)))
+        }
+        FileVerdict::Unreadable(error) => {
+            let reason = tree_message(&error);
+            line.error = Some(reason.clone());
+            (Exit::Unchecked, "unreadable", format!(" ({reason})"))
+        }
+        FileVerdict::NotRepaired(error) => {
+            let reason = Failure::from(error).message();
+            line.error = Some(reason.clone());
+            (Exit::Mismatch, "not repaired", format!(" ({reason})"))
+        }
+        _ => (Exit::Unchecked, "unknown", String::new()),
+    };
+    line.outcome = one_word(word);
+    (exit, Told { text: format!("{}: {word}{rest}", names::quoted(path.as_os_str())), line })
+}
+
+fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, Told) {
+    let (exit, word, rest) = match verdict {
+        ParityVerdict::Damaged { blocks: 0, .. } => {
+            (Exit::Mismatch, "damaged", " (one of two copies of what it says)".to_string())
+        }
+        ParityVerdict::Damaged { blocks, of } => {
+            (Exit::Mismatch, "damaged", format!(" ({blocks} of {of} parity blocks)"))
+        }
+        ParityVerdict::Lost => {
+            (Exit::Mismatch, "lost", " (its files have no parity until update)".to_string())
+        }
+        ParityVerdict::Repaired => (Exit::Clean, "repaired", String::new()),
+        ParityVerdict::NotRepaired => {
+            (Exit::Mismatch, "not repaired", " (run update, once its files are well)".to_string())
+        }
+        _ => (Exit::Unchecked, "unknown", String::new()),
+    };
+    let line =
+        Line { name, of: "parity", outcome: one_word(word), bytes: None, can_be_repaired: None, error: None };
+    (exit, Told { text: format!("{}: {word}{rest}", names::quoted(path.as_os_str())), line })
+}
+
+/// A number and what it counts.
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// The totals of `create` and `update`.
+#[derive(Serialize)]
+pub(super) struct MadeTotals {
+    files: u64,
+    bytes: u64,
+    new: u64,
+    changed: u64,
+    gone: u64,
+    sets_written: u64,
+    sets_kept: u64,
+    bytes_written: u64,
+}
+
+impl MadeTotals {
+    pub(super) fn new(made: &Made) -> MadeTotals {
+        MadeTotals {
+            files: made.files,
+            bytes: made.data,
+            new: made.new,
+            changed: made.changed,
+            gone: made.gone,
+            sets_written: made.sets_written,
+            sets_kept: made.sets_kept,
+            bytes_written: made.written,
+        }
+    }
+}
+
+impl Totals for MadeTotals {
+    fn text(&self) -> String {
+        let of_files = match (self.new, self.changed, self.gone) {
+            (new, 0, 0) if new == self.files => String::new(),
+            (new, changed, gone) => format!(" ({new} new, {changed} changed, {gone} gone)"),
+        };
+        format!(
+            "{}, {}{of_files}: {} written, {}; {} kept",
+            count(self.files, "file"),
+            human(self.bytes),
+            count(self.sets_written, "set"),
+            human(self.bytes_written),
+            self.sets_kept
+        )
+    }
+}
+
+/// The totals of `verify`.
+#[derive(Serialize)]
+pub(super) struct VerifiedTotals {
+    files: u64,
+    bytes: u64,
+    damaged: u64,
+    missing: u64,
+    beyond_repair: u64,
+    changed: u64,
+    touched: u64,
+    unreadable: u64,
+    parity_damaged: u64,
+}
+
+impl VerifiedTotals {
+    pub(super) fn new(found: &Verified) -> VerifiedTotals {
+        VerifiedTotals {
+            files: found.files,
+            bytes: found.bytes,
+            damaged: found.damaged,
+            missing: found.missing,
+            beyond_repair: found.beyond_repair,
+            changed: found.changed,
+            touched: found.touched,
+            unreadable: found.unreadable,
+            parity_damaged: found.parity_damaged,
+        }
+    }
+}
+
+/// The counts that are not zero, in words.
+fn notable(counts: &[(u64, &str)]) -> String {
+    let said: Vec<String> = counts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect();
+    match said.is_empty() {
+        true => "all as recorded".to_string(),
+        false => said.join(", "),
+    }
+}
+
+impl Totals for VerifiedTotals {
+    fn text(&self) -> String {
+        let counts = notable(&[
+            (self.damaged, "damaged"),
+            (self.missing, "missing"),
+            (self.beyond_repair, "beyond repair"),
+            (self.changed, "changed"),
+            (self.touched, "touched"),
+            (self.unreadable, "unreadable"),
+            (self.parity_damaged, "damaged of the parity"),
+        ]);
+        format!("{}, {}: {counts}", count(self.files, "file"), human(self.bytes))
+    }
+}
+
+/// The totals of `repair`.
+#[derive(Serialize)]
+pub(super) struct RepairedTotals {
+    dry_run: bool,
+    sets: u64,
+    repaired: u64,
+    not_repaired: u64,
+    changed: u64,
+    unreadable: u64,
+    parity_repaired: u64,
+    parity_damaged: u64,
+}
+
+impl RepairedTotals {
+    pub(super) fn new(done: &Repaired, dry_run: bool) -> RepairedTotals {
+        RepairedTotals {
+            dry_run,
+            sets: done.sets,
+            repaired: done.repaired,
+            not_repaired: done.not_repaired,
+            changed: done.changed,
+            unreadable: done.unreadable,
+            parity_repaired: done.parity_repaired,
+            parity_damaged: done.parity_damaged,
+        }
+    }
+}
+
+impl Totals for RepairedTotals {
+    fn text(&self) -> String {
+        let (file, parity) = match self.dry_run {
+            true => ("can be repaired", "of the parity can be repaired"),
+            false => ("repaired", "of the parity repaired"),
+        };
+        let counts = notable(&[
+            (self.repaired, file),
+            (self.not_repaired, "not repaired"),
+            (self.changed, "changed"),
+            (self.unreadable, "unreadable"),
+            (self.parity_repaired, parity),
+            (self.parity_damaged, "damaged of the parity"),
+        ]);
+        format!("{}: {counts}", count(self.sets, "set"))
+    }
+}

@@ -1,0 +1,31 @@
+//! `verisum parity update`.
+
+use clap::Args;
+use verisum::parity::UpdateOptions;
+
+use super::TreeArgs;
+use super::report::{MadeTotals, Reporter};
+use crate::ui::Output;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+
+/// What `verisum parity update` takes.
+#[derive(Args, Debug)]
+pub(crate) struct UpdateArgs {
+    /// Take damaged files that share a set with changed ones as they are now; what they were is lost then
+    #[arg(long)]
+    accept_damage: bool,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+pub(super) fn run(arguments: &UpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let mut options = UpdateOptions::default();
+    options.accept_damage = arguments.accept_damage;
+    options.threads = arguments.tree.threads(options.threads)?;
+    let TreeArgs { tree, to, json, .. } = &arguments.tree;
+    let mut reporter = Reporter::new(*json, output);
+    let made = verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))?;
+    reporter.end(&MadeTotals::new(&made))
+}

@@ -1,0 +1,244 @@
+//! `verisum copy`: what it prints, its list, the catalogue's records, and kills at any moment.
+
+mod common;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::{Ended, VERISUM, change_and_restore_time, command, signal, start, trees, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs `verisum copy`, which knows no catalogue but a named one.
+fn copy<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Ended {
+    let mut command = command(VERISUM);
+    command.arg("copy").args(arguments).env("XDG_STATE_HOME", folder.join("state")).current_dir(folder);
+    Ended::of(command.output().unwrap())
+}
+
+/// A folder with a tree of odd names in `from`.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("from")).unwrap();
+    trees::fill(&folder.path().join("from"));
+    folder
+}
+
+fn check(folder: &Path, to: &str, list: &str) -> Ended {
+    let mut command = command(VERISUM);
+    Ended::of(command.args(["check", "--quiet", "-C", to, list]).current_dir(folder).output().unwrap())
+}
+
+/// The files below a directory, with their content.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut found, mut left) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(path) = left.pop() {
+        let Ok(stat) = fs::symlink_metadata(&path) else { continue };
+        if stat.is_dir() {
+            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if stat.is_file() {
+            let name = path.strip_prefix(folder).unwrap().to_path_buf();
+            found.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_list_of_the_copies_is_checked() {
+    let folder = folder();
+    let path = folder.path();
+    let ended = copy(path, ["--sums", "sums", "from", "to"]);
+    assert_eq!((ended.code, ended.out()), (Some(0), ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains(" files copied, "), "{}", ended.stderr);
+    assert_eq!(files(&path.join("to")), files(&path.join("from")));
+    let list = fs::read(path.join("sums")).unwrap();
+    let lines = files(&path.join("from")).len();
+    assert_eq!(list.iter().filter(|byte| **byte == b'\n').count(), lines);
+    assert_eq!(check(path, "to", "sums").code, Some(0));
+    // What is copied again has one line, and so has what comes later. A line that a kill cut off is removed.
+    fs::write(path.join("from/file-1"), "another").unwrap();
+    fs::write(path.join("from/later"), "later").unwrap();
+    let mut cut = list.clone();
+    cut.extend_from_slice(b"SHA256 (half of a li");
+    fs::write(path.join("sums"), cut).unwrap();
+    assert_eq!(copy(path, ["-q", "--sums", "sums", "from", "to"]).clean(), "");
+    let list = fs::read(path.join("sums")).unwrap();
+    assert_eq!(list.iter().filter(|byte| **byte == b'\n').count(), lines + 1);
+    let checked = check(path, "to", "sums");
+    assert_eq!((checked.code, checked.out()), (Some(0), ""), "{}", checked.stderr);
+    // What was there before has no line in a new one, and that is said.
+    let ended = copy(path, ["--sums", "new", "from", "to"]);
+    assert!(ended.stderr.contains("not in the list"), "{}", ended.stderr);
+    // Nothing else is written to.
+    fs::write(path.join("precious"), "a letter\n").unwrap();
+    symlink("precious", path.join("link")).unwrap();
+    for name in ["precious", "link", "from", "no/list"] {
+        let ended = copy(path, ["--sums", name, "from", "other"]);
+        assert_eq!((ended.code, ended.out()), (Some(3), ""), "{}", ended.stderr);
+        assert!(!path.join("other").exists());
+    }
+    assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), "a letter\n");
+}
+
+#[test]
+fn from_may_be_spelled_in_any_way() {
+    let folder = folder();
+    let path = folder.path();
+    let expected = files(&path.join("from"));
+    let absolute = path.join("from");
+    for (number, from) in ["from/", "./from/.", "from/../from", absolute.to_str().unwrap()].iter().enumerate()
+    {
+        let to = format!("to{number}/");
+        assert_eq!(copy(path, ["-q", from, &to]).clean(), "", "{from}");
+        assert!(files(&path.join(to)) == expected, "{from}");
+    }
+    assert_eq!(copy(&path.join("from"), ["-q", ".", "../here"]).clean(), "");
+    assert!(files(&path.join("here")) == expected);
+    fs::create_dir(path.join("into")).unwrap();
+    assert_eq!(copy(&path.join("into"), ["-q", "../from", "."]).clean(), "");
+    assert!(files(&path.join("into")) == expected);
+}
+
+#[test]
+fn what_the_catalogue_calls_rotten_is_not_copied() {
+    let folder = folder();
+    let path = folder.path();
+    let scrub = |arguments: &[&str]| {
+        let mut command = command(VERISUM);
+        command.args(["scrub", "--quiet", "--catalog", "c.db"]).args(arguments).current_dir(path);
+        Ended::of(command.output().unwrap())
+    };
+    assert_eq!(scrub(&["-a", "blake3", "from"]).code, Some(0));
+    let (bad, good) = (path.join("from/file-3"), path.join("from/file-4"));
+    change_and_restore_time(&bad, &"b".repeat(3 * 37));
+    fs::write(&good, "written to").unwrap();
+    let arguments = ["--catalog", "c.db", "--sums", "sums", "from", "to"];
+    let ended = copy(path, arguments);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let line = ended.out();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    for part in ["from/file-3: ", "blake3 is ", ", recorded ", " (catalogue): not copied"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(ended.stderr.contains("1 not as recorded"), "{}", ended.stderr);
+    assert!(!path.join("to/file-3").exists());
+    assert_eq!(fs::read_to_string(path.join("to/file-4")).unwrap(), "written to");
+    let list = fs::read_to_string(path.join("sums"));
+    assert!(list.is_err() || list.is_ok_and(|list| list.starts_with("BLAKE3 (")), "the record's digest");
+    let ended = copy(path, ["--json", "--allow-bad", "--catalog", "c.db", "from", "to"]);
+    assert_eq!(ended.code, Some(1));
+    let lines: Vec<Value> = ended.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["path"], &lines[0]["copied"]), (&"from/file-3".into(), &true.into()));
+    assert!(["rot", "suspicious"].contains(&lines[0]["outcome"].as_str().unwrap()));
+    assert_ne!(lines[0]["digest"], lines[0]["recorded"]);
+    assert_eq!((&lines[1]["summary"]["copied"], &lines[1]["summary"]["bad"]), (&1.into(), &1.into()));
+    assert!(path.join("to/file-3").exists());
+}
+
+#[test]
+fn what_does_not_go_is_said_in_one_line() {
+    let folder = folder();
+    let path = folder.path();
+    copy(path, ["none", "to"]).failed(3, "verisum: none: stat: No such file or directory");
+    copy(path, ["from", "from/to"]).failed(3, "verisum: from/to: create: it is in from");
+    copy(path, ["web1:photos", "to"])
+        .failed(2, "verisum: web1:photos: only files of this machine can be copied");
+    copy(path, ["--tag", "-a", "blake2b-40", "from", "to"])
+        .failed(2, "verisum: --algorithm: blake2b-40: tags have no place for it");
+    copy(path, ["-a", "sha265", "from", "to"])
+        .failed(2, "verisum: unknown digest: sha265 (did you mean sha256?)");
+    assert!(!path.join("to").exists());
+    fs::create_dir_all(path.join("to/file-3")).unwrap();
+    let ended = copy(path, ["-q", "from", "to"]);
+    ended.failed(3, "verisum: to/file-3: create: a directory is in the way");
+}
+
+/// Kills copies at random moments, and says how many files were at TO when the last one went on.
+fn killed(verify: &str, kill: Signal) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let from = path.join("from");
+    for number in 0..1500_usize {
+        let file = from.join(format!("{}/{number}", number % 7));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, vec![number as u8; 1 + number * 97 % 200_000]).unwrap();
+    }
+    // Old ones that are replaced.
+    for number in 0..300_usize {
+        let file = path.join(format!("to/{}/{number}", number % 7));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "old").unwrap();
+    }
+    let expected = files(&from);
+    let kills: u32 = std::env::var("VERISUM_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
+    for round in 0..kills {
+        let mut run = command(VERISUM);
+        run.args(["copy", "--sums", "sums", "--verify", verify, "from", "to"]).current_dir(path);
+        run.env("XDG_STATE_HOME", path.join("state"));
+        let child = start(&mut run);
+        std::thread::sleep(Duration::from_millis(u64::from(fastrand::u32(1..40) * (1 + round / 4))));
+        signal(&child, kill);
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        assert!(ended.signal.is_some() || ended.code == Some(0), "{ended:?}");
+        for (name, content) in files(&path.join("to")) {
+            let name = name.as_path();
+            if name.to_str().unwrap().contains(".verisum-copy-") {
+                // It had a name for the moment in which it replaced another file.
+                assert_eq!(kill, Signal::KILL);
+                continue;
+            }
+            let at = expected.binary_search_by(|(other, _)| other.as_path().cmp(name)).unwrap();
+            assert!(content == expected[at].1 || content == b"old", "{}", name.display());
+        }
+    }
+    let ended = copy(path, ["--sums", "sums", "--verify", verify, "from", "to"]);
+    assert_eq!((ended.code, ended.out()), (Some(0), ""), "{}", ended.stderr);
+    assert!(files(&path.join("to")) == expected, "nothing is left behind");
+    let checked = check(path, "to", "sums");
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+}
+
+#[test]
+fn killed_copies_leave_whole_files_and_go_on() {
+    killed("none", Signal::KILL);
+    killed("reread", Signal::KILL);
+}
+
+#[test]
+fn signals_end_copies_in_good_order() {
+    killed("written", Signal::TERM);
+}
+
+#[test]
+fn a_copy_that_goes_on_reads_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir(path.join("from")).unwrap();
+    for number in 0..400 {
+        fs::write(path.join(format!("from/{number}")), vec![1; 100_000]).unwrap();
+    }
+    let arguments: Vec<OsString> =
+        ["copy", "--verify", "none", "--limit", "20MB/s", "from", "to"].map(OsString::from).to_vec();
+    let mut run = command(VERISUM);
+    run.args(&arguments).env("XDG_STATE_HOME", path.join("state")).current_dir(path);
+    let mut child = start(&mut run);
+    wait_until("some are copied", || {
+        let copied = fs::read_dir(path.join("to")).map_or(0, Iterator::count);
+        copied > 100 || child.try_wait().unwrap().is_some()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let there = fs::read_dir(path.join("to")).unwrap().count() as u64;
+    let ended = copy(path, ["--json", "--verify", "none", "from", "to"]);
+    let summary: Value = serde_json::from_str(ended.out()).unwrap();
+    let summary = &summary["summary"];
+    assert_eq!(summary["current"].as_u64(), Some(there));
+    assert_eq!(summary["copied"].as_u64(), Some(400 - there));
+    assert_eq!(summary["bytes"].as_u64(), Some((400 - there) * 100_000));
+}

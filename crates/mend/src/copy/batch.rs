@@ -1,0 +1,155 @@
+//! Whole copies that wait until they are on the disk, are read back, and get their names.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+use verisum_files::store::xattr::Family;
+use verisum_files::{Record, Stat};
+
+use super::digests::Sums;
+use super::links::Identity;
+use super::temporary::Temporary;
+use super::worker::{Job, Worker};
+use super::{CopyEvent, CopyOutcome, Mismatch, Verification};
+
+/// The most bytes that wait in one thread.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// From so many files on, the whole file system is brought to the disk at once.
+const MANY: usize = 8;
+
+/// A copy that nobody sees yet.
+pub(super) struct Pending<'a> {
+    pub(super) job: Job<'a>,
+    pub(super) temporary: Temporary<'a>,
+    pub(super) sums: Sums,
+    /// What was said of the original.
+    pub(super) stat: Stat,
+    pub(super) mode: u32,
+    pub(super) mismatch: Option<Mismatch>,
+    /// Whether there was a record to compare it with.
+    pub(super) is_compared: bool,
+    pub(super) replaces: bool,
+    pub(super) identity: Option<Identity>,
+}
+
+impl Pending<'_> {
+    pub(super) fn event<'e>(
+        &self,
+        paths: (&'e std::path::Path, &'e std::path::Path),
+        outcome: CopyOutcome,
+        digests: &'e [(verisum_digest::Digest, verisum_digest::Output)],
+    ) -> CopyEvent<'e> {
+        CopyEvent {
+            path: paths.0,
+            name: paths.1,
+            outcome,
+            size: self.stat.size,
+            modified: Some(self.stat.modified),
+            mode: Some(self.mode),
+            digests,
+        }
+    }
+}
+
+impl<'a> Worker<'a, '_> {
+    /// Keeps a copy until enough have gathered.
+    pub(super) fn wait(&mut self, pending: Pending<'a>) {
+        self.pending_bytes += pending.stat.stored.max(4096);
+        self.pending.push(pending);
+        if self.pending.len() >= self.common.most_pending || self.pending_bytes >= MOST_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Brings all copies to the disk, reads them back, and gives them their names.
+    pub(super) fn flush(&mut self) {
+        self.pending_bytes = 0;
+        let mut pending = std::mem::take(&mut self.pending);
+        while !pending.is_empty() {
+            let device = pending[0].job.target.directory.device;
+            let (same, rest): (Vec<_>, Vec<_>) =
+                pending.into_iter().partition(|one| one.job.target.directory.device == device);
+            pending = rest;
+            let synced = self.sync(same);
+            let good = match self.shared.options.verification {
+                Verification::Reread => self.read_back(synced),
+                Verification::Written | Verification::None => synced,
+            };
+            for one in good {
+                self.place(one);
+            }
+        }
+    }
+
+    fn sync(&mut self, pending: Vec<Pending<'a>>) -> Vec<Pending<'a>> {
+        let directory = pending[0].job.target.directory.clone();
+        if pending.len() >= MANY && directory.is_synced_whole {
+            let synced = rustix::fs::syncfs(&*directory);
+            return match synced {
+                Ok(()) => pending,
+                Err(errno) => {
+                    pending.into_iter().for_each(|one| self.not_kept(&one, "sync", errno));
+                    Vec::new()
+                }
+            };
+        }
+        let mut kept = Vec::with_capacity(pending.len());
+        for one in pending {
+            match rustix::fs::fsync(&one.temporary.file) {
+                Ok(()) => kept.push(one),
+                Err(errno) => self.not_kept(&one, "sync", errno),
+            }
+        }
+        kept
+    }
+
+    /// Tells of a copy that is given up.
+    pub(super) fn not_kept(&mut self, one: &Pending<'a>, operation: &'static str, errno: Errno) {
+        let error = one.job.target.failed(operation)(errno);
+        self.failed(&one.job, one.identity, error);
+    }
+
+    /// Gives a copy its name.
+    pub(super) fn place(&mut self, pending: Pending<'a>) {
+        if self.shared.is_stopped() {
+            return self.give_up(pending.identity);
+        }
+        if self.shared.options.tag
+            && pending.mismatch.is_none()
+            && let Err(errno) = self.tag(&pending)
+        {
+            return self.not_kept(&pending, "set attribute", errno);
+        }
+        let (path, name) = (pending.job.entry.path(), pending.job.target.below());
+        let outcome = match &pending.mismatch {
+            Some(mismatch) => CopyOutcome::CopiedBad(mismatch.clone()),
+            None => CopyOutcome::Copied,
+        };
+        let digests = pending.sums.pairs();
+        let event = pending.event((&path, &name), outcome, &digests);
+        let Pending { job, temporary, is_compared, replaces, identity, .. } = pending;
+        match temporary.place(self.shared, &job.target, replaces) {
+            Ok(()) => {
+                self.shared.summary().compared += u64::from(is_compared);
+                self.shared.tell(&event);
+                self.placed(identity, &job.target);
+            }
+            Err(errno) => {
+                let error = job.target.failed("rename")(errno);
+                self.failed(&job, identity, error);
+            }
+        }
+    }
+
+    /// Writes a tag, with the times that the copy has.
+    fn tag(&self, pending: &Pending<'a>) -> Result<(), Errno> {
+        let Some(algorithm) = pending.sums.set.digests[0].algorithm() else { return Err(Errno::INVAL) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
+        // What was not read back was not found to be so.
+        let verified = (self.shared.options.verification == Verification::Reread).then_some(now);
+        let stat = Stat::of(&pending.temporary.file)?;
+        let record = Record::new(algorithm, pending.sums.outputs[0], &stat, verified);
+        Family::Verisum.write(&pending.temporary.file, &record)
+    }
+}

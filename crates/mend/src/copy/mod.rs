@@ -1,0 +1,48 @@
+//! Copies of trees in which every byte is hashed, compared with its record, and read back.
+//!
+//! Each file is hashed while it is read, written to a file without a name, brought to the disk, read back
+//! past the page cache, and only then given its name. So a kill or a full disk leaves the file that was there
+//! before, and a name never leads to half a file. What the record of the source calls rotten is not copied.
+//!
+//! ```
+//! use verisum_mend::copy::{CopyOptions, copy};
+//! use std::path::Path;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let to = folder.path().join("copy");
+//! let summary = copy(Path::new("src"), &to, &CopyOptions::default(), None, &|event| {
+//!     if event.outcome.is_problem() {
+//!         println!("{}: {:?}", event.path.display(), event.outcome);
+//!     }
+//! })?;
+//! assert!(summary.copied > 0 && summary.failed == 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Non-goals: removing what FROM does not have, and merging two trees that both changed.
+
+mod batch;
+mod digests;
+mod engine;
+mod error;
+mod event;
+mod feed;
+mod links;
+mod options;
+mod pump;
+mod record;
+mod reread;
+mod shared;
+mod small;
+mod special;
+mod target;
+mod temporary;
+mod worker;
+
+pub use engine::copy;
+pub use error::CopyError;
+pub use event::{CopyEvent, CopyOutcome, CopySummary, Mismatch, RecordPlace};
+pub use options::{CopyOptions, Reflink, Verification};
+pub use temporary::LEFTOVER;

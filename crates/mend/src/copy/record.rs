@@ -1,0 +1,141 @@
+//! What is recorded of files: by the catalogue, and by their tags.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use verisum_catalog::scrub::is_same_time;
+use verisum_catalog::store::{self, Catalog, Root, State, absolute, stamp};
+use verisum_digest::Output;
+use verisum_files::store::xattr::Family;
+use verisum_files::{Comparison, Evidence, SecondRead, Standing, Stat, Verdict};
+
+use super::digests::Sums;
+use super::{Mismatch, RecordPlace};
+
+/// The records of a tree in a catalogue.
+pub(super) struct Records<'c> {
+    catalog: &'c Catalog,
+    names: HashMap<i64, Arc<str>>,
+    root: Root,
+    /// Where the tree is below the root.
+    below: PathBuf,
+    /// The directory that was asked for last, below the root, and its number.
+    last: Option<(PathBuf, Option<i64>)>,
+}
+
+/// A record of the catalogue.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    algorithm: Arc<str>,
+    record: store::Record,
+}
+
+/// The digest that a file should have.
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    pub(super) algorithm: Arc<str>,
+    pub(super) digest: Output,
+    /// What another digest means.
+    verdict: Verdict,
+    place: RecordPlace,
+}
+
+impl<'c> Records<'c> {
+    /// Those of a path, if it is in a tree of the catalogue.
+    pub(super) fn of(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::Error> {
+        let path = absolute(path)?;
+        let Some(root) = catalog.root_of(&path)? else { return Ok(None) };
+        let below = path.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
+        let names = catalog.algorithms()?.into_iter().map(|(id, name)| (id, name.into())).collect();
+        Ok(Some(Records { catalog, names, root, below, last: None }))
+    }
+
+    /// What is recorded of a file by its path below the tree, which is empty for the path itself.
+    pub(super) fn recorded(&mut self, name: &Path) -> Result<Option<Known>, store::Error> {
+        let path = match name.as_os_str().is_empty() {
+            true => self.below.clone(),
+            false => self.below.join(name),
+        };
+        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let Some(directory) = self.directory(folder)? else { return Ok(None) };
+        let Some(record) = self.catalog.record(directory, file)? else { return Ok(None) };
+        let algorithm = self.names.get(&record.algorithm).cloned();
+        let algorithm = algorithm.filter(|_| record.state != State::DAMAGED);
+        Ok(algorithm.map(|algorithm| Known { algorithm, record }))
+    }
+
+    fn directory(&mut self, folder: &Path) -> Result<Option<i64>, store::Error> {
+        if let Some((last, number)) = &self.last
+            && last == folder
+        {
+            return Ok(*number);
+        }
+        let number = self.catalog.directory(&self.root, folder)?;
+        self.last = Some((folder.to_path_buf(), number));
+        Ok(number)
+    }
+}
+
+impl Known {
+    /// What it says of a file that nobody seems to have written to since; none of one that was written to.
+    pub(super) fn expected(&self, stat: &Stat) -> Option<Expected> {
+        let record = &self.record;
+        if !is_same_time(record.mtime, stamp(stat.modified)) {
+            return None;
+        }
+        let comparison = Comparison {
+            same_digest: false,
+            same_mtime: true,
+            // Nothing writes a length and leaves the time.
+            same_ctime: Some(record.ctime == stamp(stat.changed) && record.size == stat.size),
+            same_file: None,
+            time_tells: true,
+            second: SecondRead::Same,
+        };
+        Some(Expected {
+            algorithm: self.algorithm.clone(),
+            digest: record.digest,
+            verdict: Evidence::Compared(comparison).verdict(),
+            place: RecordPlace::Catalogue,
+        })
+    }
+}
+
+/// What a file's tags say of it, if nobody seems to have written to it since.
+pub(super) fn of_tags(file: &File, stat: &Stat, expected: &mut Vec<Expected>) {
+    let mut found = Vec::new();
+    for family in Family::ALL {
+        let _ = family.read(file, &mut found);
+    }
+    for record in found.into_iter().flatten() {
+        if record.standing(stat) == Standing::Outdated {
+            continue;
+        }
+        // Any digest but the recorded one.
+        let other = Output::zeroed(record.digest.as_bytes().len().max(1));
+        let mut comparison = record.compare(stat, &other, SecondRead::Same);
+        comparison.same_digest = false;
+        expected.push(Expected {
+            algorithm: record.algorithm.id.into(),
+            digest: record.digest,
+            verdict: Evidence::Compared(comparison).verdict(),
+            place: RecordPlace::Tag,
+        });
+    }
+}
+
+/// The first record that a file's digests contradict.
+pub(super) fn mismatch(expected: &[Expected], sums: &Sums) -> Option<Mismatch> {
+    expected.iter().find_map(|expected| {
+        let found = sums.find(&expected.algorithm).filter(|found| **found != expected.digest)?;
+        Some(Mismatch {
+            verdict: expected.verdict,
+            algorithm: expected.algorithm.to_string(),
+            expected: expected.digest,
+            found: *found,
+            place: expected.place,
+        })
+    })
+}

@@ -1,0 +1,80 @@
+//! What all threads of a copy share: options, counts, and whom to tell.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{CopyEvent, CopyOptions, CopyOutcome, CopySummary};
+
+/// Takes what comes of each entry, from several threads.
+pub(super) type Sink<'a> = &'a (dyn Fn(&CopyEvent) + Sync);
+
+pub(super) struct Shared<'a> {
+    pub(super) options: &'a CopyOptions,
+    sink: Sink<'a>,
+    summary: Mutex<CopySummary>,
+    /// Whether TO cannot be written to any more.
+    is_ended: AtomicBool,
+    /// Whether files at TO have names from the start: its file system knows no others.
+    pub(super) has_names_only: AtomicBool,
+    /// Whether files may be opened without moving the time of their last access.
+    pub(super) opens_quietly: AtomicBool,
+    /// The number of the next passing name.
+    pub(super) next_name: AtomicU64,
+    pub(super) is_root: bool,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(options: &'a CopyOptions, sink: Sink<'a>) -> Shared<'a> {
+        Shared {
+            options,
+            sink,
+            summary: Mutex::default(),
+            is_ended: AtomicBool::new(false),
+            has_names_only: AtomicBool::new(false),
+            opens_quietly: AtomicBool::new(true),
+            next_name: AtomicU64::new(0),
+            is_root: rustix::process::geteuid().is_root(),
+        }
+    }
+
+    /// Whether nothing more is to be begun.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed) || self.options.stop.is_due()
+    }
+
+    /// Counts an event and tells of it. After the first failure that all others would share, no more of its
+    /// kind are told.
+    pub(super) fn tell(&self, event: &CopyEvent) {
+        if let CopyOutcome::Failed(error) = &event.outcome
+            && error.ends_all()
+            && self.is_ended.swap(true, Ordering::Relaxed)
+        {
+            return;
+        }
+        if !matches!(event.outcome, CopyOutcome::Made) {
+            self.options.progress.add(1, 0);
+        }
+        self.summary().count(event);
+        (self.sink)(event);
+    }
+
+    /// Tells of an entry without content.
+    pub(super) fn tell_plain(&self, path: &Path, name: &Path, outcome: CopyOutcome) {
+        self.tell(&CopyEvent { path, name, outcome, size: 0, modified: None, mode: None, digests: &[] });
+    }
+
+    pub(super) fn summary(&self) -> MutexGuard<'_, CopySummary> {
+        lock(&self.summary)
+    }
+
+    pub(super) fn ended(&self) -> CopySummary {
+        let mut summary = *self.summary();
+        summary.stopped = self.is_stopped();
+        summary
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,172 @@
+//! What is no file with content of its own: symbolic links, pipes, devices, sockets, further names of a file.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, linkat, mknodat, openat, readlinkat,
+    renameat, statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use verisum_files::Operation;
+
+use super::temporary::passing;
+use super::worker::{Job, Worker};
+use super::{CopyError, CopyOutcome};
+use crate::metadata::{MODE_BITS, Metadata};
+
+impl<'a> Worker<'a, '_> {
+    /// Makes a symbolic link with the text of the original. Where it leads is nobody's business.
+    pub(super) fn link(&mut self, job: &Job<'a>) {
+        let outcome = self.made_link(job);
+        self.told(job, outcome);
+    }
+
+    fn made_link(&self, job: &Job<'a>) -> Result<CopyOutcome, CopyError> {
+        let (entry, target) = (&job.entry, &job.target);
+        let stat = original(job)?;
+        let text = readlinkat(entry.directory(), entry.name(), Vec::new());
+        let text = text.map_err(|errno| entry.failed(Operation::Read, errno))?;
+        let directory = &*target.directory;
+        let existing = if directory.was_there { target.stat()? } else { None };
+        let mut outcome = CopyOutcome::Made;
+        match &existing {
+            None => symlinkat(&*text, directory, &target.name).map_err(target.failed("create"))?,
+            Some(existing) => {
+                target.require_replaceable(existing)?;
+                let is_link = FileType::from_raw_mode(existing.st_mode) == FileType::Symlink;
+                let own = readlinkat(directory, &target.name, Vec::new());
+                if is_link && own.is_ok_and(|own| own == text) {
+                    outcome = CopyOutcome::Current;
+                } else {
+                    let make = |name: &OsString| symlinkat(&*text, directory, name);
+                    let ((), name) = passing(self.shared, make).map_err(target.failed("create"))?;
+                    self.rename(job, &name)?;
+                }
+            }
+        }
+        self.dress(job, &stat, existing.as_ref())?;
+        Ok(outcome)
+    }
+
+    /// Makes a pipe, socket or device.
+    pub(super) fn node(&mut self, job: &Job<'a>) {
+        let outcome = self.made_node(job);
+        self.told(job, outcome);
+    }
+
+    fn made_node(&self, job: &Job<'a>) -> Result<CopyOutcome, CopyError> {
+        let target = &job.target;
+        let stat = original(job)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let directory = &*target.directory;
+        let existing = if directory.was_there { target.stat()? } else { None };
+        if let Some(existing) = &existing {
+            if FileType::from_raw_mode(existing.st_mode) != kind || existing.st_rdev != stat.st_rdev {
+                let what = directory.what_is(&target.name);
+                return Err(CopyError::InTheWay { path: target.path(), what });
+            }
+            self.dress(job, &stat, Some(existing))?;
+            return Ok(CopyOutcome::Current);
+        }
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+        mknodat(directory, &target.name, kind, mode, stat.st_rdev).map_err(target.failed("create"))?;
+        self.dress(job, &stat, None)?;
+        Ok(CopyOutcome::Made)
+    }
+
+    /// Gives a file that is at TO one more name; where the file system has no further names, or no more of
+    /// them, a copy of its own.
+    pub(super) fn link_to(&mut self, mut job: Job<'a>, directory: &Path, name: &OsStr) {
+        match self.linked(&job, directory, name) {
+            Err(CopyError::Target { source, .. })
+                if matches!(
+                    Errno::from_io_error(&source),
+                    Some(Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::XDEV | Errno::NOENT)
+                ) =>
+            {
+                job.is_alone = true;
+                self.again.push_back(job);
+            }
+            outcome => self.told(&job, outcome),
+        }
+    }
+
+    fn linked(&self, job: &Job<'a>, way: &Path, name: &OsStr) -> Result<CopyOutcome, CopyError> {
+        let target = &job.target;
+        let directory = &*target.directory;
+        let first = self.common.top.beneath(way, None)?;
+        let failed = || target.failed("link");
+        if !directory.was_there {
+            return match linkat(&*first, name, directory, &target.name, AtFlags::empty()) {
+                Ok(()) => Ok(CopyOutcome::Linked),
+                Err(errno) => Err(failed()(errno)),
+            };
+        }
+        if let Some(existing) = target.stat()? {
+            target.require_replaceable(&existing)?;
+            let one = statat(&*first, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed())?;
+            if (one.st_dev, one.st_ino) == (existing.st_dev, existing.st_ino) {
+                return Ok(CopyOutcome::Current);
+            }
+        }
+        let make = |passing: &OsString| linkat(&*first, name, directory, passing, AtFlags::empty());
+        let ((), passing) = passing(self.shared, make).map_err(failed())?;
+        self.rename(job, &passing)?;
+        Ok(CopyOutcome::Linked)
+    }
+
+    fn rename(&self, job: &Job<'a>, passing: &OsStr) -> Result<(), CopyError> {
+        let target = &job.target;
+        let directory = &*target.directory;
+        let renamed = renameat(directory, passing, directory, &target.name);
+        renamed.map_err(|errno| {
+            let _ = unlinkat(directory, passing, AtFlags::empty());
+            target.failed("rename")(errno)
+        })
+    }
+
+    /// Gives something without content its owner, mode and times.
+    fn dress(
+        &self,
+        job: &Job<'a>,
+        stat: &rustix::fs::Stat,
+        existing: Option<&rustix::fs::Stat>,
+    ) -> Result<(), CopyError> {
+        let target = &job.target;
+        let directory = &*target.directory;
+        let metadata = Metadata::new(stat);
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let is_owned = existing.is_none() && own == (metadata.user, metadata.group);
+        if !is_owned {
+            let (user, group) = (Uid::from_raw(metadata.user), Gid::from_raw(metadata.group));
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let given = chownat(directory, &target.name, Some(user), Some(group), flags);
+            self.shared.summary().reduced += u64::from(given.is_err() && self.shared.is_root);
+        }
+        if !is_link {
+            // What the name leads to by now is looked at again: a mode is set through links.
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let node =
+                openat(directory, &target.name, flags, Mode::empty()).map_err(target.failed("open"))?;
+            let way = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&node));
+            let mode = Mode::from_raw_mode(stat.st_mode & MODE_BITS);
+            let set = chmodat(rustix::fs::CWD, way, mode, AtFlags::empty());
+            self.shared.summary().reduced += u64::from(set.is_err());
+        }
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        utimensat(directory, &target.name, &metadata.times, flags).map_err(target.failed("set times"))
+    }
+
+    fn told(&self, job: &Job<'a>, outcome: Result<CopyOutcome, CopyError>) {
+        let outcome = outcome.unwrap_or_else(CopyOutcome::Failed);
+        self.shared.tell_plain(&job.entry.path(), &job.target.below(), outcome);
+    }
+}
+
+fn original(job: &Job) -> Result<rustix::fs::Stat, CopyError> {
+    let (entry, flags) = (&job.entry, AtFlags::SYMLINK_NOFOLLOW);
+    let stat = statat(entry.directory(), entry.name(), flags);
+    Ok(stat.map_err(|errno| entry.failed(Operation::Stat, errno))?)
+}

@@ -1,0 +1,257 @@
+//! Directories at TO: made or opened through no link, and given times and mode when all in them is done.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, fgetxattr, flock, fstatfs, mkdirat, openat, statat,
+    unlinkat,
+};
+use rustix::io::Errno;
+use verisum_files::Stat;
+
+use super::shared::Shared;
+use super::temporary::LEFTOVER;
+use super::{CopyError, CopyOutcome};
+use crate::metadata::{INHERITED, Metadata};
+
+/// How a directory is opened that files are made in.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The file systems of which one call brings all that was written to the disk: btrfs, ext4, F2FS, FAT, tmpfs,
+/// XFS, ZFS and bcachefs.
+const SYNCED_WHOLE: [u32; 8] =
+    [0x9123_683e, 0xef53, 0xf2f5_2010, 0x4d44, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1, 0xca45_1a4e];
+
+/// The file systems whose times are every second second: FAT and exFAT.
+const COARSE: [u32; 2] = [0x4d44, 0x2011_bab0];
+
+/// A directory at TO. When the last who makes something in it lets go of it, it gets what its original has.
+pub(super) struct TargetDirectory<'a> {
+    descriptor: OwnedFd,
+    pub(super) device: u64,
+    /// Whether it is not this copy that made it.
+    pub(super) was_there: bool,
+    /// Whether new entries get access control lists from it.
+    pub(super) gives_lists: bool,
+    /// Whether one call brings all of its file system to the disk.
+    pub(super) is_synced_whole: bool,
+    parent: Option<Arc<TargetDirectory<'a>>>,
+    /// By how many seconds a time may be cut off.
+    time_step: i64,
+    /// The path of TO, and below it.
+    to: Arc<Path>,
+    pub(super) below: PathBuf,
+    finish: Option<Finish>,
+    shared: &'a Shared<'a>,
+}
+
+/// What a directory gets in the end.
+struct Finish {
+    from: PathBuf,
+    metadata: Metadata,
+}
+
+impl<'a> TargetDirectory<'a> {
+    /// The directory of this descriptor, which is TO or holds it.
+    pub(super) fn top(
+        shared: &'a Shared<'a>,
+        directory: impl AsFd,
+        to: &Path,
+        was_there: bool,
+    ) -> Result<TargetDirectory<'a>, CopyError> {
+        let descriptor = openat(directory, ".", LIST, Mode::empty());
+        let descriptor = descriptor.map_err(|errno| CopyError::target(to, "open", errno))?;
+        TargetDirectory::new(shared, descriptor, was_there, None, (to.into(), PathBuf::new()))
+    }
+
+    fn new(
+        shared: &'a Shared<'a>,
+        descriptor: OwnedFd,
+        was_there: bool,
+        parent: Option<Arc<TargetDirectory<'a>>>,
+        (to, below): (Arc<Path>, PathBuf),
+    ) -> Result<TargetDirectory<'a>, CopyError> {
+        let failed = |errno| CopyError::target(&to.join(&below), "stat", errno);
+        let device = Stat::of(&descriptor).map_err(failed)?.device;
+        let same = parent.as_ref().filter(|parent| parent.device == device);
+        let (is_synced_whole, time_step) = match same {
+            Some(parent) => (parent.is_synced_whole, parent.time_step),
+            None => {
+                let magic = fstatfs(&descriptor).map_or(0, |found| found.f_type as u32);
+                (SYNCED_WHOLE.contains(&magic), if COARSE.contains(&magic) { 2 } else { 0 })
+            }
+        };
+        let mut value = [0; 1];
+        let gives_lists =
+            matches!(fgetxattr(&descriptor, INHERITED, &mut value[..]), Ok(_) | Err(Errno::RANGE));
+        let directory = TargetDirectory {
+            descriptor,
+            device,
+            was_there,
+            gives_lists,
+            is_synced_whole,
+            time_step,
+            parent,
+            to,
+            below,
+            finish: None,
+            shared,
+        };
+        if was_there {
+            directory.remove_leftovers();
+        }
+        Ok(directory)
+    }
+
+    /// Opens a directory in this one, or makes it; nobody else can enter it until it gets its own mode.
+    pub(super) fn enter(self: &Arc<Self>, name: &OsStr) -> Result<TargetDirectory<'a>, CopyError> {
+        let failed = |operation| move |errno| CopyError::target(&self.path_of(name), operation, errno);
+        let was_there = match mkdirat(self, name, Mode::RWXU) {
+            Ok(()) => false,
+            Err(Errno::EXIST) => true,
+            Err(errno) => return Err(failed("create")(errno)),
+        };
+        let descriptor = openat(self, name, LIST, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOTDIR | Errno::LOOP => {
+                CopyError::InTheWay { path: self.path_of(name), what: self.what_is(name) }
+            }
+            errno => failed("open")(errno),
+        })?;
+        let place = (self.to.clone(), self.below.join(name));
+        TargetDirectory::new(self.shared, descriptor, was_there, Some(self.clone()), place)
+    }
+
+    /// Says what it gets in the end, and from which directory.
+    pub(super) fn finish_as(&mut self, from: PathBuf, metadata: Metadata) {
+        self.finish = Some(Finish { from, metadata });
+    }
+
+    /// Whether a file at TO has the time of modification of its original, as exactly as TO keeps it.
+    pub(super) fn is_same_time(&self, original: &Stat, there: &Stat) -> bool {
+        let (original, there) = (original.modified, there.modified);
+        original == there
+            || there.nanoseconds % 10_000_000 == 0
+                && (original.seconds - there.seconds).abs() < self.time_step
+    }
+
+    /// The path of a name in it.
+    pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
+        let mut path = self.to.to_path_buf();
+        path.extend(
+            [self.below.as_path(), Path::new(name)].into_iter().filter(|part| *part != Path::new("")),
+        );
+        path
+    }
+
+    /// The word for what has a name in it.
+    pub(super) fn what_is(&self, name: &OsStr) -> &'static str {
+        let found = statat(self, name, AtFlags::SYMLINK_NOFOLLOW);
+        match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
+            Ok(FileType::Directory) => "a directory",
+            Ok(FileType::Symlink) => "a symbolic link",
+            Ok(FileType::RegularFile) => "a file",
+            _ => "a device, pipe or socket",
+        }
+    }
+
+    /// Removes files that a copy which was killed left. One that is at work holds its own.
+    fn remove_leftovers(&self) {
+        let Ok(list) = Dir::read_from(self) else { return };
+        for entry in list.flatten() {
+            let name = entry.file_name();
+            if !name.to_bytes().starts_with(LEFTOVER.as_bytes()) {
+                continue;
+            }
+            let own = rustix::process::geteuid().as_raw();
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let found = statat(self, name, AtFlags::SYMLINK_NOFOLLOW);
+            let is_left = found.is_ok_and(|found| match FileType::from_raw_mode(found.st_mode) {
+                FileType::Symlink => found.st_uid == own,
+                FileType::RegularFile => openat(self, name, flags, Mode::empty())
+                    .is_ok_and(|file| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()),
+                _ => false,
+            });
+            if is_left {
+                let _ = unlinkat(self, name, AtFlags::empty());
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some(Finish { from, metadata }) = self.finish.take() else { return };
+        match metadata.apply(&self.descriptor, self.shared.is_root, true) {
+            Ok(is_whole) => {
+                let mut summary = self.shared.summary();
+                summary.directories += 1;
+                summary.reduced += u64::from(!is_whole);
+            }
+            Err(errno) => {
+                let path = self.path_of(OsStr::from_bytes(b""));
+                let error = CopyError::target(&path, "set times", errno);
+                self.shared.tell_plain(&from, &self.below, CopyOutcome::Failed(error));
+            }
+        }
+    }
+}
+
+impl AsFd for TargetDirectory<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for TargetDirectory<'_> {
+    /// One after the other: a tree may be deeper than the stack.
+    fn drop(&mut self) {
+        self.finish();
+        let mut parent = self.parent.take();
+        while let Some(mut directory) = parent.and_then(Arc::into_inner) {
+            directory.finish();
+            parent = directory.parent.take();
+        }
+    }
+}
+
+/// A name in a directory at TO.
+#[derive(Clone)]
+pub(super) struct TargetName<'a> {
+    pub(super) directory: Arc<TargetDirectory<'a>>,
+    pub(super) name: OsString,
+}
+
+impl TargetName<'_> {
+    /// Its path.
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.path_of(&self.name)
+    }
+
+    /// Its path below TO.
+    pub(super) fn below(&self) -> PathBuf {
+        self.directory.below.join(&self.name)
+    }
+
+    /// What has the name now; none if nothing has.
+    pub(super) fn stat(&self) -> Result<Option<rustix::fs::Stat>, CopyError> {
+        match statat(&*self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.failed("stat")(errno)),
+        }
+    }
+
+    pub(super) fn failed(&self, operation: &'static str) -> impl FnOnce(Errno) -> CopyError {
+        move |errno| CopyError::target(&self.path(), operation, errno)
+    }
+
+    /// Fails for what no copy takes the place of.
+    pub(super) fn require_replaceable(&self, stat: &rustix::fs::Stat) -> Result<(), CopyError> {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Symlink => Ok(()),
+            _ => Err(CopyError::InTheWay { path: self.path(), what: self.directory.what_is(&self.name) }),
+        }
+    }
+}

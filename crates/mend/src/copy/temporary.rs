@@ -1,0 +1,125 @@
+//! Files at TO that nobody sees until they are whole.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use super::shared::Shared;
+use super::target::{TargetDirectory, TargetName};
+
+/// How the names begin that files have while they take their places. Those of a copy that was killed are
+/// removed by the next one.
+pub const LEFTOVER: &str = ".verisum-copy-";
+
+/// How many passing names are tried.
+const MOST_TRIED: u32 = 1000;
+
+/// A file that is being written. It is gone when it is dropped, unless it was placed.
+pub(super) struct Temporary<'a> {
+    pub(super) file: File,
+    /// Its passing name, where the file system knows no files without one.
+    name: Option<Passing<'a>>,
+}
+
+/// A name that is removed when it is dropped.
+struct Passing<'a> {
+    directory: Arc<TargetDirectory<'a>>,
+    /// None once it is another's.
+    name: Option<OsString>,
+}
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            let _ = unlinkat(&*self.directory, name, AtFlags::empty());
+        }
+    }
+}
+
+impl<'a> Temporary<'a> {
+    /// Begins a file in this directory.
+    pub(super) fn new(
+        shared: &Shared<'a>,
+        directory: &Arc<TargetDirectory<'a>>,
+        mode: u32,
+    ) -> Result<Temporary<'a>, Errno> {
+        if !shared.has_names_only.load(Ordering::Relaxed) {
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            match openat(&**directory, ".", flags, Mode::from_raw_mode(mode & 0o777 | 0o600)) {
+                Ok(file) => return Ok(Temporary { file: file.into(), name: None }),
+                // The file system or the kernel has no files without a name.
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                    shared.has_names_only.store(true, Ordering::Relaxed);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let (file, name) = passing(shared, |name| {
+            openat(&**directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+        })?;
+        // Whoever removes what was left knows by it that this one is at work.
+        let _ = flock(&file, FlockOperation::NonBlockingLockShared);
+        Ok(Temporary { file, name: Some(Passing { directory: directory.clone(), name: Some(name) }) })
+    }
+
+    /// Gives it its name, in the place of what has it, if that is there.
+    pub(super) fn place(
+        self,
+        shared: &Shared<'a>,
+        target: &TargetName<'a>,
+        replaces: bool,
+    ) -> Result<(), Errno> {
+        let directory = &*target.directory;
+        let mut passing = match self.name {
+            Some(passing) => passing,
+            None => {
+                if !replaces {
+                    match link(&self.file, directory, &target.name) {
+                        Err(Errno::EXIST) => {}
+                        placed => return placed,
+                    }
+                }
+                let _ = flock(&self.file, FlockOperation::NonBlockingLockShared);
+                let ((), name) = passing(shared, |name| link(&self.file, directory, name))?;
+                Passing { directory: target.directory.clone(), name: Some(name) }
+            }
+        };
+        if let Some(name) = &passing.name {
+            renameat(directory, name, directory, &target.name)?;
+        }
+        passing.name = None;
+        Ok(())
+    }
+}
+
+/// Makes something under a name that nothing has.
+pub(super) fn passing<T>(
+    shared: &Shared,
+    mut make: impl FnMut(&OsString) -> Result<T, Errno>,
+) -> Result<(T, OsString), Errno> {
+    for _ in 0..MOST_TRIED {
+        let number = shared.next_name.fetch_add(1, Ordering::Relaxed);
+        let name = OsString::from(format!("{LEFTOVER}{}-{number}", std::process::id()));
+        match make(&name) {
+            Err(Errno::EXIST) => {}
+            made => return made.map(|made| (made, name)),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+fn link(file: &File, directory: &TargetDirectory, name: &OsString) -> Result<(), Errno> {
+    match linkat(file, "", directory, name, AtFlags::EMPTY_PATH) {
+        // Older kernels let only root do that.
+        Err(Errno::NOENT | Errno::PERM | Errno::INVAL) => {
+            let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+            linkat(CWD, own, directory, name, AtFlags::SYMLINK_FOLLOW)
+        }
+        linked => linked,
+    }
+}

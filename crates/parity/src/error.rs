@@ -1,0 +1,70 @@
+//! Errors of parity: the path, what was being done, and why it failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something could not be done with parity.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call failed.
+    #[error("{}: {operation}: {source}", path.display())]
+    Io {
+        /// The path of what it was about.
+        path: PathBuf,
+        /// What was being done, in a word or two.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file or a directory of the tree cannot be found, listed or opened.
+    #[error(transparent)]
+    Tree(#[from] verisum_files::Error),
+    /// A file holds something that is no parity, or damaged beyond use.
+    #[error("{}: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// There is parity already, which `create` does not replace.
+    #[error("{}: there is parity already (`verisum parity update` renews it)", path.display())]
+    Exists {
+        /// The directory of the parity files.
+        path: PathBuf,
+    },
+    /// There is no parity.
+    #[error("{}: there is no parity (`verisum parity create` makes it)", path.display())]
+    None {
+        /// The directory where the parity files were looked for.
+        path: PathBuf,
+    },
+    /// Another process works with this parity.
+    #[error("{}: another process works with this parity", path.display())]
+    Busy {
+        /// The directory of the parity files.
+        path: PathBuf,
+    },
+    /// A share of redundancy or a size that cannot be.
+    #[error("{what}")]
+    Options {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A digest cannot be computed.
+    #[error(transparent)]
+    Digest(#[from] verisum_digest::Error),
+}
+
+impl Error {
+    /// The error of a system call.
+    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> Error {
+        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    }
+
+    /// The error of a file that cannot be used.
+    pub(crate) fn damaged(path: &Path, what: &'static str) -> Error {
+        Error::Damaged { path: path.to_path_buf(), what }
+    }
+}

@@ -1,0 +1,56 @@
+//! Parity for trees of files: damage is found, and mended without another copy.
+//!
+//! [`create`] computes parity of all files of a tree and keeps it in a directory of its own; [`verify`] reads
+//! files and parity and says what is not as it was; [`repair`] computes what is lost, as long as no set lost more
+//! blocks than it has parity; [`update`] renews what was written to since. docs/parity.md is the format.
+//!
+//! ```
+//! use verisum_parity::{CreateOptions, RepairOptions, VerifyOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let photos = folder.path();
+//! # std::fs::write(photos.join("a.jpg"), [7; 50_000])?;
+//! verisum_parity::create(photos, None, &CreateOptions::default(), &mut |finding| eprintln!("{finding:?}"))?;
+//! # std::fs::remove_file(photos.join("a.jpg"))?;
+//! # std::fs::write(photos.join("b.jpg"), [7; 50_000])?;
+//! let found = verisum_parity::verify(photos, None, &VerifyOptions::default(), &mut |_| {})?;
+//! assert_eq!((found.missing, found.damaged), (1, 0));
+//! # verisum_parity::repair(photos, None, &RepairOptions::default(), &mut |_| {})?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The unit of a code is a set: some hundred mebibytes of many files, or of one that is longer than that. It knows
+//! files and digests only; it neither prints nor keeps a catalogue.
+
+#![forbid(unsafe_code)]
+
+mod build;
+mod code;
+mod create;
+mod digest;
+mod error;
+mod head;
+mod index;
+mod list;
+mod mend;
+mod options;
+mod parallel;
+mod place;
+mod read;
+mod repair;
+mod scan;
+mod store;
+mod tree;
+mod update;
+mod verdict;
+mod verify;
+
+pub use create::{Made, USUAL_PLACE, create};
+pub use error::Error;
+pub use options::CreateOptions;
+pub use repair::{RepairOptions, Repaired, repair};
+pub use update::{UpdateOptions, update};
+pub use verdict::{FileFinding, FileVerdict, Finding, ParityFinding, ParityVerdict};
+pub use verify::{Verified, VerifyOptions, verify};

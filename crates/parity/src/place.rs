@@ -1,0 +1,352 @@
+//! Puts a repaired file in the place of the bad one: written beside it, read back, swapped at once.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{File, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+use verisum_files::{Directory, Stat};
+
+use crate::digest::Hasher;
+use crate::head::{Head, Piece};
+use crate::tree::{Tree, UNPLACED, time};
+use crate::{Error, digest};
+
+/// Bytes that are copied at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Bytes that are given up together where a disk does not give them.
+const SECTOR: usize = 4 << 10;
+
+/// A file that is being repaired.
+pub(crate) struct Draft {
+    /// What the record says of the file.
+    record: Piece,
+    folder: Arc<Directory>,
+    /// The name beside the file.
+    name: String,
+    file: File,
+    /// The bad file, and what was said of it when its bytes were copied.
+    old: Option<(File, Stat)>,
+    /// Bytes that were computed.
+    pub(crate) mended: u64,
+    /// It is another name of a file that took its place before.
+    is_link: bool,
+    is_placed: bool,
+}
+
+impl Draft {
+    /// Begins with a copy of what is there. What an earlier run left behind is replaced.
+    pub(crate) fn begin(tree: &Tree, record: &Piece) -> Result<Draft, Error> {
+        let path = tree.path_of(&record.path);
+        let old = match tree.file(&record.path) {
+            Ok((_, file)) => {
+                let stat = Stat::of(&file).map_err(|errno| Error::io(&path, "stat", errno))?;
+                Some((file, stat))
+            }
+            Err(verisum_files::Error::Io { source, .. }) if crate::scan::is_absent(&source) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let folder = folder_of(tree, record)?;
+        let seal: String =
+            digest::whole(&record.path)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("{UNPLACED}{seal}");
+        let _ = rustix::fs::unlinkat(&folder, name.as_str(), AtFlags::empty());
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&folder, name.as_str(), flags, Mode::from_raw_mode(0o600));
+        let file = File::from(file.map_err(|errno| Error::io(&path, "create the repaired file", errno))?);
+        let record = Piece { offset: 0, length: 0, ..record.clone() };
+        let draft = Draft { record, folder, name, file, old, mended: 0, is_link: false, is_placed: false };
+        draft.copy().map_err(|error| Error::io(&path, "write the repaired file", error))?;
+        Ok(draft)
+    }
+
+    /// Copies what is there, up to the recorded length. What cannot be read stays a hole.
+    fn copy(&self) -> io::Result<()> {
+        self.file.set_len(self.record.size)?;
+        let Some((old, _)) = &self.old else { return Ok(()) };
+        // Where the file system shares blocks between files, nothing is read or written.
+        if rustix::fs::ioctl_ficlone(&self.file, old).is_ok() {
+            return self.file.set_len(self.record.size);
+        }
+        let mut buffer = vec![0; CHUNK];
+        let mut at = 0;
+        while at < self.record.size {
+            let wanted = CHUNK.min((self.record.size - at) as usize);
+            match old.read_at(&mut buffer[..wanted], at) {
+                Ok(0) => break,
+                Ok(read) => {
+                    self.put(&buffer[..read], at)?;
+                    at += read as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    // Byte ranges that the disk gives are kept, however small.
+                    for start in (0..wanted).step_by(SECTOR) {
+                        let sector = &mut buffer[start..wanted.min(start + SECTOR)];
+                        if old.read_exact_at(sector, at + start as u64).is_ok() {
+                            self.put(sector, at + start as u64)?;
+                        }
+                    }
+                    at += wanted as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        // Holes stay holes.
+        match bytes.iter().all(|byte| *byte == 0) {
+            true => Ok(()),
+            false => self.file.write_all_at(bytes, at),
+        }
+    }
+
+    /// Writes bytes that were computed.
+    pub(crate) fn write(&mut self, tree: &Tree, bytes: &[u8], at: u64) -> Result<(), Error> {
+        self.file
+            .write_all_at(bytes, at)
+            .map_err(|error| Error::io(&tree.path_of(&self.record.path), "write the repaired file", error))?;
+        self.mended += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Brings what was written to the disk, and reads it back past the cache: `heads` have all pieces of the file.
+    pub(crate) fn prove(&self, tree: &Tree, heads: &[Arc<Head>]) -> Result<(), Error> {
+        self.prove_of(&self.file, tree, heads)
+    }
+
+    /// The same of another file, which must be what this one is to be.
+    fn prove_of(&self, file: &File, tree: &Tree, heads: &[Arc<Head>]) -> Result<(), Error> {
+        let path = tree.path_of(&self.record.path);
+        let failed = |error| Error::io(&path, "write the repaired file", error);
+        file.sync_all().map_err(failed)?;
+        // What is on the disk is dropped from memory; where that is not possible, memory is compared.
+        let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+        let mut hasher = Hasher::new()?;
+        let mut proved = 0;
+        let mut buffer = Vec::new();
+        for head in heads {
+            for (number, parts) in head.parts_of_pieces() {
+                if head.pieces[number].path != self.record.path {
+                    continue;
+                }
+                for part in parts {
+                    buffer.resize(part.range.len(), 0);
+                    file.read_exact_at(&mut buffer, part.offset).map_err(failed)?;
+                    if hasher.part(&buffer)? != head.parts[part.index] {
+                        return Err(Error::damaged(&path, "what was written does not read back as recorded"));
+                    }
+                    proved += buffer.len() as u64;
+                }
+            }
+        }
+        let length = file.metadata().map_err(failed)?.len();
+        match proved == self.record.size && length == proved {
+            true => Ok(()),
+            false => Err(Error::damaged(&path, "a part of it has no parity that can be read")),
+        }
+    }
+
+    /// Which file the bad one is, whatever its names.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        self.old.as_ref().map(|(_, stat)| (stat.device, stat.inode))
+    }
+
+    /// Whether the bad file has several names.
+    pub(crate) fn has_links(&self) -> bool {
+        self.old.as_ref().is_some_and(|(_, stat)| stat.links > 1)
+    }
+
+    /// Becomes another name of a file that was repaired before, if that is what this one is to be: two names of one
+    /// bad file are two names of one good one. Else it stays as it is.
+    pub(crate) fn link_to(&mut self, tree: &Tree, other: &[u8], heads: &[Arc<Head>]) -> Result<(), Error> {
+        let Ok((entry, file)) = tree.file(other) else { return Ok(()) };
+        if self.prove_of(&file, tree, heads).is_err() {
+            return Ok(());
+        }
+        let path = tree.path_of(&self.record.path);
+        let failed = |errno| Error::io(&path, "link to the repaired file", errno);
+        rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty()).map_err(failed)?;
+        let flags = AtFlags::empty();
+        rustix::fs::linkat(entry.directory(), entry.name(), &self.folder, self.name.as_str(), flags)
+            .map_err(failed)?;
+        (self.file, self.is_link) = (file, true);
+        Ok(())
+    }
+
+    /// Takes the place of the bad file, which is kept in `keep` if that is wanted.
+    pub(crate) fn place(mut self, tree: &Tree, keep: Option<&Path>) -> Result<u64, Error> {
+        let path = tree.path_of(&self.record.path);
+        let failed = |operation: &'static str| {
+            let path = path.clone();
+            move |error: io::Error| Error::io(&path, operation, error)
+        };
+        if !self.is_link {
+            self.dress().map_err(failed("set attributes of the repaired file"))?;
+            self.file.sync_all().map_err(failed("write the repaired file"))?;
+        }
+        let name = name_of(&self.record.path);
+        if let Some((old, before)) = &self.old {
+            if verisum_files::has_writer(old) {
+                return Err(Error::damaged(&path, "somebody has it open to write to it"));
+            }
+            if let Some(keep) = keep {
+                keep_copy(old, &keep.join(OsStr::from_bytes(&self.record.path)))?;
+            }
+            // The name must still lead to what was copied, and nobody may have written to it.
+            let now = rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from);
+            if !now.is_ok_and(|now| now.is_same_state(before)) {
+                return Err(Error::damaged(&path, "it changed while it was repaired"));
+            }
+        }
+        let placed = match self.old {
+            Some(_) => rustix::fs::renameat(&self.folder, self.name.as_str(), &self.folder, name),
+            None => self.place_new(name),
+        };
+        placed.map_err(|errno| failed("rename")(errno.into()))?;
+        self.is_placed = true;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Not every file system lets a directory be synchronized; the file is complete in any case.
+        let _ = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()).map(rustix::fs::fsync);
+        Ok(self.mended)
+    }
+
+    /// Gives a file that was missing its name, unless somebody else took it meanwhile.
+    fn place_new(&self, name: &OsStr) -> Result<(), Errno> {
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&self.folder, self.name.as_str(), &self.folder, name, flags) {
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(&self.folder, self.name.as_str(), &self.folder, name, AtFlags::empty())?;
+                rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty())
+            }
+            placed => placed,
+        }
+    }
+
+    /// Gives the new file what belongs to the old one besides its bytes.
+    fn dress(&self) -> io::Result<()> {
+        let record = &self.record;
+        let (mode, owner, accessed) = match &self.old {
+            Some((old, _)) => {
+                let metadata = old.metadata()?;
+                copy_attributes(old, &self.file)?;
+                let accessed = Timespec { tv_sec: metadata.atime(), tv_nsec: metadata.atime_nsec() as _ };
+                (metadata.mode() & 0o7777, (metadata.uid(), metadata.gid()), Some(accessed))
+            }
+            // Nobody vouches for more than the usual permissions.
+            None => (record.mode & 0o777, record.owner, None),
+        };
+        let own = self.file.metadata()?;
+        if (own.uid(), own.gid()) != owner {
+            let (user, group) = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));
+            let given = rustix::fs::fchown(&self.file, Some(user), Some(group));
+            // A file that was missing is better than none, whosever it is.
+            if self.old.is_some() {
+                given?;
+            }
+        }
+        self.file.set_permissions(Permissions::from_mode(mode))?;
+        let modified = match &self.old {
+            Some((_, stat)) if time(stat.modified) == record.modified => stat.modified,
+            _ => record.modified,
+        };
+        let modified = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds as _ };
+        let times = Timestamps { last_access: accessed.unwrap_or(modified), last_modification: modified };
+        Ok(rustix::fs::futimens(&self.file, &times)?)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
+        }
+    }
+}
+
+/// The folder of a file, made anew where it is missing.
+fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, Error> {
+    let way = Path::new(OsStr::from_bytes(&record.path)).parent().unwrap_or(Path::new(""));
+    if let Ok(folder) = tree.root().beneath(way, None) {
+        return Ok(folder);
+    }
+    let mut folder = tree.root().clone();
+    for step in way {
+        folder = match folder.beneath(Path::new(step), None) {
+            Err(verisum_files::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                let made = rustix::fs::mkdirat(&folder, step, Mode::from_raw_mode(0o777));
+                made.map_err(|errno| Error::io(&folder.path().join(step), "create", errno))?;
+                folder.beneath(Path::new(step), None)?
+            }
+            found => found?,
+        };
+    }
+    Ok(folder)
+}
+
+/// Copies extended attributes, lists of access among them.
+fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
+    let mut names: Vec<u8> = vec![0; 64 << 10];
+    let length = match rustix::fs::flistxattr(old, &mut names[..]) {
+        Ok(length) => length,
+        Err(Errno::OPNOTSUPP) => return Ok(()),
+        Err(errno) => return Err(errno.into()),
+    };
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let Ok(name) = CString::new(name) else { continue };
+        let mut value: Vec<u8> = vec![0; 64 << 10];
+        let length = match rustix::fs::fgetxattr(old, &name, &mut value[..]) {
+            Ok(length) => length,
+            Err(Errno::NODATA) => continue,
+            Err(errno) => return Err(errno.into()),
+        };
+        match rustix::fs::fsetxattr(new, &name, &value[..length], XattrFlags::empty()) {
+            // What the system itself gives out, and only root may set.
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::ACCESS) if !name.as_bytes().starts_with(b"user.") => {
+            }
+            set => set?,
+        }
+    }
+    Ok(())
+}
+
+/// Copies a bad file to where it is kept. What is there under that name already stays.
+fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
+    let failed = |error| Error::io(to, "keep the bad file", error);
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let new = File::options().write(true).create_new(true).open(to).map_err(failed)?;
+    let length = old.metadata().map_err(failed)?.len();
+    let mut buffer = vec![0; SECTOR * 16];
+    let mut at = 0;
+    new.set_len(length).map_err(failed)?;
+    while at < length {
+        let wanted = buffer.len().min((length - at) as usize);
+        let mut read = old.read_at(&mut buffer[..wanted], at);
+        if read.is_err() {
+            read = old.read_at(&mut buffer[..wanted.min(SECTOR)], at);
+        }
+        match read {
+            Ok(0) => break,
+            Ok(read) => {
+                new.write_all_at(&buffer[..read], at).map_err(failed)?;
+                at += read as u64;
+            }
+            // What the disk does not give is zeros in the copy.
+            Err(_) => at += wanted.min(SECTOR) as u64,
+        }
+    }
+    new.sync_all().map_err(failed)
+}
+
+fn name_of(path: &[u8]) -> &OsStr {
+    OsStr::from_bytes(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
+}

@@ -1,0 +1,387 @@
+//! Mends files and parity.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::Error;
+use crate::create::place_of;
+use crate::head::{Head, Piece};
+use crate::index::Index;
+use crate::mend::{Solved, lost_blocks, parity_again};
+use crate::options::threads;
+use crate::place::Draft;
+use crate::scan::merge;
+use crate::store::{SetFile, Store};
+use crate::tree::Tree;
+use crate::verdict::{FileVerdict, Finding, ParityVerdict};
+use crate::verify::{Files, SetState, look_at_all};
+
+/// How a tree is repaired.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RepairOptions {
+    /// Threads; at least one.
+    pub threads: usize,
+    /// Say what would be done, and change nothing.
+    pub dry_run: bool,
+    /// Also bring back what files were when they were written to since.
+    pub changed: bool,
+    /// Keep a copy of each bad file in this directory.
+    pub keep_bad: Option<PathBuf>,
+    /// Look only at the sets that these files are in, by their paths from the root of the tree; at all if there
+    /// are none.
+    pub only: Vec<PathBuf>,
+}
+
+impl Default for RepairOptions {
+    /// A thread for each core, everything, and no copies.
+    fn default() -> RepairOptions {
+        RepairOptions { threads: threads(), dry_run: false, changed: false, keep_bad: None, only: Vec::new() }
+    }
+}
+
+/// What was done, in files unless another unit is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// Those that were bad and are as recorded now; of a dry run, those that would be.
+    pub repaired: u64,
+    /// Those that are bad and stay so.
+    pub not_repaired: u64,
+    /// Those that were written to since, and were left alone.
+    pub changed: u64,
+    /// Those that cannot be read.
+    pub unreadable: u64,
+    /// Files of the parity that are again as they were.
+    pub parity_repaired: u64,
+    /// Those that are damaged and stay so.
+    pub parity_damaged: u64,
+    /// Sets that were looked at.
+    pub sets: u64,
+}
+
+/// A file that is to be repaired.
+struct Wanted {
+    /// The sets in which something of it is not as recorded and that were not mended yet.
+    sets: BTreeSet<u64>,
+    verdict: FileVerdict,
+    is_in_one_set: bool,
+}
+
+/// A set in which something is to be done.
+struct Work {
+    number: u64,
+    /// What is wrong with the set's own file.
+    finding: Option<Finding>,
+}
+
+/// Mends what differs from the record, files and parity, where there is parity enough; all else is told to
+/// `report` and left alone.
+pub fn repair(
+    tree: &Path,
+    place: Option<&Path>,
+    options: &RepairOptions,
+    report: &mut dyn FnMut(Finding),
+) -> Result<Repaired, Error> {
+    let place = place_of(tree, place);
+    let tree = Tree::open(tree)?;
+    let store = Store::open(&place, !options.dry_run)?;
+    let index = store.index()?;
+    let mut job = Job {
+        tree: &tree,
+        store: &store,
+        options,
+        index: &index,
+        wanted: BTreeMap::new(),
+        work: Vec::new(),
+        drafts: BTreeMap::new(),
+        linked: BTreeMap::new(),
+        totals: Repaired::default(),
+    };
+    job.index(report)?;
+    job.look(report)?;
+    match options.dry_run {
+        true => job.say(report),
+        false => job.mend(report)?,
+    }
+    Ok(job.totals)
+}
+
+struct Job<'a> {
+    tree: &'a Tree,
+    store: &'a Store,
+    options: &'a RepairOptions,
+    index: &'a Index,
+    wanted: BTreeMap<Box<[u8]>, Wanted>,
+    work: Vec<Work>,
+    drafts: BTreeMap<Box<[u8]>, Draft>,
+    /// Bad files with several names, and the first name that was repaired.
+    linked: BTreeMap<(u64, u64), Box<[u8]>>,
+    totals: Repaired,
+}
+
+impl Job<'_> {
+    /// Writes the index again where a copy of it is damaged.
+    fn index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+        if !self.index.is_scratched {
+            return Ok(());
+        }
+        let path = self.store.path().join("index");
+        // Without any index nobody knows which sets count: `update` finds out.
+        let can = !self.index.is_lost;
+        if can && !self.options.dry_run {
+            let index = Index { generation: self.index.generation + 1, ..self.index.clone() };
+            self.store.commit(&index, &[])?;
+        }
+        let verdict = if can { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
+        self.count_parity(verdict);
+        report(Finding::parity(&path, verdict));
+        Ok(())
+    }
+
+    fn count_parity(&mut self, verdict: ParityVerdict) {
+        match verdict {
+            ParityVerdict::Repaired => self.totals.parity_repaired += 1,
+            _ => self.totals.parity_damaged += 1,
+        }
+    }
+
+    /// The sets to look at.
+    fn sets(&self) -> Vec<u64> {
+        if self.options.only.is_empty() {
+            return self.index.sets.clone();
+        }
+        let only: BTreeSet<&[u8]> =
+            self.options.only.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        let has_any = |set: &SetFile| set.head.pieces.iter().any(|piece| only.contains(&*piece.path));
+        let sets = self.index.sets.iter().copied();
+        // A set that cannot be opened is told when it is looked at.
+        sets.filter(|number| self.store.set(*number).map_or(true, |set| has_any(&set))).collect()
+    }
+
+    /// Finds what is to be done.
+    fn look(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+        let sets = self.sets();
+        self.totals.sets = sets.len() as u64;
+        let mut others = Files::default();
+        let (tree, store, threads) = (self.tree, self.store, self.options.threads);
+        let lost = look_at_all((tree, store), &sets, threads, report, |set, report| {
+            self.take(set, &mut others, report);
+            Ok(())
+        })?;
+        self.totals.parity_damaged += lost;
+        for (path, verdict) in others.rest() {
+            self.left_alone(&path, verdict, report);
+        }
+        self.work.sort_by_key(|work| work.number);
+        Ok(())
+    }
+
+    fn take(&mut self, set: SetState, others: &mut Files, report: &mut dyn FnMut(Finding)) {
+        let can_be_repaired = set.can_be_repaired();
+        let mut is_wanted = set.finding.is_some();
+        for (piece, state) in set.pieces {
+            let is_changed_file = state.is_changed_file();
+            let bytes = state.bad;
+            let verdict = match state.verdict(can_be_repaired) {
+                Some(FileVerdict::Changed) if is_changed_file && self.options.changed => {
+                    FileVerdict::Damaged { bytes, can_be_repaired }
+                }
+                Some(verdict) => verdict,
+                None => continue,
+            };
+            if !matches!(verdict, FileVerdict::Damaged { .. } | FileVerdict::Missing { .. }) {
+                if let Some(verdict) = others.add(&piece, verdict) {
+                    self.left_alone(&piece.path, verdict, report);
+                }
+                continue;
+            }
+            is_wanted = true;
+            let is_in_one_set = piece.length == piece.size;
+            let (sets, verdict) = match self.wanted.remove(&piece.path) {
+                None => (BTreeSet::new(), verdict),
+                Some(before) => (before.sets, merge(before.verdict, verdict)),
+            };
+            let mut wanted = Wanted { sets, verdict, is_in_one_set };
+            wanted.sets.insert(set.number);
+            self.wanted.insert(piece.path, wanted);
+        }
+        if is_wanted {
+            self.work.push(Work { number: set.number, finding: set.finding });
+        }
+    }
+
+    fn left_alone(&mut self, path: &[u8], verdict: FileVerdict, report: &mut dyn FnMut(Finding)) {
+        match &verdict {
+            FileVerdict::Touched => return,
+            FileVerdict::Changed => self.totals.changed += 1,
+            _ => self.totals.unreadable += 1,
+        }
+        report(Finding::of(path, verdict));
+    }
+
+    /// Tells what a dry run found.
+    fn say(&mut self, report: &mut dyn FnMut(Finding)) {
+        for work in std::mem::take(&mut self.work) {
+            if let Some(finding) = work.finding {
+                self.totals.parity_repaired += 1;
+                report(finding);
+            }
+        }
+        for (path, wanted) in std::mem::take(&mut self.wanted) {
+            match can_be_repaired(&wanted.verdict) {
+                true => self.totals.repaired += 1,
+                false => self.totals.not_repaired += 1,
+            }
+            report(Finding::of(&path, wanted.verdict));
+        }
+    }
+
+    /// Does what is to be done, set by set.
+    fn mend(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+        let beyond: Vec<Box<[u8]>> = self
+            .wanted
+            .iter()
+            .filter(|(_, one)| !can_be_repaired(&one.verdict))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in beyond {
+            if let Some(wanted) = self.wanted.remove(&path) {
+                self.totals.not_repaired += 1;
+                report(Finding::of(&path, wanted.verdict));
+            }
+        }
+        let all_heads = self.heads_of_long_files()?;
+        for work in std::mem::take(&mut self.work) {
+            let set = self.store.set(work.number)?;
+            let is_needed = self.wanted.values().any(|wanted| wanted.sets.contains(&work.number));
+            if !is_needed && work.finding.is_none() {
+                continue;
+            }
+            let solved = match lost_blocks(self.tree, &set) {
+                // Parity that gives other bytes than were recorded mends nothing.
+                Err(Error::Damaged { .. }) => None,
+                solved => solved?,
+            };
+            let head = Arc::new(set.head.clone());
+            for piece in &head.pieces {
+                let is_wanted =
+                    self.wanted.get(&piece.path).is_some_and(|wanted| wanted.sets.contains(&work.number));
+                if is_wanted {
+                    let done = self.piece((&head, piece), solved.as_ref(), &all_heads);
+                    self.tell(&piece.path, done, report);
+                }
+            }
+            if work.finding.is_some() {
+                let is_mended = match &solved {
+                    Some(solved) => parity_again((self.tree, self.store), &set, solved)?,
+                    None => false,
+                };
+                let verdict = if is_mended { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
+                self.count_parity(verdict);
+                report(Finding::parity(set.path(), verdict));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how the repair of a file ended, once it has.
+    fn tell(&mut self, path: &[u8], done: Result<Option<u64>, Error>, report: &mut dyn FnMut(Finding)) {
+        let verdict = match done {
+            Ok(None) => return,
+            Ok(Some(bytes)) => {
+                self.totals.repaired += 1;
+                FileVerdict::Repaired { bytes }
+            }
+            Err(error) => {
+                self.totals.not_repaired += 1;
+                FileVerdict::NotRepaired(error)
+            }
+        };
+        self.drafts.remove(path);
+        self.wanted.remove(path);
+        report(Finding::of(path, verdict));
+    }
+
+    /// Writes what a set gives for a file. Returns how many bytes of it were computed, if that was the last of its
+    /// sets and the file has taken its place.
+    fn piece(
+        &mut self,
+        (head, piece): (&Arc<Head>, &Piece),
+        solved: Option<&Solved>,
+        all_heads: &BTreeMap<Box<[u8]>, Vec<u64>>,
+    ) -> Result<Option<u64>, Error> {
+        let Some(solved) = solved else {
+            let what = "its parity does not give the recorded bytes";
+            return Err(Error::damaged(&self.tree.path_of(&piece.path), what));
+        };
+        let mut draft = match self.drafts.remove(&piece.path) {
+            Some(draft) => draft,
+            None => Draft::begin(self.tree, piece)?,
+        };
+        for (number, parts) in head.parts_of_pieces() {
+            if head.pieces[number].path != piece.path {
+                continue;
+            }
+            for part in parts {
+                if let Some(block) = solved.get(&part.block) {
+                    draft.write(self.tree, &block[part.range], part.offset)?;
+                }
+            }
+        }
+        let Some(wanted) = self.wanted.get_mut(&piece.path) else { return Ok(None) };
+        wanted.sets.remove(&head.number);
+        if !wanted.sets.is_empty() {
+            self.drafts.insert(piece.path.clone(), draft);
+            return Ok(None);
+        }
+        let heads = match all_heads.get(&piece.path) {
+            Some(sets) if !wanted.is_in_one_set => self.heads(sets)?,
+            _ => vec![head.clone()],
+        };
+        draft.prove(self.tree, &heads)?;
+        let (identity, has_links) = (draft.identity(), draft.has_links());
+        if let Some(other) = identity.and_then(|identity| self.linked.get(&identity)) {
+            draft.link_to(self.tree, other, &heads)?;
+        }
+        let mended = draft.place(self.tree, self.options.keep_bad.as_deref())?;
+        if let Some(identity) = identity.filter(|_| has_links) {
+            self.linked.entry(identity).or_insert_with(|| piece.path.clone());
+        }
+        Ok(Some(mended))
+    }
+
+    fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<Head>>, Error> {
+        sets.iter().map(|number| Ok(Arc::new(self.store.set(*number)?.head))).collect()
+    }
+
+    /// In which sets the files lie that are to be repaired and have pieces in several.
+    fn heads_of_long_files(&self) -> Result<BTreeMap<Box<[u8]>, Vec<u64>>, Error> {
+        let mut found: BTreeMap<Box<[u8]>, Vec<u64>> = BTreeMap::new();
+        if self.wanted.values().all(|wanted| wanted.is_in_one_set) {
+            return Ok(found);
+        }
+        for number in &self.index.sets {
+            // Without it the file is not proved, and stays as it is.
+            let Ok(set) = self.store.set(*number) else { continue };
+            for piece in &set.head.pieces {
+                if piece.length < piece.size && self.wanted.contains_key(&piece.path) {
+                    let sets = found.entry(piece.path.clone()).or_default();
+                    if sets.last() != Some(number) {
+                        sets.push(*number);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn can_be_repaired(verdict: &FileVerdict) -> bool {
+    matches!(
+        verdict,
+        FileVerdict::Damaged { can_be_repaired: true, .. } | FileVerdict::Missing { can_be_repaired: true }
+    )
+}

@@ -1,0 +1,187 @@
+//! Compares the data of a set with its record.
+
+use std::fs::File;
+use std::io;
+
+use verisum_files::Stat;
+
+use crate::Error;
+use crate::digest::Hasher;
+use crate::head::{Head, Piece};
+use crate::read::{Source, read_blocks};
+use crate::tree::{Tree, time};
+use crate::verdict::FileVerdict;
+
+/// What was found of a piece.
+#[derive(Debug)]
+pub(crate) struct PieceState {
+    /// Bytes in parts that are not as recorded.
+    pub(crate) bad: u64,
+    file: FileState,
+}
+
+#[derive(Debug)]
+enum FileState {
+    Open {
+        is_same_time: bool,
+        is_same_size: bool,
+        is_steady: bool,
+    },
+    Missing,
+    /// A directory, a link or something else has its name.
+    Replaced,
+    Unreadable(verisum_files::Error),
+}
+
+/// What was found of a set's data.
+pub(crate) struct Scanned {
+    /// Of each piece.
+    pub(crate) pieces: Vec<PieceState>,
+    /// The blocks of which any part is not as recorded, ascending.
+    pub(crate) lost: Vec<usize>,
+}
+
+impl PieceState {
+    /// The verdict on the file, as far as this piece tells; none if it is as recorded.
+    pub(crate) fn verdict(self, can_be_repaired: bool) -> Option<FileVerdict> {
+        let bytes = self.bad;
+        match self.file {
+            FileState::Missing => Some(FileVerdict::Missing { can_be_repaired }),
+            FileState::Replaced => Some(FileVerdict::Changed),
+            FileState::Unreadable(error) => Some(FileVerdict::Unreadable(error)),
+            FileState::Open { is_same_size: true, is_same_time, .. } if bytes == 0 => {
+                (!is_same_time).then_some(FileVerdict::Touched)
+            }
+            FileState::Open { is_same_time: false, .. } => Some(FileVerdict::Changed),
+            FileState::Open { is_steady: false, .. } => Some(FileVerdict::Busy),
+            FileState::Open { .. } => Some(FileVerdict::Damaged { bytes, can_be_repaired }),
+        }
+    }
+
+    /// Whether anything is to be said of the file.
+    pub(crate) fn is_notable(&self) -> bool {
+        let is_same = matches!(self.file, FileState::Open { is_same_time: true, is_same_size: true, .. });
+        !is_same || self.bad > 0
+    }
+
+    /// Whether a file is there that is not as recorded, though somebody wrote to it since.
+    pub(crate) fn is_changed_file(&self) -> bool {
+        matches!(self.file, FileState::Open { is_same_time: false, is_same_size, .. } if !is_same_size || self.bad > 0)
+    }
+}
+
+/// Takes a block: its number, its bytes, and whether it is as it was.
+pub(crate) type TakeJudged<'a> = dyn FnMut(usize, &[u8], bool) -> Result<(), Error> + 'a;
+
+/// Reads all data of a set and compares it with the record. `each` gets every block, and whether it is as it was;
+/// one that is not is zeros.
+pub(crate) fn scan(
+    tree: &Tree,
+    head: &Head,
+    hasher: &mut Hasher,
+    each: &mut TakeJudged<'_>,
+) -> Result<Scanned, Error> {
+    let mut source = Found { tree, head, states: Vec::with_capacity(head.pieces.len()), opened: None };
+    let mut bad = vec![0; head.pieces.len()];
+    let mut lost = Vec::new();
+    read_blocks(head, &mut source, &mut |number, block, parts| {
+        let mut is_good = true;
+        for read in parts {
+            let range = read.part.range.clone();
+            if !read.is_read || hasher.part(&block[range.clone()])? != head.parts[read.part.index] {
+                bad[read.piece] += range.len() as u64;
+                is_good = false;
+            }
+        }
+        if !is_good {
+            lost.push(number);
+            block.fill(0);
+        }
+        each(number, block, is_good)
+    })?;
+    let states = source.states.into_iter().zip(bad);
+    Ok(Scanned { pieces: states.map(|(file, bad)| PieceState { bad, file }).collect(), lost })
+}
+
+/// Files as they are now.
+struct Found<'a> {
+    tree: &'a Tree,
+    head: &'a Head,
+    states: Vec<FileState>,
+    opened: Option<Stat>,
+}
+
+impl Source for Found<'_> {
+    fn open(&mut self, piece: usize) -> Option<File> {
+        let record: &Piece = &self.head.pieces[piece];
+        let opened = self.tree.file(&record.path).and_then(|(entry, file)| {
+            let stat = Stat::of(&file);
+            let stat = stat.map_err(|errno| entry.failed(verisum_files::Operation::Stat, errno))?;
+            Ok((file, stat))
+        });
+        let (file, state) = match opened {
+            Ok((file, stat)) => {
+                self.opened = Some(stat);
+                let is_same_time = time(stat.modified) == record.modified;
+                let is_same_size = stat.size == record.size;
+                (Some(file), FileState::Open { is_same_time, is_same_size, is_steady: true })
+            }
+            Err(error) => (None, state_of(error)),
+        };
+        self.states.push(state);
+        file
+    }
+
+    fn close(&mut self, _: usize, file: &File) {
+        let before = self.opened.take();
+        let now = Stat::of(file);
+        if let Some(FileState::Open { is_steady, .. }) = self.states.last_mut() {
+            *is_steady = now.is_ok_and(|now| before.is_some_and(|before| before.is_same_state(&now)));
+        }
+    }
+}
+
+/// What it means that a file cannot be opened.
+fn state_of(error: verisum_files::Error) -> FileState {
+    match error {
+        verisum_files::Error::NotAFile { .. } | verisum_files::Error::IsLink { .. } => FileState::Replaced,
+        verisum_files::Error::Io { ref source, .. } if is_absent(source) => FileState::Missing,
+        verisum_files::Error::Io { ref source, .. } if source.to_string() == verisum_files::LEADS_OUT => {
+            FileState::Replaced
+        }
+        error => FileState::Unreadable(error),
+    }
+}
+
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Merges what two pieces say of one file: the worse of both.
+pub(crate) fn merge(one: FileVerdict, other: FileVerdict) -> FileVerdict {
+    use FileVerdict::{Damaged, Missing};
+    match (one, other) {
+        (
+            Damaged { bytes: one, can_be_repaired: first },
+            Damaged { bytes: other, can_be_repaired: second },
+        ) => Damaged { bytes: one + other, can_be_repaired: first && second },
+        (Missing { can_be_repaired: first }, Missing { can_be_repaired: second }) => {
+            Missing { can_be_repaired: first && second }
+        }
+        (one, other) if rank(&one) >= rank(&other) => one,
+        (_, other) => other,
+    }
+}
+
+fn rank(verdict: &FileVerdict) -> u32 {
+    match verdict {
+        FileVerdict::Touched => 0,
+        FileVerdict::Repaired { .. } => 1,
+        FileVerdict::Changed => 2,
+        FileVerdict::Busy => 3,
+        FileVerdict::Missing { .. } => 4,
+        FileVerdict::Damaged { .. } => 5,
+        FileVerdict::Unreadable(_) => 6,
+        FileVerdict::NotRepaired(_) => 7,
+    }
+}

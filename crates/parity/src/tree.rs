@@ -1,0 +1,106 @@
+//! The files of a tree, found and opened without a way that others may change.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::AtFlags;
+use verisum_files::{Directory, Entry, Kind, Operation, Order, Stat, Timestamp, Walk, WalkOptions};
+
+use crate::Error;
+use crate::head::Piece;
+
+/// What the name of a file begins with that a repair makes and nobody is to see.
+pub(crate) const UNPLACED: &str = ".verisum-repair-";
+
+/// A directory with all below it.
+pub(crate) struct Tree {
+    root: Arc<Directory>,
+    path: PathBuf,
+}
+
+impl Tree {
+    /// Opens the root.
+    pub(crate) fn open(path: &Path) -> Result<Tree, Error> {
+        Ok(Tree { root: Directory::named(path)?, path: path.to_path_buf() })
+    }
+
+    /// The path of a file, for messages.
+    pub(crate) fn path_of(&self, path: &[u8]) -> PathBuf {
+        self.path.join(OsStr::from_bytes(path))
+    }
+
+    /// The root itself.
+    pub(crate) fn root(&self) -> &Arc<Directory> {
+        &self.root
+    }
+
+    /// Opens a regular file by its path from the root, through no link.
+    pub(crate) fn file(&self, path: &[u8]) -> Result<(Entry, File), verisum_files::Error> {
+        let entry = Entry::beneath(&self.root, Path::new(OsStr::from_bytes(path)))?;
+        let file = entry.open_regular()?;
+        Ok((entry, file))
+    }
+
+    /// All regular files in the order of their paths' bytes, each as one piece, without what is below the
+    /// directory `left_out`.
+    pub(crate) fn files(
+        &self,
+        left_out: (u64, u64),
+    ) -> impl Iterator<Item = Result<Piece, verisum_files::Error>> {
+        let options = WalkOptions { order: Order::Name, ..WalkOptions::default() };
+        let mut walk = Walk::new(vec![self.path.clone()], options);
+        std::iter::from_fn(move || {
+            loop {
+                let entry = match walk.next()? {
+                    Ok(entry) => entry,
+                    Err(error) => return Some(Err(error)),
+                };
+                match entry.kind() {
+                    Kind::Directory if is_the_one(&entry, left_out) => walk.pass_over(&entry),
+                    Kind::File if !entry.name().as_bytes().starts_with(UNPLACED.as_bytes()) => {
+                        if let Some(found) = self.piece(&entry).transpose() {
+                            return Some(found);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        })
+    }
+
+    /// The whole of a file; none if it is no regular file any more.
+    fn piece(&self, entry: &Entry) -> Result<Option<Piece>, verisum_files::Error> {
+        let stat = rustix::fs::statat(entry.directory(), entry.name(), AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(|errno| entry.failed(Operation::Stat, errno))?;
+        let (mode, owner) = (stat.st_mode & 0o7777, (stat.st_uid, stat.st_gid));
+        let stat = Stat::from(stat);
+        let path = entry.path();
+        let Ok(path) = path.strip_prefix(&self.path) else { return Ok(None) };
+        Ok((stat.kind == Kind::File && !path.as_os_str().is_empty()).then(|| Piece {
+            path: path.as_os_str().as_bytes().into(),
+            size: stat.size,
+            modified: time(stat.modified),
+            mode,
+            owner,
+            offset: 0,
+            length: stat.size,
+        }))
+    }
+}
+
+fn is_the_one(entry: &Entry, (device, inode): (u64, u64)) -> bool {
+    entry.inode() == inode && entry.stat().is_ok_and(|stat| stat.device == device)
+}
+
+/// A time as it is recorded: nanoseconds below a second, whatever a file system says.
+pub(crate) fn time(time: Timestamp) -> Timestamp {
+    Timestamp { nanoseconds: time.nanoseconds.min(999_999_999), ..time }
+}
+
+/// Whether a file still has the length and the time of a record.
+pub(crate) fn is_as_recorded(stat: &Stat, piece: &Piece) -> bool {
+    stat.size == piece.size && time(stat.modified) == piece.modified
+}

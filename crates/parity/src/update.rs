@@ -1,0 +1,269 @@
+//! Renews the parity of what was written to, and of nothing else.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use verisum_files::Timestamp;
+
+use crate::Error;
+use crate::build::Builder;
+use crate::create::{Made, place_of, tidy};
+use crate::digest::Hasher;
+use crate::head::Piece;
+use crate::index::Index;
+use crate::options::{self, threads};
+use crate::scan::scan;
+use crate::store::Store;
+use crate::tree::Tree;
+use crate::verdict::{FileVerdict, Finding, ParityVerdict};
+use crate::verify::lost_set;
+
+/// How parity is renewed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UpdateOptions {
+    /// Threads; at least one.
+    pub threads: usize,
+    /// Take damaged files that share a set with changed ones as they are now. Without it their set is kept, so
+    /// that they can be repaired.
+    pub accept_damage: bool,
+}
+
+impl Default for UpdateOptions {
+    /// A thread for each core, and no damage accepted.
+    fn default() -> UpdateOptions {
+        UpdateOptions { threads: threads(), accept_damage: false }
+    }
+}
+
+/// A piece that has parity.
+struct Known {
+    path: Box<[u8]>,
+    size: u64,
+    modified: Timestamp,
+    offset: u64,
+    length: u64,
+    set: u64,
+}
+
+/// What is to be done.
+#[derive(Default)]
+struct Plan {
+    /// Sets to be made anew.
+    touched: BTreeSet<u64>,
+    /// Pieces of sets that count no more, for the same bytes have parity in a later one, as set and path.
+    superseded: BTreeSet<(u64, Box<[u8]>)>,
+    /// Files, or pieces of them, that get new parity.
+    wanted: Vec<Piece>,
+    made: Made,
+}
+
+/// Gives parity to files that are new or were written to, and takes away that of files that are gone. Sets that
+/// have none of them are left as they are.
+pub fn update(
+    tree: &Path,
+    place: Option<&Path>,
+    options: &UpdateOptions,
+    report: &mut dyn FnMut(Finding),
+) -> Result<Made, Error> {
+    let place = place_of(tree, place);
+    let tree = Tree::open(tree)?;
+    let store = Store::open(&place, true)?;
+    let index = store.index()?;
+    let mut job = Job { tree: &tree, store: &store, options, index, sizes: Vec::new() };
+    let (known, lost) = job.known(report)?;
+    let (mut plan, total) = job.compare(known, report)?;
+    job.merge_a_small_set(&mut plan, options::set_bytes(total, &job.index));
+    job.take_over(&mut plan, report)?;
+    let Plan { touched, mut wanted, mut made, .. } = plan;
+    if touched.is_empty() && wanted.is_empty() && lost.is_empty() && !job.index.is_scratched {
+        made.sets_kept = job.index.sets.len() as u64;
+        return Ok(made);
+    }
+    wanted.sort_by(|one, other| (&one.path, one.offset).cmp(&(&other.path, other.offset)));
+    let builder = Builder {
+        tree: &tree,
+        store: &store,
+        set_bytes: options::set_bytes(total, &job.index),
+        threads: options.threads,
+    };
+    let mut index = Index { is_scratched: false, is_lost: false, ..job.index.clone() };
+    let built = builder.build(&mut index, wanted, report).and_then(|built| {
+        index.sets.retain(|set| !touched.contains(set) && !lost.contains(set));
+        made.sets_kept = index.sets.len() as u64;
+        index.sets.extend(&built.sets);
+        index.sets.sort_unstable();
+        index.generation += 1;
+        store.commit(&index, &built.sets)?;
+        Ok(built)
+    });
+    let built = built.inspect_err(|_| tidy(&store))?;
+    made.sets_written = built.sets.len() as u64;
+    made.written = built.stored;
+    Ok(made)
+}
+
+struct Job<'a> {
+    tree: &'a Tree,
+    store: &'a Store,
+    options: &'a UpdateOptions,
+    index: Index,
+    /// The sets and the bytes of data in them.
+    sizes: Vec<(u64, u64)>,
+}
+
+impl Job<'_> {
+    /// All pieces that have parity, by path and offset, and the sets that are lost.
+    fn known(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(Vec<Known>, BTreeSet<u64>), Error> {
+        let mut known = Vec::new();
+        let mut lost = BTreeSet::new();
+        for number in &self.index.sets {
+            let set = match self.store.set(*number) {
+                Ok(set) => set,
+                Err(error) => {
+                    report(lost_set(error)?);
+                    lost.insert(*number);
+                    continue;
+                }
+            };
+            if set.is_scratched {
+                let of = set.head.parity_blocks;
+                report(Finding::parity(set.path(), ParityVerdict::Damaged { blocks: 0, of }));
+            }
+            self.sizes.push((*number, set.head.length()));
+            known.extend(set.head.pieces.into_iter().map(|piece| Known {
+                path: piece.path,
+                size: piece.size,
+                modified: piece.modified,
+                offset: piece.offset,
+                length: piece.length,
+                set: *number,
+            }));
+        }
+        known.sort_unstable_by(|one, other| {
+            (&one.path, one.offset, other.set).cmp(&(&other.path, other.offset, one.set))
+        });
+        Ok((known, lost))
+    }
+
+    /// Goes through the tree and what is known of it side by side.
+    fn compare(&self, known: Vec<Known>, report: &mut dyn FnMut(Finding)) -> Result<(Plan, u64), Error> {
+        let mut plan = Plan::default();
+        let mut gone: Vec<Known> = Vec::new();
+        let (mut total, mut is_complete) = (0, true);
+        let mut known = known.into_iter().peekable();
+        for found in self.tree.files(self.store.identity()?) {
+            let file = match found {
+                Ok(file) => file,
+                Err(error) => {
+                    is_complete = false;
+                    report(Finding::Unseen(error));
+                    continue;
+                }
+            };
+            total += file.size;
+            while let Some(one) = known.next_if(|one| one.path < file.path) {
+                gone.push(one);
+            }
+            let mut pieces = Vec::new();
+            while let Some(one) = known.next_if(|one| one.path == file.path) {
+                pieces.push(one);
+            }
+            plan.add(file, pieces);
+        }
+        gone.extend(known);
+        // What cannot be seen is not gone.
+        if is_complete {
+            let paths: BTreeSet<&[u8]> = gone.iter().map(|one| &*one.path).collect();
+            plan.made.gone = paths.len() as u64;
+            plan.touched.extend(gone.iter().map(|one| one.set));
+        }
+        Ok((plan, total))
+    }
+
+    /// Where something is added, a set that is less than half full is made anew with it: else every update would
+    /// leave one more of them.
+    fn merge_a_small_set(&self, plan: &mut Plan, set_bytes: u64) {
+        if plan.wanted.is_empty() {
+            return;
+        }
+        let left = self.sizes.iter().filter(|(set, _)| !plan.touched.contains(set));
+        let smallest = left.min_by_key(|(_, bytes)| *bytes);
+        if let Some((set, _)) = smallest.filter(|(_, bytes)| *bytes < set_bytes / 2) {
+            plan.touched.insert(*set);
+        }
+    }
+
+    /// Takes over what is as recorded from the sets that are made anew. A set in which something is damaged is kept
+    /// instead: its parity is all that can mend it.
+    fn take_over(&self, plan: &mut Plan, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+        let renewed: BTreeSet<Box<[u8]>> = plan
+            .wanted
+            .iter()
+            .filter(|piece| piece.length == piece.size)
+            .map(|piece| piece.path.clone())
+            .collect();
+        let mut hasher = Hasher::new()?;
+        for number in plan.touched.clone() {
+            let set = self.store.set(number)?;
+            let scanned = scan(self.tree, &set.head, &mut hasher, &mut |_, _, _| Ok(()))?;
+            let mut left: Vec<Piece> = Vec::new();
+            let mut is_kept = false;
+            for (piece, state) in set.head.pieces.into_iter().zip(scanned.pieces) {
+                let is_superseded = plan.superseded.contains(&(number, piece.path.clone()));
+                if renewed.contains(&piece.path) || is_superseded {
+                    continue;
+                }
+                match state.verdict(true) {
+                    None | Some(FileVerdict::Touched) => left.push(piece),
+                    Some(FileVerdict::Missing { .. } | FileVerdict::Changed) => {}
+                    Some(FileVerdict::Damaged { .. }) if self.options.accept_damage => left.push(piece),
+                    Some(verdict) => {
+                        is_kept = true;
+                        report(Finding::of(&piece.path, verdict));
+                    }
+                }
+            }
+            match is_kept {
+                true => drop(plan.touched.remove(&number)),
+                false => plan.wanted.append(&mut left),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Decides what is to be done about a file that is there, given the pieces of it that have parity.
+    fn add(&mut self, file: Piece, known: Vec<Known>) {
+        self.made.files += 1;
+        self.made.data += file.size;
+        if known.is_empty() {
+            self.made.new += 1;
+            self.wanted.push(file);
+            return;
+        }
+        if known.iter().any(|one| (one.size, one.modified) != (file.size, file.modified)) {
+            self.made.changed += 1;
+            self.touched.extend(known.iter().map(|one| one.set));
+            self.wanted.push(file);
+            return;
+        }
+        // Ranges that no piece has, for a set was lost, get parity again; what two have is kept once.
+        let mut covered = 0;
+        for one in known {
+            if one.offset < covered {
+                self.touched.insert(one.set);
+                self.superseded.insert((one.set, one.path));
+                continue;
+            }
+            if one.offset > covered {
+                self.wanted.push(Piece { offset: covered, length: one.offset - covered, ..file.clone() });
+            }
+            covered = one.offset + one.length;
+        }
+        if covered < file.size {
+            self.wanted.push(Piece { offset: covered, length: file.size - covered, ..file });
+        }
+    }
+}

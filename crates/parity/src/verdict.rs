@@ -1,0 +1,99 @@
+//! What is found of a file or a set.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What is true of a file that has parity.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FileVerdict {
+    /// Its bytes differ from the record, or cannot be read, and its time of modification is the recorded one.
+    Damaged {
+        /// How many bytes lie in parts that are not as recorded.
+        bytes: u64,
+        /// Whether there is parity enough to mend it.
+        can_be_repaired: bool,
+    },
+    /// It is not there.
+    Missing {
+        /// Whether there is parity enough to make it again.
+        can_be_repaired: bool,
+    },
+    /// It was written to since its parity was made: `update` renews that.
+    Changed,
+    /// Its time of modification moved, and its bytes are as recorded.
+    Touched,
+    /// It changed while it was read.
+    Busy,
+    /// It cannot be opened.
+    Unreadable(verisum_files::Error),
+    /// It was damaged or missing, and is now as recorded.
+    Repaired {
+        /// How many bytes were computed from parity.
+        bytes: u64,
+    },
+    /// It could not be repaired, and was left alone.
+    NotRepaired(crate::Error),
+}
+
+/// A file of which there is something to say.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FileFinding {
+    /// Its path from the root of the tree.
+    pub path: PathBuf,
+    /// What is true of it.
+    pub verdict: FileVerdict,
+}
+
+/// A file of the parity itself of which there is something to say.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ParityFinding {
+    /// Its path.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub verdict: ParityVerdict,
+}
+
+/// What is true of a file of the parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParityVerdict {
+    /// Some of its blocks or one of its heads is damaged, and it still can be used.
+    Damaged {
+        /// How many parity blocks.
+        blocks: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// It cannot be read at all: the files of this set have no parity until `update` makes new.
+    Lost,
+    /// It was damaged, and is as it was when it was made.
+    Repaired,
+    /// Too much of its data is missing to make it again.
+    NotRepaired,
+}
+
+/// Something that was found, in the order in which it was.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Finding {
+    /// Of a file of the tree.
+    File(FileFinding),
+    /// Of a file of the parity.
+    Parity(ParityFinding),
+    /// Of a directory that cannot be listed, or a file that cannot be looked at.
+    Unseen(verisum_files::Error),
+}
+
+impl Finding {
+    pub(crate) fn of(path: &[u8], verdict: FileVerdict) -> Finding {
+        Finding::File(FileFinding { path: OsStr::from_bytes(path).into(), verdict })
+    }
+
+    pub(crate) fn parity(path: &Path, verdict: ParityVerdict) -> Finding {
+        Finding::Parity(ParityFinding { path: path.to_path_buf(), verdict })
+    }
+}

@@ -1,0 +1,232 @@
+//! Reads files and parity, and says what is not as it was.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::Error;
+use crate::create::place_of;
+use crate::digest::Hasher;
+use crate::head::Piece;
+use crate::options::threads;
+use crate::parallel;
+use crate::scan::{PieceState, merge, scan};
+use crate::store::{SetFile, Store};
+use crate::tree::Tree;
+use crate::verdict::{FileVerdict, Finding, ParityVerdict};
+
+/// How a tree is verified.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// Threads; at least one.
+    pub threads: usize,
+}
+
+impl Default for VerifyOptions {
+    /// A thread for each core.
+    fn default() -> VerifyOptions {
+        VerifyOptions { threads: threads() }
+    }
+}
+
+/// What was found, in files unless another unit is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Files that have parity.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Damaged ones.
+    pub damaged: u64,
+    /// Those that are not there.
+    pub missing: u64,
+    /// Of the damaged and the missing ones, those that cannot be repaired.
+    pub beyond_repair: u64,
+    /// Those that were written to since.
+    pub changed: u64,
+    /// Those whose time moved though their bytes are as recorded.
+    pub touched: u64,
+    /// Those that could not be read, or changed while they were.
+    pub unreadable: u64,
+    /// Files of the parity itself that are damaged.
+    pub parity_damaged: u64,
+}
+
+/// What was found of one set.
+pub(crate) struct SetState {
+    pub(crate) number: u64,
+    /// Files in it that begin in it, and the bytes of all its pieces.
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    /// The pieces that are not as recorded.
+    pub(crate) pieces: Vec<(Piece, PieceState)>,
+    /// How many blocks are lost.
+    pub(crate) lost: usize,
+    /// How many parity blocks are as recorded, and how many there should be.
+    pub(crate) parity: (usize, usize),
+    /// What is wrong with the set's own file.
+    pub(crate) finding: Option<Finding>,
+}
+
+impl SetState {
+    /// Whether there is parity enough.
+    pub(crate) fn can_be_repaired(&self) -> bool {
+        self.lost <= self.parity.0
+    }
+}
+
+/// Reads all of a set: its data, and its parity blocks.
+pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, Error> {
+    let mut hasher = Hasher::new()?;
+    let head = &set.head;
+    let scanned = scan(tree, head, &mut hasher, &mut |_, _, _| Ok(()))?;
+    let mut good = 0;
+    for index in 0..head.parity_blocks {
+        good += usize::from(set.parity(index, &mut hasher)?.is_some());
+    }
+    let bad = head.parity_blocks - good;
+    let verdict = ParityVerdict::Damaged { blocks: bad, of: head.parity_blocks };
+    let files = head.pieces.iter().filter(|piece| piece.offset == 0).count() as u64;
+    let pieces = head.pieces.iter().zip(scanned.pieces);
+    Ok(SetState {
+        number: head.number,
+        files,
+        bytes: head.length(),
+        pieces: pieces
+            .filter(|(_, state)| state.is_notable())
+            .map(|(piece, state)| (piece.clone(), state))
+            .collect(),
+        lost: scanned.lost.len(),
+        parity: (good, head.parity_blocks),
+        finding: (bad > 0 || set.is_scratched).then(|| Finding::parity(set.path(), verdict)),
+    })
+}
+
+/// Looks at sets, several at a time. Those that cannot be opened are told to `report`; their number is returned.
+pub(crate) fn look_at_all(
+    (tree, store): (&Tree, &Store),
+    sets: &[u64],
+    threads: usize,
+    report: &mut dyn FnMut(Finding),
+    mut take: impl FnMut(SetState, &mut dyn FnMut(Finding)) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    let mut next = sets.iter();
+    let mut lost = 0;
+    parallel::each(
+        threads,
+        || next.next().copied(),
+        |number| match store.set(number) {
+            Ok(set) => Ok(Ok(look(tree, &set)?)),
+            Err(error) => Ok(Err(lost_set(error)?)),
+        },
+        |found: Result<SetState, Finding>| match found {
+            Ok(state) => take(state, report),
+            Err(finding) => {
+                lost += 1;
+                report(finding);
+                Ok(())
+            }
+        },
+    )?;
+    Ok(lost)
+}
+
+/// The finding that a set cannot be used; fails if that is not known.
+pub(crate) fn lost_set(error: Error) -> Result<Finding, Error> {
+    match error {
+        Error::Damaged { path, .. } => Ok(Finding::parity(&path, ParityVerdict::Lost)),
+        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Finding::parity(&path, ParityVerdict::Lost))
+        }
+        error => Err(error),
+    }
+}
+
+/// What pieces say of files, until all that is known of a file was said.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// Of files that have pieces in several sets.
+    open: BTreeMap<Box<[u8]>, FileVerdict>,
+}
+
+impl Files {
+    /// Takes what a piece says; returns the verdict if it is the file's only piece.
+    pub(crate) fn add(&mut self, piece: &Piece, verdict: FileVerdict) -> Option<FileVerdict> {
+        if piece.length == piece.size {
+            return Some(verdict);
+        }
+        let merged = match self.open.remove(&piece.path) {
+            Some(before) => merge(before, verdict),
+            None => verdict,
+        };
+        self.open.insert(piece.path.clone(), merged);
+        None
+    }
+
+    /// The verdicts on the other files.
+    pub(crate) fn rest(self) -> impl Iterator<Item = (Box<[u8]>, FileVerdict)> {
+        self.open.into_iter()
+    }
+}
+
+/// Reads all files that have parity, and the parity, and tells `report` what is not as it was. Files that are new
+/// are not looked for.
+pub fn verify(
+    tree: &Path,
+    place: Option<&Path>,
+    options: &VerifyOptions,
+    report: &mut dyn FnMut(Finding),
+) -> Result<Verified, Error> {
+    let place = place_of(tree, place);
+    let tree = Tree::open(tree)?;
+    let store = Store::open(&place, false)?;
+    let index = store.index()?;
+    let mut totals = Verified::default();
+    if index.is_scratched {
+        totals.parity_damaged += 1;
+        report(Finding::parity(&place.join("index"), ParityVerdict::Damaged { blocks: 0, of: 0 }));
+    }
+    let mut files = Files::default();
+    let lost = look_at_all((&tree, &store), &index.sets, options.threads, report, |set, report| {
+        let can_be_repaired = set.can_be_repaired();
+        totals.files += set.files;
+        totals.bytes += set.bytes;
+        if let Some(finding) = set.finding {
+            totals.parity_damaged += 1;
+            report(finding);
+        }
+        for (piece, state) in set.pieces {
+            let verdict = state.verdict(can_be_repaired).and_then(|verdict| files.add(&piece, verdict));
+            if let Some(verdict) = verdict {
+                totals.count(&verdict);
+                report(Finding::of(&piece.path, verdict));
+            }
+        }
+        Ok(())
+    })?;
+    totals.parity_damaged += lost;
+    for (path, verdict) in files.rest() {
+        totals.count(&verdict);
+        report(Finding::of(&path, verdict));
+    }
+    Ok(totals)
+}
+
+impl Verified {
+    fn count(&mut self, verdict: &FileVerdict) {
+        match verdict {
+            FileVerdict::Damaged { can_be_repaired, .. } => {
+                self.damaged += 1;
+                self.beyond_repair += u64::from(!can_be_repaired);
+            }
+            FileVerdict::Missing { can_be_repaired } => {
+                self.missing += 1;
+                self.beyond_repair += u64::from(!can_be_repaired);
+            }
+            FileVerdict::Changed => self.changed += 1,
+            FileVerdict::Touched => self.touched += 1,
+            _ => self.unreadable += 1,
+        }
+    }
+}
