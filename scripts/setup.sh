@@ -9,7 +9,7 @@ main() {
     local job=${1:-build}
     case $job in
     build) ensure_packages build && ensure_rust ;;
-    test) ensure_packages test ;;
+    test) ensure_packages test && ensure_versitygw ;;
     lint) ensure_packages lint && ensure_rust_checkers ;;
     *) die "setup.sh: unknown job '$job' (build, test or lint)" ;;
     esac
@@ -122,6 +122,32 @@ rust_checkers_by_packages() {
     [ ${#packages[@]} -gt 0 ] || return 1
     say "installing Debian packages: ${packages[*]}"
     apt_install "${packages[@]}" && find_rust cargo-fmt cargo-clippy
+}
+
+# A real server of S3, for the tests of buckets. Go 1.21 and newer fetch the Go that it needs.
+ensure_versitygw() {
+    local version=v1.8.0 tools="$ROOT/target/tools"
+    if [ -x "$tools/versitygw" ] && [ "$(cat "$tools/versitygw.version" 2>/dev/null)" = "$version" ]; then
+        return 0
+    fi
+    go_by_packages || true
+    if ! have go; then
+        warn "there is no Go 1.21 or newer: the tests of buckets have no server"
+        return 0
+    fi
+    say "building versitygw $version with Go into $tools"
+    GOBIN="$tools" GOFLAGS=-mod=mod go install "github.com/versity/versitygw/cmd/versitygw@$version" ||
+        { warn "could not build versitygw: the tests of buckets have no server"; return 0; }
+    echo "$version" >"$tools/versitygw.version"
+}
+
+go_by_packages() {
+    if have go; then return 0; fi
+    have apt-get || return 1
+    package_reaches golang-go 1.21 || return 1
+    say "installing Debian packages: golang-go"
+    apt_update_once
+    apt_install golang-go
 }
 
 main "$@"

@@ -13,7 +13,7 @@ use verisum::files::Stop;
 use verisum::files::place::{
     Capabilities, FileAnswer, FileRequest, Files, LocalPlace, Place, PlaceError, PlaceEvent, Sink,
 };
-use verisum::remote::{Address, Host, HostPlace, Options, Program, SshOptions, WAYS};
+use verisum::remote::{Address, Host, OpenError, Options, Program, SshOptions, WAYS};
 
 use crate::errors::{Failure, Kind};
 use crate::iterator::Done;
@@ -129,12 +129,14 @@ pub(crate) fn refuse(options: &[(&str, bool)]) -> PyResult<()> {
 }
 
 /// A host, which nobody calls yet.
-pub(crate) fn host(hosts: &verisum::remote::Hosts, host: &Host) -> Result<HostPlace, Failure> {
-    let failed = |error: std::io::Error| {
-        let message = format!("{}: make a private directory: {error}", host.name());
-        Failure::new(Kind::Host, &message).path(std::env::temp_dir()).system(Some(&error))
-    };
-    hosts.place(host).map_err(failed)
+pub(crate) fn host(hosts: &verisum::remote::Hosts, host: &Host) -> Result<Box<dyn Place>, Failure> {
+    hosts.place(host).map_err(|error| {
+        let failure = Failure::new(Kind::Host, &format!("{}: {error}", host.name()));
+        match &error {
+            OpenError::Folder(error) => failure.path(std::env::temp_dir()).system(Some(error)),
+            _ => failure,
+        }
+    })
 }
 
 /// Why a tree of a place is not listed or read, as an exception.

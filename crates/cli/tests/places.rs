@@ -1,5 +1,5 @@
-//! One suite over each place: this machine, this machine by the programs of a host, and a host behind a real
-//! sshd, each way to hash in turn.
+//! One suite over each place: this machine, this machine by the programs of a host, a host behind a real
+//! sshd, each way to hash in turn, and a bucket of a real server of S3.
 
 mod common;
 
@@ -11,12 +11,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use common::bucket::Store;
 use common::sshd::sshd;
 use tempfile::TempDir;
 use verisum::digest::Digest;
 use verisum::files::place::{
     FileAnswer, FileRequest, FileState, Files, LocalPlace, Place, PlaceError, PlaceEvent, Reason,
 };
+use verisum::object::BucketPlace;
 use verisum::remote::{Address, Host, Hosts, Options, Program, SshOptions};
 
 /// Names whose order as paths is another than that of directories one by one, and names that scripts may break.
@@ -39,13 +41,17 @@ const NAMES: [&str; 12] = [
 fn tree() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fill(folder.path());
+    folder
+}
+
+fn fill(folder: &Path) {
     for (number, name) in NAMES.iter().enumerate() {
-        write(&folder.path().join(name), number);
+        write(&folder.join(name), number);
     }
     for (number, name) in ["A/b", "A/b.c"].iter().enumerate() {
-        write(&folder.path().join(name), 100 + number);
+        write(&folder.join(name), 100 + number);
     }
-    folder
 }
 
 fn write(path: &Path, number: usize) {
@@ -57,8 +63,9 @@ fn content(number: usize) -> Vec<u8> {
     (0..number * 997).map(|at| (at * 7 + number) as u8).collect()
 }
 
-/// All files below a folder, in the order of their paths' bytes, with their content.
-fn files(folder: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+/// All files below a folder, in the order of their paths' bytes in a place where it is `root`, with their content.
+fn files(folder: &Path, root: &[u8]) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let top = folder.as_os_str().as_bytes();
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
@@ -67,7 +74,8 @@ fn files(folder: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                found.insert(path.as_os_str().as_bytes().to_vec(), fs::read(&path).unwrap());
+                let below = &path.as_os_str().as_bytes()[top.len()..];
+                found.insert([root, below].concat(), fs::read(&path).unwrap());
             }
         }
     }
@@ -99,9 +107,13 @@ fn answers(
 /// Everything that all places have in common.
 fn suite(what: &str, place: &mut dyn Place) {
     let folder = tree();
-    let root = folder.path().as_os_str().as_bytes();
-    let path = |name: &str| folder.path().join(name).as_os_str().as_bytes().to_vec();
-    let expected = files(folder.path());
+    suite_over(what, place, folder.path(), folder.path().as_os_str().as_bytes());
+}
+
+/// The same over the files of a folder, which the place calls `root`.
+fn suite_over(what: &str, place: &mut dyn Place, folder: &Path, root: &[u8]) {
+    let path = |name: &str| [root, b"/", name.as_bytes()].concat();
+    let expected = files(folder, root);
     let digests = [sha256()];
     let can = place.capabilities(&digests, &|_| true).unwrap();
     assert!(!can.way.is_empty() && can.tells_states, "{what}");
@@ -206,9 +218,9 @@ fn suite(what: &str, place: &mut dyn Place) {
     let written = place.write(&path("written"), &mut &b"new"[..]);
     assert_eq!(written.is_ok(), can.writes, "{what}");
     if can.writes {
-        assert_eq!(fs::read(folder.path().join("written")).unwrap(), b"new", "{what}");
+        assert_eq!(fs::read(folder.join("written")).unwrap(), b"new", "{what}");
         place.write(&path("written"), &mut Breaks).unwrap_err();
-        assert_eq!(fs::read(folder.path().join("written")).unwrap(), b"new", "{what}");
+        assert_eq!(fs::read(folder.join("written")).unwrap(), b"new", "{what}");
     }
 }
 
@@ -254,4 +266,15 @@ fn a_host_behind_ssh() {
         suite(&format!("ssh, {way}"), &mut hosts.place(&host).unwrap());
     }
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "what was private is gone");
+}
+
+#[test]
+fn a_bucket() {
+    let Some(store) = Store::start() else { return };
+    let folder = store.bucket("places");
+    fill(&folder.join("pre/fix"));
+    write(&folder.join("pre/fixed"), 7);
+    let options = store.options();
+    let mut place = BucketPlace::open("places", &options).unwrap();
+    suite_over("a bucket", &mut place, &folder.join("pre/fix"), b"/pre/fix");
 }

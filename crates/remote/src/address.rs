@@ -1,4 +1,4 @@
-//! Addresses of files: a host, and a path on it.
+//! Addresses of files: a host or a bucket, and a path there.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,10 @@ pub struct Address {
     bare: bool,
 }
 
-/// Which machine.
+/// How addresses of buckets begin.
+const S3: &[u8] = b"s3://";
+
+/// Which machine, or which bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
     /// This one, without ssh.
@@ -29,10 +32,12 @@ pub enum Host {
         /// The port; none for ssh's own choice.
         port: Option<u16>,
     },
+    /// A bucket of an object store, without ssh.
+    Bucket(String),
 }
 
 impl Address {
-    /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `local:PATH`; where `plain` is allowed also a path of
+    /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `s3://BUCKET/PREFIX`, `local:PATH`; where `plain` is allowed also a path of
     /// this machine.
     ///
     /// # Errors
@@ -41,6 +46,9 @@ impl Address {
         let bytes = text.as_bytes();
         if let Some(rest) = bytes.strip_prefix(b"ssh://") {
             return url(rest);
+        }
+        if let Some(rest) = bytes.strip_prefix(S3) {
+            return bucket(rest);
         }
         if let Some(path) = bytes.strip_prefix(b"local:") {
             return Ok(Address::new(Host::Local, path));
@@ -57,17 +65,17 @@ impl Address {
         match end.filter(|end| bytes.get(*end) == Some(&b':')) {
             Some(end) => Ok(Address::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
             None if plain => Ok(Address::new(Host::Local, bytes)),
-            None => Err("must be HOST:PATH, ssh://HOST/PATH or local:PATH"),
+            None => Err("must be HOST:PATH, ssh://HOST/PATH, s3://BUCKET/PREFIX or local:PATH"),
         }
     }
 
-    /// What a user typed for a tree, if it is an address: `ssh://…` always is; `HOST:PATH` and `local:PATH` are
+    /// What a user typed for a tree, if it is an address: `ssh://…` and `s3://…` always are; `HOST:PATH` and `local:PATH` are
     /// only where no file of this machine has that name. None for a path of this machine.
     ///
     /// # Errors
     /// What is wrong with a URL.
     pub fn typed(text: &OsStr) -> Result<Option<Address>, &'static str> {
-        if text.as_bytes().starts_with(b"ssh://") {
+        if text.as_bytes().starts_with(b"ssh://") || text.as_bytes().starts_with(S3) {
             return Address::parse(text, false).map(Some);
         }
         let is_here = || Path::new(text).symlink_metadata().is_ok();
@@ -124,6 +132,9 @@ impl Address {
 
     /// A path of the host as its user would type it.
     pub fn shown<'a>(&self, path: &'a [u8]) -> &'a [u8] {
+        if matches!(self.host, Host::Bucket(_)) {
+            return path.strip_prefix(b"/").unwrap_or(path);
+        }
         match self.bare {
             true => path.strip_prefix(b"./").unwrap_or(path),
             false => path,
@@ -154,6 +165,9 @@ impl Address {
 
     /// The place of an address by which a catalogue knows it, with whatever is in its path.
     pub fn of_address(address: &[u8]) -> Option<Address> {
+        if let Some(rest) = address.strip_prefix(S3) {
+            return bucket(rest).ok();
+        }
         let (name, port, path) = taken_apart(address.strip_prefix(b"ssh://")?).ok()?;
         Some(Address::new(Host::named(name, port).ok()?, from_home(path)))
     }
@@ -162,6 +176,7 @@ impl Address {
     pub fn address(&self) -> Vec<u8> {
         let mut address = match &self.host {
             Host::Local => return self.path.clone(),
+            Host::Bucket(name) => format!("s3://{name}").into_bytes(),
             Host::Ssh { destination, port } => {
                 let port = port.map(|port| format!(":{port}")).unwrap_or_default();
                 format!("ssh://{}{port}", bracketed(destination)).into_bytes()
@@ -235,6 +250,7 @@ impl Host {
                 Some(rest.strip_prefix(b"/~/").unwrap_or(rest))
             }
             Host::Ssh { port: Some(_), .. } => None,
+            Host::Bucket(_) => rest.starts_with(b"/").then_some(rest),
             _ => rest.strip_prefix(b":"),
         }
     }
@@ -243,6 +259,7 @@ impl Host {
     pub fn name(&self) -> String {
         match self {
             Host::Local => "local".to_string(),
+            Host::Bucket(name) => format!("s3://{name}"),
             Host::Ssh { destination, port: None } => bracketed(destination),
             Host::Ssh { destination, port: Some(port) } => format!("ssh://{}:{port}", bracketed(destination)),
         }
@@ -253,6 +270,8 @@ impl Host {
         let colon = match self {
             Host::Ssh { port: Some(_), .. } if path.starts_with(b"/") => "",
             Host::Ssh { port: Some(_), .. } => "/~/",
+            Host::Bucket(_) if path.starts_with(b"/") => "",
+            Host::Bucket(_) => "/",
             _ => ":",
         };
         format!("{}{colon}", self.name()).into_bytes()
@@ -305,6 +324,22 @@ fn url(rest: &[u8]) -> Result<Address, &'static str> {
     let host = Host::named(name, port)?;
     let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
     Ok(Address::new(host, from_home(&path)))
+}
+
+/// What follows `s3://`. Nothing is decoded, as in the stores' own tools.
+fn bucket(rest: &[u8]) -> Result<Address, &'static str> {
+    let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    let name = std::str::from_utf8(&rest[..slash]).unwrap_or_default();
+    if name.is_empty() {
+        return Err("the bucket's name is missing");
+    }
+    if name.starts_with('.')
+        || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+    {
+        return Err("the bucket's name has characters that no bucket's name has");
+    }
+    let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
+    Ok(Address::new(Host::Bucket(name.to_string()), path))
 }
 
 /// The name of a host, a port and a path.
@@ -378,6 +413,9 @@ mod tests {
             ("ssh://web", "web", "."),
             ("ssh://web/~/a", "web", "./a"),
             ("ssh://web/~a", "web", "/~a"),
+            ("s3://b.1/x//y/", "s3://b.1", "/x/y"),
+            ("s3://b/a%20b", "s3://b", "/a%20b"),
+            ("s3://b", "s3://b", "/"),
             ("local:a", "local", "./a"),
             ("./a:b", "local", "./a:b"),
             ("./[b]:c", "local", "./[b]:c"),

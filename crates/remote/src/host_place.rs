@@ -30,18 +30,27 @@ const LISTING: &str = "sha256";
 /// What is done with a session; what comes of it is told meanwhile.
 type Act<'f> = &'f mut dyn FnMut(&mut Session) -> Result<(), SessionError>;
 
+/// Opens a bucket by its name, or says why not.
+pub type OpenBucket = Box<dyn Fn(&str) -> Result<Box<dyn Place>, String> + Send + Sync>;
+
 /// How hosts are reached.
-#[derive(Debug)]
 pub struct Hosts {
     options: Arc<Options>,
     scratch: PathBuf,
     folder: Mutex<Option<Arc<Folder>>>,
+    buckets: Option<OpenBucket>,
 }
 
 impl Hosts {
     /// With these options. A private directory is made below `scratch` when the first host needs it.
     pub fn new(options: Options, scratch: &Path) -> Hosts {
-        Hosts { options: Arc::new(options), scratch: scratch.to_path_buf(), folder: Mutex::default() }
+        let (options, scratch) = (Arc::new(options), scratch.to_path_buf());
+        Hosts { options, scratch, folder: Mutex::default(), buckets: None }
+    }
+
+    /// The same, with buckets of object stores, which another crate opens.
+    pub fn with_buckets(self, open: OpenBucket) -> Hosts {
+        Hosts { buckets: Some(open), ..self }
     }
 
     /// A tree as a user types it, be it a path of this machine or an address of a host: its address, and the place
@@ -52,18 +61,26 @@ impl Hosts {
     pub fn tree(&self, typed: &OsStr) -> Result<(Address, Box<dyn Place>), OpenError> {
         Ok(match Address::typed(typed).map_err(OpenError::Address)? {
             Some(address) => {
-                let place = self.place(&address.host).map_err(OpenError::Folder)?;
-                (address, Box::new(place))
+                let place = self.place(&address.host)?;
+                (address, place)
             }
             None => (Address::new(Host::Local, typed.as_bytes()), Box::new(LocalPlace::default())),
         })
     }
 
-    /// A host, which nobody calls yet.
+    /// A host or a bucket, which nobody calls yet.
     ///
     /// # Errors
-    /// The private directory cannot be made.
-    pub fn place(&self, host: &Host) -> io::Result<HostPlace> {
+    /// The private directory cannot be made, or the bucket cannot be opened.
+    pub fn place(&self, host: &Host) -> Result<Box<dyn Place>, OpenError> {
+        if let Host::Bucket(name) = host {
+            let open = self.buckets.as_ref().ok_or(OpenError::Address("buckets cannot be opened here"))?;
+            return open(name).map_err(OpenError::Bucket);
+        }
+        self.host(host).map(|place| Box::new(place) as Box<dyn Place>).map_err(OpenError::Folder)
+    }
+
+    fn host(&self, host: &Host) -> io::Result<HostPlace> {
         let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         if folder.is_none() && *host != Host::Local {
             *folder = Some(Arc::new(Folder::new(&self.scratch)?));
@@ -85,12 +102,21 @@ pub enum OpenError {
     Address(&'static str),
     /// The private directory for the sockets of ssh cannot be made.
     Folder(io::Error),
+    /// Why a bucket cannot be opened.
+    Bucket(String),
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hosts").field("options", &self.options).field("scratch", &self.scratch).finish()
+    }
 }
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Address(must) => f.write_str(must),
+            OpenError::Bucket(why) => f.write_str(why),
             OpenError::Folder(error) => write!(f, "make a private directory: {error}"),
         }
     }

@@ -16,6 +16,9 @@ pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
 }
 
+/// Where scripts/setup.sh puts the tools that it builds, below the root of the repository.
+const BUILT: &str = "target/tools";
+
 /// Finds a program. A missing one is a [`skip`].
 ///
 /// # Panics
@@ -23,6 +26,8 @@ pub fn skip(reason: &str) {
 pub fn require_tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(BUILT);
+    let folders = std::iter::once(built).chain(folders);
     let found = folders.map(|folder| folder.join(name)).find(|path| is_program(path));
     if found.is_none() {
         skip(&format!("{name} is not installed"));

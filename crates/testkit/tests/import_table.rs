@@ -58,10 +58,11 @@ const TABLE: &[Row] = &[
         unsafe_code: Unsafe::In(&["system.rs"]),
     },
     Row { name: "remote", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
+    Row { name: "object", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
     Row { name: "parity", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
     Row {
         name: "verisum",
-        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "mend", "remote", "parity"],
+        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "mend", "remote", "object", "parity"],
         unsafe_code: Unsafe::Nowhere,
     },
     Row {

@@ -30,10 +30,11 @@
 #![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
 #![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
 #![cfg_attr(feature = "mend", doc = "| [`mend`] | verified copies, and repair from other copies | `mend` |")]
+#![cfg_attr(feature = "object", doc = "| [`object`] | trees in buckets, over S3 | `object` |")]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
 #![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
-//! All features but `lake` are on by default. Without them nobody compiles SQLite or what speaks ssh.
+//! All features but `lake` and `object` are on by default. Without them nobody compiles SQLite or what speaks ssh.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
 //! function says so by its name ([`files::go_to_background`]).
@@ -53,6 +54,8 @@ pub use verisum_image as image;
 pub use verisum_lake as lake;
 #[cfg(feature = "mend")]
 pub use verisum_mend as mend;
+#[cfg(feature = "object")]
+pub use verisum_object as object;
 #[cfg(feature = "parity")]
 pub use verisum_parity as parity;
 #[cfg(feature = "remote")]

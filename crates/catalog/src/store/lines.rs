@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
+use super::root::scheme;
+
 /// The longest name in a path: no system call takes more.
 const LONGEST_NAME: usize = 4095;
 
@@ -78,7 +80,7 @@ impl Name {
         if bytes.is_empty() || bytes.contains(&0) {
             return Err("a path is empty or has a NUL".to_string());
         }
-        let names = match bytes.strip_prefix(b"ssh://") {
+        let names = match scheme(&bytes).map(|scheme| &bytes[scheme.len()..]) {
             Some(address) => address.strip_suffix(b"/").unwrap_or(address),
             None => bytes.strip_prefix(b"/").unwrap_or(&bytes),
         };

@@ -15,6 +15,7 @@ use rusqlite::params;
 use verisum_digest::{Digest, Output};
 
 use super::record::{columns, listed, stamp};
+use super::root::scheme;
 use super::transfer::Passed;
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
 use verisum_files::LEADS_OUT;
@@ -464,24 +465,24 @@ impl Importing<'_> {
 /// `base` is on.
 fn joined(base: &Path, name: &[u8]) -> PathBuf {
     let machine = base.as_os_str().as_bytes();
-    let slash = machine.iter().skip("ssh://".len()).position(|byte| *byte == b'/');
-    match (is_address(base) && name.starts_with(b"/"), slash) {
-        (true, slash) => {
-            let machine = &machine[..slash.map_or(machine.len(), |slash| "ssh://".len() + slash)];
+    match scheme(machine).filter(|_| name.starts_with(b"/")) {
+        Some(scheme) => {
+            let slash = machine[scheme.len()..].iter().position(|byte| *byte == b'/');
+            let machine = &machine[..slash.map_or(machine.len(), |slash| scheme.len() + slash)];
             PathBuf::from(OsString::from_vec([machine, name].concat()))
         }
-        (false, _) => base.join(OsStr::from_bytes(name)),
+        None => base.join(OsStr::from_bytes(name)),
     }
 }
 
 /// A path without `.` and empty parts.
 fn plain(path: &Path) -> PathBuf {
-    match is_address(path) {
-        false => path.components().collect(),
+    match scheme(path.as_os_str().as_bytes()) {
+        None => path.components().collect(),
         // The slashes before a machine are none of a path.
-        true => {
-            let below = Path::new(OsStr::from_bytes(&path.as_os_str().as_bytes()["ssh://".len()..]));
-            let mut plain = OsString::from("ssh://");
+        Some(scheme) => {
+            let below = Path::new(OsStr::from_bytes(&path.as_os_str().as_bytes()[scheme.len()..]));
+            let mut plain = OsString::from(scheme);
             plain.push(below.components().collect::<PathBuf>());
             plain.into()
         }

@@ -53,9 +53,18 @@ impl Root {
     }
 }
 
-/// Whether a path is the address of something on another machine: `ssh://[USER@]HOST[:PORT]/PATH`.
+/// How the addresses of places begin that are not on this machine.
+const SCHEMES: [&str; 2] = ["ssh://", "s3://"];
+
+/// Whether a path is the address of something on another machine or in a store: `ssh://[USER@]HOST[:PORT]/PATH`,
+/// `s3://BUCKET/PREFIX`.
 pub fn is_address(path: &Path) -> bool {
-    path.as_os_str().as_bytes().starts_with(b"ssh://")
+    scheme(path.as_os_str().as_bytes()).is_some()
+}
+
+/// How an address begins, if it is one.
+pub(super) fn scheme(address: &[u8]) -> Option<&'static str> {
+    SCHEMES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))
 }
 
 const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";

@@ -104,6 +104,42 @@ pub trait Place: Send {
     }
 }
 
+/// A place of any kind is a place.
+impl<P: Place + ?Sized> Place for Box<P> {
+    fn is_here(&self) -> bool {
+        (**self).is_here()
+    }
+
+    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
+        (**self).capabilities(digests, sink)
+    }
+
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        (**self).list(root, sink)
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        (**self).hash(digests, files, sink)
+    }
+
+    fn hash_settled(
+        &mut self,
+        digest: &Digest,
+        files: Vec<FileRequest>,
+        sink: Sink,
+    ) -> Result<(), PlaceError> {
+        (**self).hash_settled(digest, files, sink)
+    }
+
+    fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
+        (**self).read(path, range)
+    }
+
+    fn write(&mut self, path: &[u8], content: &mut dyn Read) -> Result<(), PlaceError> {
+        (**self).write(path, content)
+    }
+}
+
 /// What a place is able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

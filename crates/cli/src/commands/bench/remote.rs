@@ -132,7 +132,7 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     session.results.host = super::remote_host::host(&trial, lies).map_err(failed)?;
     session.note(match place.host {
         Host::Local => "on this machine, without ssh".to_string(),
-        Host::Ssh { .. } => format!(
+        _ => format!(
             "on {host}, over ssh from a machine with {} ({}, {} processors)",
             from.kernel, from.processor, from.processors
         ),
@@ -168,7 +168,11 @@ fn place(typed: &OsString) -> Result<(Address, bool), Failure> {
     if rest.is_none() && !named {
         whole.push(":");
     }
-    Ok((hosts::parse(&whole, false)?, named))
+    let address = hosts::parse(&whole, false)?;
+    match address.host {
+        Host::Bucket(_) => Err(Failure::value("PLACE", text, "must be a host, not a bucket")),
+        _ => Ok((address, named)),
+    }
 }
 
 fn making(arguments: &FilesArgs) -> Result<Making, Failure> {
@@ -303,7 +307,7 @@ impl Task<'_> {
         let mut subjects: Vec<Box<dyn Subject + '_>> = Vec::new();
         match host {
             Host::Local => session.skip(&about("connect and log in"), "this machine needs no ssh"),
-            Host::Ssh { .. } => subjects
+            _ => subjects
                 .push(self.subject(about("connect and log in"), || self.trial.connect().map(|()| None))),
         }
         subjects.push(self.subject(about("run an empty command"), || self.trial.command().map(|()| None)));

@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use verisum::digest::{Digest, Output as Sum};
-use verisum::files::place::Reason;
+use verisum::files::place::{Place, Reason};
 use verisum::files::store::manifest::{Options as Reading, ReadError};
-use verisum::remote::{Address, CheckedFile, HostList, HostListError, HostPlace, Hosts, kept};
+use verisum::remote::{Address, CheckedFile, HostList, HostListError, Hosts, kept};
 
 use super::CheckArgs;
 use crate::ui::exit::Exit;
@@ -128,7 +128,7 @@ impl Task<'_> {
         let complete = match hosts::place(&self.hosts, &on.host) {
             Ok(mut place) => {
                 let ended =
-                    self.list.algorithms.iter().map(|name| self.algorithm(&mut place, on, name, &counts));
+                    self.list.algorithms.iter().map(|name| self.algorithm(&mut *place, on, name, &counts));
                 ended.fold(true, |complete, ended| complete & ended)
             }
             Err(failure) => {
@@ -143,7 +143,7 @@ impl Task<'_> {
     }
 
     /// Checks what is listed with a digest. False where not all of it was asked for.
-    fn algorithm(&self, place: &mut HostPlace, on: &OnHost, name: &str, counts: &Mutex<Vec<Counts>>) -> bool {
+    fn algorithm(&self, place: &mut dyn Place, on: &OnHost, name: &str, counts: &Mutex<Vec<Counts>>) -> bool {
         let digest = match hosts::digest(name) {
             Ok(digest) => digest,
             Err(failure) => {

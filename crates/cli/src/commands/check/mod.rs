@@ -49,8 +49,8 @@ pub(crate) struct CheckArgs {
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
-    /// Lists of checksums, or directories of BagIt bags. HOST:DIR or ssh://HOST/DIR says that the files are
-    /// on another machine
+    /// Lists of checksums, or directories of BagIt bags. HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX says that
+    /// the files are on another machine or in a bucket
     #[arg(value_name = "LIST", value_hint = ValueHint::AnyPath)]
     pub(crate) lists: Vec<OsString>,
 

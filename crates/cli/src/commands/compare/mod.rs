@@ -42,7 +42,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     json: bool,
 
-    /// A tree: a directory, HOST:DIR or ssh://HOST/DIR
+    /// A tree: a directory, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "A", value_hint = ValueHint::DirPath)]
     a: OsString,
 

@@ -110,7 +110,7 @@ fn remote(
         true
     };
     let mut place = hosts::place(&hosts.hosts(1)?, &address.host)?;
-    let mut tree = PlaceTree { place: &mut place, root: &address.path, notes: &notes };
+    let mut tree = PlaceTree { place: &mut *place, root: &address.path, notes: &notes };
     Ok(scrub::accept_tree(catalog, what, &mut tree, report)?)
 }
 

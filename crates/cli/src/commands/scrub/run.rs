@@ -85,7 +85,8 @@ pub(crate) struct ScrubArgs {
     #[command(flatten)]
     pub(super) results: ResultArgs,
 
-    /// The directories. HOST:DIR and ssh://HOST/DIR are on other machines; all their files are read
+    /// The directories. HOST:DIR and ssh://HOST/DIR are on other machines, s3://BUCKET/PREFIX in a bucket; all their
+    /// files are read
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) directories: Vec<OsString>,
 

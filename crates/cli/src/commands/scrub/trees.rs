@@ -122,7 +122,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             let results = &self.arguments.results;
             let reporter = Reporter::new(&self.output, results.style(), results.failing(), false);
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
-            let mut tree = PlaceTree { place: opened, root: &address.path, notes: &notes };
+            let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
             self.tree(&path, &mut catalog, options, &mut tree, &reporter);
             self.printed(reporter);
         }

@@ -86,7 +86,7 @@ pub(crate) struct SumArgs {
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
-    /// Files; -, or none, is standard input. HOST:PATH and ssh://HOST/PATH are files on other machines
+    /// Files; -, or none, is standard input. HOST:PATH and ssh://HOST/PATH are files on other machines, s3://BUCKET/PREFIX in a bucket
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<OsString>,
 

@@ -1,5 +1,6 @@
 //! Trees on other machines, as the verbs take them: their addresses, the options of ssh, and what is reported.
 
+mod buckets;
 mod record;
 mod report;
 
@@ -15,14 +16,13 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::place::Place;
 
+use self::buckets::BucketArgs;
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel};
-use verisum::remote::{
-    Address, Folder, Host, HostPlace, Hosts, OpenError, Options, Program, SshOptions, WAYS,
-};
+use verisum::remote::{Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -62,6 +62,9 @@ pub(crate) struct HostArgs {
     /// Copy verisum, or this build of it, to hosts that lack it, for the time of the run
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
+
+    #[command(flatten)]
+    buckets: BucketArgs,
 }
 
 /// Many hosts.
@@ -176,7 +179,7 @@ fn refuse_place(typed: &OsString) -> Result<(), Failure> {
 pub(crate) fn tree(text: &OsString, hosts: &Hosts) -> Result<(Address, Box<dyn Place>), Failure> {
     hosts.tree(text).map_err(|error| match error {
         OpenError::Address(must) => bad_place(text, must),
-        OpenError::Folder(error) => no_folder(error),
+        error => not_opened(text.to_string_lossy().into_owned(), error),
     })
 }
 
@@ -246,7 +249,8 @@ impl HostArgs {
     /// # Errors
     /// A program that is to be pushed cannot be read.
     pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
-        Ok(Hosts::new(self.options(hosts)?, &std::env::temp_dir()))
+        let hosts = Hosts::new(self.options(hosts)?, &std::env::temp_dir());
+        Ok(self.buckets.opened_by(hosts, self.timeout))
     }
 }
 
@@ -269,15 +273,15 @@ pub(crate) fn digest(name: &str) -> Result<Digest, Failure> {
 
 /// The folder for sockets, if a host needs one.
 pub(crate) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Option<Folder>, Failure> {
-    match hosts.any(|host| *host != Host::Local) {
+    match hosts.any(|host| matches!(host, Host::Ssh { .. })) {
         false => Ok(None),
         true => Folder::new(&std::env::temp_dir()).map(Some).map_err(no_folder),
     }
 }
 
 /// The files of a host.
-pub(crate) fn place(hosts: &Hosts, host: &Host) -> Result<HostPlace, Failure> {
-    hosts.place(host).map_err(no_folder)
+pub(crate) fn place(hosts: &Hosts, host: &Host) -> Result<Box<dyn Place>, Failure> {
+    hosts.place(host).map_err(|error| not_opened(host.name(), error))
 }
 
 /// A host that is ready to compute a digest, and what computes them there; what goes wrong is reported.
@@ -286,7 +290,7 @@ pub(crate) fn open(
     host: &Host,
     digest: &Digest,
     report: &Report,
-) -> Option<(HostPlace, &'static str)> {
+) -> Option<(Box<dyn Place>, &'static str)> {
     let mut place = match place(hosts, host) {
         Ok(place) => place,
         Err(failure) => {
@@ -294,12 +298,12 @@ pub(crate) fn open(
             return None;
         }
     };
-    way(&mut place, host, digest, report).map(|way| (place, way))
+    way(&mut *place, host, digest, report).map(|way| (place, way))
 }
 
 /// What computes a digest on a host; what goes wrong is reported.
 pub(crate) fn way(
-    place: &mut HostPlace,
+    place: &mut dyn Place,
     host: &Host,
     digest: &Digest,
     report: &Report,
@@ -310,6 +314,14 @@ pub(crate) fn way(
             report.failed(host, error.to_string());
             None
         }
+    }
+}
+
+fn not_opened(name: String, error: OpenError) -> Failure {
+    match error {
+        OpenError::Folder(error) => no_folder(error),
+        OpenError::Address(why) => Failure::Program { name, why: why.to_string() },
+        OpenError::Bucket(why) => Failure::Program { name, why },
     }
 }
 

@@ -1,0 +1,186 @@
+//! The verbs over buckets: a real server of S3, and servers that answer wrongly.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::bucket::{KEY, SECRET, Store, run_at};
+use common::{Ended, change_and_restore_time};
+
+/// More than one range, and more than one batch.
+const LARGE: usize = 5 << 20;
+
+fn fill(folder: &Path) {
+    fs::create_dir_all(folder.join("sub")).unwrap();
+    for number in 0..150 {
+        fs::write(folder.join(format!("sub/{number}")), format!("content {number}")).unwrap();
+    }
+    fs::write(folder.join("large"), (0..LARGE).map(|at| (at * 7 % 251) as u8).collect::<Vec<_>>()).unwrap();
+    fs::write(folder.join("empty"), "").unwrap();
+    fs::write(folder.join("a b+c%\u{e9}"), "odd").unwrap();
+}
+
+#[track_caller]
+fn assert_one_line(ended: &Ended, code: i32, part: &str) {
+    let about = format!("{:?} {}", ended.code, ended.stderr);
+    assert_eq!(ended.code, Some(code), "{about}");
+    assert!(ended.stderr.contains(part), "{about}");
+    assert!(!ended.stderr.contains(SECRET) && !ended.stderr.contains(KEY), "{about}");
+}
+
+#[test]
+fn a_bucket_is_summed_checked_and_compared_as_any_tree() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("backup"), store.path("here"));
+    fill(&bucket.join("data"));
+    fill(&here);
+    let here = here.to_str().unwrap();
+    let sum = store.run(&["sum", "--quiet", "--relative", "s3://backup/data"]).clean();
+    let local = store.run(&["sum", "--recursive", here]).clean();
+    let mut local: Vec<String> = local.lines().map(|line| line.replace(&format!("{here}/"), "")).collect();
+    local.sort_by(|one, other| one[66..].cmp(&other[66..]));
+    assert_eq!(sum.lines().collect::<Vec<_>>(), local);
+
+    let list = store.path("list");
+    fs::write(&list, &sum).unwrap();
+    let list = list.to_str().unwrap();
+    let checked = store.run(&["check", "--quiet", list, "s3://backup/data"]);
+    assert_eq!((checked.code, checked.out()), (Some(0), ""), "{}", checked.stderr);
+    let compared = store.run(&["compare", here, "s3://backup/data"]);
+    assert_one_line(&compared, 0, "153 the same");
+
+    // Rot behind the server's back, of which its listing tells nothing.
+    change_and_restore_time(&bucket.join("data/sub/7"), "cOntent 7");
+    fs::remove_file(bucket.join("data/sub/8")).unwrap();
+    let checked = store.run(&["check", "--quiet", list, "s3://backup/data"]);
+    assert_eq!(checked.out(), "sub/7: FAILED\nsub/8: FAILED open or read\n", "{}", checked.stderr);
+    let compared = store.run(&["compare", "--quiet", here, "s3://backup/data"]);
+    assert_eq!((compared.code, compared.out()), (Some(1), "sub/7: DIFFERS\nsub/8: MISSING\n"));
+    let one = store.run(&["sum", "--quiet", "--relative", "s3://backup/data/empty"]).clean();
+    assert_eq!(one, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  empty\n");
+}
+
+#[test]
+fn a_scrub_of_a_bucket_tells_rot_from_a_new_object() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("backup");
+    fill(&bucket);
+    let catalog = store.path("catalog.db");
+    let scrub = || store.run(&["scrub", "--catalog", catalog.to_str().unwrap(), "s3://backup"]);
+    let first = scrub();
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert_eq!(scrub().code, Some(0));
+    change_and_restore_time(&bucket.join("sub/7"), "cOntent 7");
+    let found = scrub();
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    let lines = format!("{}{}", found.out(), found.stderr);
+    assert!(lines.contains("sub/7") && lines.contains("rot"), "{lines}");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let Some(store) = Store::start() else { return };
+    store.bucket("empty");
+    assert_eq!(store.run(&["sum", "--quiet", "s3://empty"]).clean(), "");
+    assert_one_line(&store.run(&["sum", "s3://empty/x"]), 3, "No such file or directory");
+    assert_one_line(&store.run(&["sum", "s3://nowhere"]), 3, "no such bucket");
+    let wrong = run_at("http://127.0.0.1:1", &["sum", "s3://empty"]);
+    assert_one_line(&wrong, 3, "cannot be reached: Connection refused");
+    let ended = store.run(&["sum", "--endpoint", "https://user:secret@host", "s3://empty"]);
+    assert!(ended.code != Some(0) && !ended.stderr.contains("secret"), "{}", ended.stderr);
+}
+
+/// A server that gives one answer after the other by what was asked for. It counts.
+fn server(answer: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (answer, counted) = (answer.clone(), counted.clone());
+            std::thread::spawn(move || serve(stream.unwrap(), &*answer, &counted));
+        }
+    });
+    (url, count)
+}
+
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&str) -> (u16, String), count: &AtomicUsize) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let Some(Ok(asked)) = lines.next() else { return };
+    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+    count.fetch_add(1, Ordering::Relaxed);
+    let (status, body) = answer(&asked);
+    let length = body.len();
+    let body = if asked.starts_with("HEAD") { "" } else { &body };
+    let _ =
+        write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+}
+
+fn listing(keys: &[(&str, u64)], next: Option<&str>) -> String {
+    let objects =
+        keys.iter().map(|(key, size)| format!("<Contents><Key>{key}</Key><Size>{size}</Size></Contents>"));
+    let next = next.map_or(String::new(), |next| {
+        format!("<IsTruncated>true</IsTruncated><NextContinuationToken>{next}</NextContinuationToken>")
+    });
+    format!("<ListBucketResult>{}{next}</ListBucketResult>", objects.collect::<String>())
+}
+
+#[test]
+fn a_store_that_is_busy_for_ever_is_given_up() {
+    let (url, count) = server(|_| (503, "<Error><Code>SlowDown</Code></Error>".to_string()));
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&ended, 3, "the store answers 503 (SlowDown)");
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert_eq!(count.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn credentials_that_expire_in_the_middle_end_the_run() {
+    let secret = format!("<Error><Code>ExpiredToken</Code><Token>{SECRET}</Token></Error>");
+    let (url, _) = server(move |asked| match asked.contains("list-type=2") {
+        true => (200, listing(&[("a", 1), ("b", 1)], None)),
+        false => (400, secret.clone()),
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&ended, 3, "the store answers 400 (ExpiredToken)");
+    assert_eq!((ended.out(), ended.stderr.lines().count()), ("", 1), "{}", ended.stderr);
+}
+
+#[test]
+fn keys_that_are_no_file_names_are_named_and_never_asked_for() {
+    let keys = [("../x", 1), ("a", 1), ("a//b", 1), ("d/", 0), ("e/", 1), ("f&#x1b;[2J//", 1)];
+    let (url, _) = server(move |asked| match asked.contains("list-type=2") {
+        true => (200, listing(&keys, None)),
+        false => {
+            assert!(asked.starts_with("GET /bucket/a HTTP"), "{asked}");
+            (200, "x".to_string())
+        }
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&ended, 3, "a//b: the key is no file name");
+    for part in ["../x: the", "e/: the"] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains("d/") && !ended.stderr.contains('\x1b'), "{}", ended.stderr);
+    assert_eq!(ended.out().lines().count(), 1);
+}
+
+#[test]
+fn a_store_that_lies_is_never_taken_for_good() {
+    let (url, _) = server(|_| (200, listing(&[("a", 1)], Some("again"))));
+    let endless = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&endless, 3, "does not list keys in the order of their bytes");
+    let (url, _) = server(|asked| match asked.contains("list-type=2") {
+        true => (200, listing(&[("a", 5 << 20)], None)),
+        false => (206, "short".to_string()),
+    });
+    let short = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&short, 3, "the store's answer is wrong: it is no range");
+}

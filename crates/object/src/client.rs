@@ -1,0 +1,287 @@
+//! Signed requests to one bucket, with a bound on their number, their time and what they may answer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE};
+use http::{HeaderMap, HeaderName, Method, Uri};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, AwsCredentialProvider};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
+};
+use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use verisum_files::place::FileState;
+
+use crate::error::{OpenError, RequestError, root};
+use crate::listing::{self, Page};
+use crate::options::StoreOptions;
+
+/// How often a request is sent until it is given up.
+const ATTEMPTS: u32 = 5;
+/// How long to wait after the first failure; twice as long after each other.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// A request takes no longer than so many times the time in which a store must answer.
+const WHOLE: u32 = 10;
+/// The longest answer that is no object: a page of keys, or an error.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// A bucket, and how to ask for what is in it.
+pub(crate) struct Client {
+    http: HttpClient,
+    credentials: AwsCredentialProvider,
+    region: String,
+    /// The URL of the bucket, without a slash at its end.
+    url: String,
+    signs: bool,
+}
+
+/// A part of an object.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) bytes: Vec<u8>,
+    /// The length of the whole object, and when it was written.
+    pub(crate) seen: FileState,
+    pub(crate) size: u64,
+    /// What names this content of the object.
+    pub(crate) etag: Option<String>,
+}
+
+/// What is asked for.
+struct Request<'a> {
+    method: Method,
+    key: &'a [u8],
+    query: String,
+    headers: Vec<(HeaderName, String)>,
+    /// The longest body that may come.
+    most: u64,
+}
+
+/// An answer with success.
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn new(bucket: &str, options: &StoreOptions) -> Result<Client, OpenError> {
+        // Fails where another part of the program chose one before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = AmazonS3Builder::new();
+        for (name, value) in &options.settings {
+            if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let setting = |key| builder.get_config_value(&key);
+        let region = options.region.clone().or_else(|| setting(AmazonS3ConfigKey::Region));
+        let region = region.or_else(|| setting(AmazonS3ConfigKey::DefaultRegion));
+        let region = region.unwrap_or_else(|| "us-east-1".to_string());
+        let endpoint = options.endpoint.clone().or_else(|| setting(AmazonS3ConfigKey::Endpoint));
+        let url = match &endpoint {
+            Some(endpoint) => format!("{}/{bucket}", plain_endpoint(endpoint)?),
+            // Certificates of AWS do not cover names of buckets with points.
+            None if bucket.contains('.') => format!("https://s3.{region}.amazonaws.com/{bucket}"),
+            None => format!("https://{bucket}.s3.{region}.amazonaws.com"),
+        };
+        url.parse::<Uri>().map_err(|_| OpenError::Setting("the endpoint is no URL".to_string()))?;
+        let timeout = Duration::from_secs(options.timeout.into());
+        let client = ClientOptions::new()
+            .with_allow_http(url.starts_with("http://"))
+            .with_connect_timeout(timeout)
+            .with_read_timeout(timeout)
+            .with_timeout(timeout * WHOLE);
+        let retry = RetryConfig { backoff: BackoffConfig::default(), max_retries: 1, retry_timeout: timeout };
+        let wrong = |error: object_store::Error| OpenError::Setting(root(&error));
+        let builder = builder
+            .with_bucket_name(bucket)
+            .with_region(&region)
+            .with_client_options(client.clone())
+            .with_retry(retry);
+        let credentials = builder.build().map_err(wrong)?.credentials().clone();
+        let http = ReqwestConnector::default().connect(&client);
+        let http = http.map_err(|error| OpenError::System(root(&error)))?;
+        Ok(Client { http, credentials, region, url, signs: !options.unsigned })
+    }
+
+    /// A page of the keys that begin with `prefix`, in the order of their bytes.
+    pub(crate) async fn page(
+        &self,
+        prefix: &[u8],
+        next: Option<&str>,
+        most: usize,
+    ) -> Result<Page, RequestError> {
+        let mut query = String::new();
+        if let Some(next) = next {
+            query = format!("continuation-token={}&", listing::encoded(next.as_bytes(), false));
+        }
+        let prefix = listing::encoded(prefix, false);
+        query.push_str(&format!("encoding-type=url&list-type=2&max-keys={most}&prefix={prefix}"));
+        let request = Request { method: Method::GET, key: b"", query, headers: Vec::new(), most: MOST_TEXT };
+        Page::read(&self.ask(&request).await?.body)
+    }
+
+    /// What is known of an object besides its content.
+    pub(crate) async fn look(&self, key: &[u8]) -> Result<FileState, RequestError> {
+        let method = Method::HEAD;
+        let answer =
+            self.ask(&Request { method, key, query: String::new(), headers: Vec::new(), most: 0 }).await?;
+        let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
+        Ok(FileState { size, modified: modified(&answer.headers) })
+    }
+
+    /// A range of an object, which is not empty; with an ETag only of that content. It is shorter where the object
+    /// ends.
+    pub(crate) async fn part(
+        &self,
+        key: &[u8],
+        range: Range<u64>,
+        etag: Option<&str>,
+    ) -> Result<Part, RequestError> {
+        let mut headers = vec![(RANGE, format!("bytes={}-{}", range.start, range.end - 1))];
+        headers.extend(etag.map(|etag| (IF_MATCH, etag.to_string())));
+        let most = range.end - range.start;
+        let asked = Request { method: Method::GET, key, query: String::new(), headers, most };
+        let answer = match self.ask(&asked).await {
+            // An empty object has no ranges.
+            Err(RequestError::Range) if range.start == 0 => {
+                let seen = self.look(key).await?;
+                return match seen.size {
+                    Some(0) => Ok(Part { bytes: Vec::new(), seen, size: 0, etag: None }),
+                    _ => Err(RequestError::Answer("it gives no range of an object")),
+                };
+            }
+            answer => answer?,
+        };
+        let got = answer.body.len() as u64;
+        let size = match text(&answer.headers, &CONTENT_RANGE).map(|text| whole(text, range.start, got)) {
+            Some(size) => size.ok_or(RequestError::Answer("it is another range"))?,
+            // Some stores send an object that is no longer than the range as a whole.
+            None if range.start == 0 && answer.status == 200 => got,
+            None => return Err(RequestError::Answer("it is no range")),
+        };
+        if got != most.min(size.saturating_sub(range.start)) {
+            return Err(RequestError::Answer("an object is cut"));
+        }
+        let seen = FileState { size: Some(size), modified: modified(&answer.headers) };
+        let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
+        Ok(Part { bytes: answer.body, seen, size, etag })
+    }
+
+    /// Sends a request until it succeeds, or must fail.
+    async fn ask(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
+        let mut wait = FIRST_WAIT;
+        let mut attempt = 1;
+        loop {
+            match self.once(request).await {
+                Err(error) if error.may_pass() && attempt < ATTEMPTS => tokio::time::sleep(wait).await,
+                ended => return ended,
+            }
+            wait *= 2;
+            attempt += 1;
+        }
+    }
+
+    async fn once(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
+        // URLs resolve `..`: such a key would name something outside the bucket.
+        if !request.key.is_empty() && !listing::is_name(request.key) {
+            return Err(RequestError::Missing);
+        }
+        let key = listing::encoded(request.key, true);
+        let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
+        let url = format!("{}/{key}{query}", self.url);
+        let mut asked = HttpRequest::new(HttpRequestBody::empty());
+        *asked.method_mut() = request.method.clone();
+        *asked.uri_mut() = url.parse().map_err(|_| RequestError::Answer("a key makes no URL"))?;
+        for (name, value) in &request.headers {
+            let value = value.parse().map_err(|_| RequestError::Answer("an ETag is no text"))?;
+            asked.headers_mut().insert(name, value);
+        }
+        if self.signs {
+            let credential = self.credentials.get_credential().await;
+            let credential = credential.map_err(|error| RequestError::Credentials(root(&error)))?;
+            let signed = AwsAuthorizer::new(&credential, "s3", &self.region).try_authorize(&mut asked, None);
+            signed.map_err(|error| RequestError::Credentials(root(&error)))?;
+        }
+        let answer = self.http.execute(asked).await.map_err(|error| RequestError::of_network(&error))?;
+        let status = answer.status();
+        if !status.is_success() {
+            // What is wrong with the body is of no interest then.
+            let body = body(answer, MOST_TEXT).await.map(|answer| answer.body).unwrap_or_default();
+            return Err(RequestError::of_answer(status.as_u16(), &body));
+        }
+        body(answer, request.most).await
+    }
+}
+
+/// Reads a body, which must not be longer than this.
+async fn body(answer: HttpResponse, most: u64) -> Result<Answer, RequestError> {
+    let (parts, body) = answer.into_parts();
+    let mut found = Vec::new();
+    let mut pieces = body.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| RequestError::of_network(&error))?;
+        if (found.len() + piece.len()) as u64 > most {
+            return Err(RequestError::Answer("it is longer than what was asked for"));
+        }
+        found.extend_from_slice(&piece);
+    }
+    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: found })
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn modified(headers: &HeaderMap) -> Option<verisum_files::place::Modified> {
+    listing::time_of_header(text(headers, &LAST_MODIFIED)?)
+}
+
+/// The length of the whole object in `bytes FIRST-LAST/LENGTH`, if that is the range that begins at `start` and is
+/// so long.
+fn whole(text: &str, start: u64, length: u64) -> Option<u64> {
+    let (range, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last, whole) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?, whole.parse().ok()?);
+    (start == first && start.checked_add(length)?.checked_sub(1)? == last && last < whole).then_some(whole)
+}
+
+/// The URL of a store, without a slash at its end.
+fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
+    let wrong = |why: &str| Err(OpenError::Setting(format!("the endpoint {why}")));
+    let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
+        return wrong("must begin with https:// or http://");
+    };
+    if rest.contains(['@', '?', '#']) {
+        return wrong("must be a URL without a user and without parameters");
+    }
+    Ok(endpoint.trim_end_matches('/'))
+}
+
+/// Shared between the requests that are under way.
+pub(crate) type SharedClient = Arc<Client>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_the_one_that_was_asked_for() {
+        assert_eq!(whole("bytes 5-8/20", 5, 4), Some(20));
+        for bad in ["bytes 5-9/20", "bytes 4-8/20", "bytes 5-8/*", "bytes 5-8/8", "5-8/20", ""] {
+            assert_eq!(whole(bad, 5, 4), None, "{bad}");
+        }
+        assert_eq!(whole("bytes 0-0/0", 0, 0), None);
+    }
+
+    #[test]
+    fn endpoints_have_no_secrets() {
+        assert_eq!(plain_endpoint("http://localhost:9000/").unwrap(), "http://localhost:9000");
+        for bad in ["localhost:9000", "https://key:secret@store", "https://store?x=y"] {
+            let error = plain_endpoint(bad).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Why a request to a store failed, in one line without secrets.
+
+use std::error::Error;
+use std::fmt;
+
+use object_store::client::HttpError;
+use verisum_files::place::Reason;
+
+/// The longest error code of a store that is shown.
+const MOST_CODE: usize = 64;
+
+/// Why a bucket cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The address is none of a bucket.
+    Address(&'static str),
+    /// An option or a variable of the environment is wrong.
+    Setting(String),
+    /// The system gives no threads or no TLS.
+    System(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Address(why) => f.write_str(why),
+            OpenError::Setting(why) | OpenError::System(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Error for OpenError {}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RequestError {
+    /// There is no such object.
+    Missing,
+    /// There is no such bucket.
+    NoBucket,
+    /// The store refuses the request, with its code.
+    Refused { status: u16, code: String },
+    /// The object is not the one that was begun.
+    Replaced,
+    /// The range begins behind the object's end.
+    Range,
+    /// No credentials were found.
+    Credentials(String),
+    /// The store cannot be reached, or the connection breaks.
+    Network(String),
+    /// The answer is not one of S3.
+    Answer(&'static str),
+}
+
+impl RequestError {
+    /// The error of an answer that is no success. Of its body only the code is taken: the rest may have
+    /// signatures in it.
+    pub(crate) fn of_answer(status: u16, body: &[u8]) -> RequestError {
+        let code = code(&String::from_utf8_lossy(body));
+        match (status, &code[..]) {
+            (404, "NoSuchBucket") => RequestError::NoBucket,
+            (404, _) => RequestError::Missing,
+            (412, _) => RequestError::Replaced,
+            (416, _) => RequestError::Range,
+            _ => RequestError::Refused { status, code },
+        }
+    }
+
+    pub(crate) fn of_network(error: &HttpError) -> RequestError {
+        RequestError::Network(root(error))
+    }
+
+    /// Whether the same request may succeed a moment later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            RequestError::Refused { status, .. } => *status >= 500 || *status == 429,
+            RequestError::Network(_) => true,
+            RequestError::Answer(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is about this object only: the next one may be read.
+    pub(crate) fn is_of_object(&self) -> bool {
+        match self {
+            RequestError::Missing | RequestError::Replaced | RequestError::Range => true,
+            RequestError::Refused { code, .. } => matches!(&code[..], "AccessDenied" | "InvalidObjectState"),
+            _ => false,
+        }
+    }
+
+    /// The same in the terms that all places share.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            RequestError::Missing => Reason::Missing,
+            RequestError::Refused { code, .. } if code == "AccessDenied" => Reason::Denied,
+            other => Reason::Failed(other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestError::Missing => f.write_str("no such object"),
+            RequestError::NoBucket => f.write_str("no such bucket"),
+            RequestError::Refused { status, code } => match &code[..] {
+                "" => write!(f, "the store answers {status}"),
+                code => write!(f, "the store answers {status} ({code})"),
+            },
+            RequestError::Replaced => f.write_str("it was replaced while it was read"),
+            RequestError::Range => f.write_str("it became shorter while it was read"),
+            RequestError::Credentials(why) => {
+                write!(f, "no credentials ({why}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ")?;
+                f.write_str("or use --no-sign-request for a public bucket")
+            }
+            RequestError::Network(why) => write!(f, "the store cannot be reached: {why}"),
+            RequestError::Answer(what) => write!(f, "the store's answer is wrong: {what}"),
+        }
+    }
+}
+
+/// The innermost cause of an error: the outer ones may name URLs.
+pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    verisum_files::text::printable(&cause.to_string())
+}
+
+/// The code in the XML of an error: letters and digits only.
+fn code(body: &str) -> String {
+    let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let code = code.map_or("", |(code, _)| code);
+    let is_plain = code.len() <= MOST_CODE && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_plain { code.to_string() } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_answer_only_the_code_is_shown() {
+        let body =
+            b"<Error><Code>SignatureDoesNotMatch</Code><StringToSign>AKIASECRET</StringToSign></Error>";
+        let error = RequestError::of_answer(403, body);
+        assert_eq!(error.to_string(), "the store answers 403 (SignatureDoesNotMatch)");
+        let error = RequestError::of_answer(503, b"<Code>\x1b[2J</Code>");
+        assert_eq!(error.to_string(), "the store answers 503");
+        assert!(error.may_pass() && !error.is_of_object());
+    }
+}

@@ -1,0 +1,137 @@
+//! The keys below a root, page by page.
+
+use std::collections::VecDeque;
+
+use tokio::runtime::Runtime;
+use verisum_files::place::{FileAnswer, FileRequest, PlaceError, PlaceEvent, Reason, Sink};
+use verisum_files::text;
+
+use crate::client::Client;
+use crate::error::RequestError;
+use crate::listing::{Listed, PAGE, is_name};
+
+/// Goes through the objects of a tree in the order of their keys' bytes.
+pub(crate) struct Keys<'a> {
+    client: &'a Client,
+    runtime: &'a Runtime,
+    sink: Sink<'a>,
+    /// The key of the root; nothing for the bucket itself.
+    root: Vec<u8>,
+    page: VecDeque<Listed>,
+    next: Next,
+    /// The last key of the pages so far.
+    last: Option<Vec<u8>>,
+}
+
+enum Next {
+    First,
+    Page(String),
+    End,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(client: &'a Client, runtime: &'a Runtime, root: &[u8], sink: Sink<'a>) -> Keys<'a> {
+        let root = key(root).to_vec();
+        Keys { client, runtime, sink, root, page: VecDeque::new(), next: Next::First, last: None }
+    }
+
+    /// The next object. Keys that cannot be files are told to the sink; none also when it wants no more.
+    pub(crate) fn next(&mut self) -> Result<Option<Listed>, PlaceError> {
+        loop {
+            while let Some(listed) = self.page.pop_front() {
+                if is_name(&listed.key) {
+                    return Ok(Some(listed));
+                }
+                // Programs that show folders put an empty object where a folder begins.
+                let is_folder = listed.key.ends_with(b"/") && listed.seen.size == Some(0);
+                if is_folder && is_name(&listed.key[..listed.key.len() - 1]) {
+                    continue;
+                }
+                let key = text::printable(&String::from_utf8_lossy(&listed.key));
+                if !(self.sink)(PlaceEvent::Unlisted(format!("{key}: the key is no file name"))) {
+                    return Ok(None);
+                }
+            }
+            let next = match std::mem::replace(&mut self.next, Next::End) {
+                Next::First => self.first()?,
+                Next::Page(token) => self.page(Some(&token))?,
+                Next::End => return Ok(None),
+            };
+            if let Some(token) = next {
+                self.next = Next::Page(token);
+            }
+        }
+    }
+
+    /// The first page; what the root itself is, where nothing is below it.
+    fn first(&mut self) -> Result<Option<String>, PlaceError> {
+        let next = self.page(None)?;
+        if self.root.is_empty() {
+            return Ok(next);
+        }
+        let key = self.root.clone();
+        let found = self.runtime.block_on(self.client.look(&key));
+        match (found, self.page.is_empty()) {
+            (Ok(seen), true) => self.page.push_back(Listed { key, seen }),
+            (Ok(_), false) => {
+                let key = text::printable(&String::from_utf8_lossy(&key));
+                let why = "an object and a folder have this name; only the folder is taken";
+                (self.sink)(PlaceEvent::Unlisted(format!("{key}: {why}")));
+            }
+            (Err(error), true) if error.is_of_object() => {
+                let request = FileRequest { path: path(&key), ..FileRequest::default() };
+                (self.sink)(PlaceEvent::Answer(FileAnswer::failed(request, error.reason())));
+            }
+            (Err(error), true) => return Err(machine(&error)),
+            (Err(_), false) => {}
+        }
+        Ok(next)
+    }
+
+    fn page(&mut self, token: Option<&str>) -> Result<Option<String>, PlaceError> {
+        let mut prefix = self.root.clone();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        let page = self.runtime.block_on(self.client.page(&prefix, token, PAGE));
+        let page = page.map_err(|error| machine(&error))?;
+        for listed in &page.objects {
+            let wrong = match &self.last {
+                _ if !listed.key.starts_with(&prefix) => Some("it lists a key that was not asked for"),
+                Some(last) if *last >= listed.key => {
+                    Some("it does not list keys in the order of their bytes")
+                }
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                return Err(machine(&RequestError::Answer(wrong)));
+            }
+            self.last = Some(listed.key.clone());
+        }
+        self.page.extend(page.objects);
+        Ok(page.next)
+    }
+}
+
+/// What a path is for the name that it has: whether objects are below it.
+pub(crate) fn reason(client: &Client, runtime: &Runtime, key: &[u8], error: &RequestError) -> Reason {
+    let below = [key, b"/"].concat();
+    let is_folder = *error == RequestError::Missing
+        && runtime.block_on(client.page(&below, None, 1)).is_ok_and(|page| !page.objects.is_empty());
+    if is_folder { Reason::Directory } else { error.reason() }
+}
+
+/// The key of the object with this path.
+pub(crate) fn key(path: &[u8]) -> &[u8] {
+    path.strip_prefix(b"/").unwrap_or(path)
+}
+
+/// The path of the object with this key.
+pub(crate) fn path(key: &[u8]) -> Vec<u8> {
+    [b"/", key].concat()
+}
+
+/// An error after which nothing else of the store can be read.
+pub(crate) fn machine(error: &RequestError) -> PlaceError {
+    PlaceError::Machine(error.to_string())
+}

@@ -1,0 +1,43 @@
+//! Trees of objects in buckets, listed and hashed over S3.
+//!
+//! A [`BucketPlace`] takes `/KEY` as the path of an object. Credentials, signatures and connections are those of
+//! `object_store`; keys are listed here, because it takes no page with a key that is no file name.
+//!
+//! ```no_run
+//! use verisum_digest::Digest;
+//! use verisum_files::place::{Files, Place, PlaceEvent};
+//! use verisum_object::{BucketPlace, StoreOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut options = StoreOptions::default();
+//! options.settings = std::env::vars().collect();
+//! let mut place = BucketPlace::open("bucket", &options)?;
+//! let print = |event: PlaceEvent| {
+//!     if let PlaceEvent::Answer(answer) = event
+//!         && let Ok(read) = answer.result
+//!     {
+//!         println!("{}  {}", read.digests[0], String::from_utf8_lossy(&answer.request.path));
+//!     }
+//!     true // go on
+//! };
+//! let mut roots = [b"/backups".to_vec()].into_iter();
+//! place.hash(&[Digest::find("sha256")?], Files::Trees(&mut roots), &print)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Non-goals: writing anything to a store, and the digests that a store keeps.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod error;
+mod keys;
+mod listing;
+mod options;
+mod place;
+mod queue;
+
+pub use error::OpenError;
+pub use options::StoreOptions;
+pub use place::BucketPlace;

@@ -1,0 +1,164 @@
+//! The pages in which a store lists its keys.
+
+use quick_xml::de::from_reader;
+use serde::Deserialize;
+use verisum_files::place::{FileState, Modified};
+
+use crate::error::RequestError;
+
+/// The most keys of a page, as S3 gives them.
+pub(crate) const PAGE: usize = 1000;
+
+/// A page of keys.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Listed>,
+    /// Where the next page begins.
+    pub(crate) next: Option<String>,
+}
+
+/// A key, and what the listing says of its object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) key: Vec<u8>,
+    pub(crate) seen: FileState,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    #[serde(default)]
+    contents: Vec<Contents>,
+    next_continuation_token: Option<String>,
+    #[serde(default)]
+    is_truncated: bool,
+    encoding_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Contents {
+    key: String,
+    size: u64,
+    last_modified: Option<String>,
+}
+
+impl Page {
+    /// Reads the XML of an answer.
+    pub(crate) fn read(xml: &[u8]) -> Result<Page, RequestError> {
+        let answer: Answer = from_reader(xml).map_err(|_| RequestError::Answer("no list of objects"))?;
+        let is_encoded = answer.encoding_type.as_deref() == Some("url");
+        let mut objects = Vec::with_capacity(answer.contents.len());
+        for found in answer.contents {
+            let key = match is_encoded {
+                true => {
+                    decoded(found.key.as_bytes()).ok_or(RequestError::Answer("a key is badly encoded"))?
+                }
+                false => found.key.into_bytes(),
+            };
+            let modified = found.last_modified.as_deref().and_then(time_of_listing);
+            objects.push(Listed { key, seen: FileState { size: Some(found.size), modified } });
+        }
+        let next = match (answer.is_truncated, answer.next_continuation_token) {
+            (true, None) => return Err(RequestError::Answer("it is cut and has no next page")),
+            (true, Some(_)) if objects.is_empty() => return Err(RequestError::Answer("a page is empty")),
+            (true, next) => next,
+            (false, _) => None,
+        };
+        Ok(Page { objects, next })
+    }
+}
+
+/// Whether a key can be the name of a file below its bucket.
+pub(crate) fn is_name(key: &[u8]) -> bool {
+    key.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !part.contains(&0))
+}
+
+/// A time such as `2026-11-23T02:50:00.000Z`. Stores keep whole seconds.
+fn time_of_listing(text: &str) -> Option<Modified> {
+    chrono::DateTime::parse_from_rfc3339(text).ok().map(|time| of_seconds(time.timestamp()))
+}
+
+/// A time such as `Mon, 23 Nov 2026 02:50:00 GMT`.
+pub(crate) fn time_of_header(text: &str) -> Option<Modified> {
+    chrono::DateTime::parse_from_rfc2822(text).ok().map(|time| of_seconds(time.timestamp()))
+}
+
+fn of_seconds(seconds: i64) -> Modified {
+    Modified { time: verisum_files::Timestamp { seconds, nanoseconds: 0 }, is_exact: false }
+}
+
+/// What stands for these bytes in a URL.
+pub(crate) fn encoded(text: &[u8], keeps_slashes: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(*byte as char),
+            b'/' if keeps_slashes => out.push('/'),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// The bytes that stand for themselves or as %XX; + is a space.
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        let digit = |byte: Option<&u8>| (*byte? as char).to_digit(16);
+        out.push(match byte {
+            b'%' => (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8,
+            b'+' => b' ',
+            other => *other,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_read_with_odd_keys() {
+        let xml = b"<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>
+            <IsTruncated>true</IsTruncated><NextContinuationToken>x=</NextContinuationToken>
+            <Contents><Key>a+b%2Bc%0A</Key><Size>7</Size><LastModified>2026-11-23T02:50:00.000Z</LastModified>
+            <ETag>&quot;5&quot;</ETag></Contents><Contents><Key>b</Key><Size>0</Size></Contents></ListBucketResult>";
+        let page = Page::read(xml).unwrap();
+        assert_eq!(page.next.as_deref(), Some("x="));
+        assert_eq!(page.objects[0].key, b"a b+c\n");
+        assert_eq!(page.objects[0].seen.modified.unwrap().time.seconds, 1_795_402_200);
+        assert_eq!(page.objects[0].seen.modified, time_of_header("Mon, 23 Nov 2026 02:50:00 GMT"));
+        assert_eq!((page.objects[1].seen.size, page.objects[1].seen.modified), (Some(0), None));
+    }
+
+    #[test]
+    fn answers_that_would_never_end_or_are_none_are_refused() {
+        for bad in ["", "<html>", "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"] {
+            assert!(Page::read(bad.as_bytes()).is_err(), "{bad}");
+        }
+        let empty = "<ListBucketResult><IsTruncated>true</IsTruncated>
+            <NextContinuationToken>x</NextContinuationToken></ListBucketResult>";
+        assert_eq!(Page::read(empty.as_bytes()).unwrap_err(), RequestError::Answer("a page is empty"));
+    }
+
+    #[test]
+    fn keys_that_leave_a_tree_are_no_names() {
+        for (key, fits) in [
+            ("a", true),
+            ("a/b", true),
+            ("a//b", false),
+            ("../x", false),
+            ("a/.", false),
+            ("a/", false),
+            ("", false),
+        ] {
+            assert_eq!(is_name(key.as_bytes()), fits, "{key}");
+        }
+        assert!(is_name(b"line\nbreak") && !is_name(b"a\0b"));
+        assert_eq!(encoded("a b/\u{e9}".as_bytes(), true), "a%20b/%C3%A9");
+        assert_eq!(encoded(b"a/b", false), "a%2Fb");
+    }
+}

@@ -1,0 +1,189 @@
+//! Objects that are read side by side, and hashed in the order of the requests, many small ones as one batch.
+
+use std::collections::VecDeque;
+
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use verisum_digest::{Batch, Digest, Output};
+use verisum_files::Error;
+use verisum_files::place::{FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Sink};
+
+use crate::client::{Part, SharedClient};
+use crate::error::RequestError;
+use crate::keys::{key, machine, reason};
+
+/// How many requests are under way.
+const AT_ONCE: usize = 16;
+/// How much of an object is asked for at once. No more than twice `AT_ONCE` of these are in memory.
+pub(crate) const PIECE: u64 = 2 << 20;
+/// A batch is hashed when it has so many objects, or so many bytes.
+const MOST_OBJECTS: usize = 64;
+const MOST_BYTES: usize = 4 << 20;
+
+/// A request that is under way; it ends when nobody waits for it any more.
+struct Fetch(JoinHandle<Result<Part, RequestError>>);
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Reads and hashes objects.
+pub(crate) struct Queue<'a> {
+    client: SharedClient,
+    runtime: &'a Runtime,
+    digests: &'a [Digest],
+    batches: Vec<Batch>,
+    sink: Sink<'a>,
+    /// The first parts of objects, in order.
+    fetched: VecDeque<(FileRequest, Fetch)>,
+    /// Small objects that wait to be hashed.
+    small: Vec<(FileRequest, Vec<u8>)>,
+    small_bytes: usize,
+}
+
+impl<'a> Queue<'a> {
+    pub(crate) fn new(
+        client: &SharedClient,
+        runtime: &'a Runtime,
+        digests: &'a [Digest],
+        sink: Sink<'a>,
+    ) -> Result<Queue<'a>, PlaceError> {
+        let batches = digests.iter().map(Digest::batch).collect::<Result<_, _>>();
+        let batches = batches.map_err(|error| PlaceError::Digest(error.to_string()))?;
+        let (fetched, small) = (VecDeque::new(), Vec::new());
+        Ok(Queue { client: client.clone(), runtime, digests, batches, sink, fetched, small, small_bytes: 0 })
+    }
+
+    /// Reads one more object. False when nothing more is wanted.
+    pub(crate) fn add(&mut self, request: FileRequest) -> Result<bool, PlaceError> {
+        if self.fetched.len() >= AT_ONCE && !self.take()? {
+            return Ok(false);
+        }
+        let fetch = self.fetch(key(&request.path), 0, None);
+        self.fetched.push_back((request, fetch));
+        Ok(true)
+    }
+
+    /// Ends what was begun.
+    pub(crate) fn end(mut self) -> Result<(), PlaceError> {
+        while !self.fetched.is_empty() {
+            if !self.take()? {
+                return Ok(());
+            }
+        }
+        self.flush().map(drop)
+    }
+
+    fn fetch(&self, key: &[u8], start: u64, etag: Option<String>) -> Fetch {
+        let (client, key) = (self.client.clone(), key.to_vec());
+        Fetch(
+            self.runtime.spawn(async move { client.part(&key, start..start + PIECE, etag.as_deref()).await }),
+        )
+    }
+
+    fn wait(&self, mut fetch: Fetch) -> Result<Part, RequestError> {
+        let ended = self.runtime.block_on(&mut fetch.0);
+        ended.unwrap_or_else(|error| Err(RequestError::Network(error.to_string())))
+    }
+
+    /// Takes the object that was asked for first.
+    fn take(&mut self) -> Result<bool, PlaceError> {
+        let Some((mut request, fetch)) = self.fetched.pop_front() else { return Ok(true) };
+        match self.wait(fetch) {
+            Ok(part) => {
+                request.seen = part.seen;
+                if part.size > PIECE {
+                    return Ok(self.flush()? && self.large(request, part)?);
+                }
+                self.small_bytes += part.bytes.len();
+                self.small.push((request, part.bytes));
+                match self.small.len() >= MOST_OBJECTS || self.small_bytes >= MOST_BYTES {
+                    true => self.flush(),
+                    false => Ok(true),
+                }
+            }
+            Err(error) => {
+                // What came before it is told before it.
+                if !self.flush()? {
+                    return Ok(false);
+                }
+                self.failed(request, &error)
+            }
+        }
+    }
+
+    /// Says that an object was not read. An error of the whole store ends the work.
+    fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
+        if !error.is_of_object() {
+            return Err(machine(error));
+        }
+        let why = reason(&self.client, self.runtime, key(&request.path), error);
+        Ok((self.sink)(PlaceEvent::Answer(FileAnswer::failed(request, why))))
+    }
+
+    /// Hashes the small objects as one batch.
+    fn flush(&mut self) -> Result<bool, PlaceError> {
+        let small = std::mem::take(&mut self.small);
+        self.small_bytes = 0;
+        if small.is_empty() {
+            return Ok(true);
+        }
+        let messages: Vec<&[u8]> = small.iter().map(|(_, bytes)| &bytes[..]).collect();
+        let mut sums = vec![Vec::with_capacity(self.digests.len()); small.len()];
+        for (digest, batch) in self.digests.iter().zip(&mut self.batches) {
+            let mut out = vec![0; messages.len() * digest.len()];
+            batch.hash(&messages, &mut out).map_err(|error| PlaceError::Digest(error.to_string()))?;
+            for (place, sums) in sums.iter_mut().enumerate() {
+                let mut output = Output::zeroed(digest.len());
+                output.as_mut_bytes().copy_from_slice(&out[place * digest.len()..][..digest.len()]);
+                sums.push(output);
+            }
+        }
+        let mut is_wanted = true;
+        for ((request, _), digests) in small.into_iter().zip(sums) {
+            is_wanted = is_wanted && self.tell(request, digests);
+        }
+        Ok(is_wanted)
+    }
+
+    /// Hashes a large object part by part; the next ones are under way meanwhile.
+    fn large(&mut self, request: FileRequest, first: Part) -> Result<bool, PlaceError> {
+        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.to_string());
+        let mut streams =
+            self.digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let (size, etag) = (first.size, first.etag.clone());
+        let mut starts = (PIECE..size).step_by(PIECE as usize);
+        let mut under_way = VecDeque::new();
+        let mut part = first;
+        loop {
+            while under_way.len() < AT_ONCE
+                && let Some(start) = starts.next()
+            {
+                under_way.push_back(self.fetch(key(&request.path), start, etag.clone()));
+            }
+            for stream in &mut streams {
+                stream.update(&part.bytes).map_err(wrong)?;
+            }
+            let Some(next) = under_way.pop_front() else { break };
+            part = match self.wait(next) {
+                Ok(part) if part.size == size => part,
+                Ok(_) => return self.failed(request, &RequestError::Replaced),
+                Err(error) => return self.failed(request, &error),
+            };
+        }
+        let mut digests = Vec::with_capacity(streams.len());
+        for (stream, digest) in streams.iter_mut().zip(self.digests) {
+            let mut sum = Output::zeroed(digest.len());
+            stream.finish(sum.as_mut_bytes()).map_err(wrong)?;
+            digests.push(sum);
+        }
+        Ok(self.tell(request, digests))
+    }
+
+    fn tell(&self, request: FileRequest, digests: Vec<Output>) -> bool {
+        let result: Result<FileRead, Error> = Ok(FileRead { digests, changed: false });
+        (self.sink)(PlaceEvent::Answer(FileAnswer { request, result }))
+    }
+}
