@@ -142,6 +142,10 @@ impl Head {
         let number = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
         let small = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?) as usize);
         let (block, parity_blocks) = (small(16)?, small(20)?);
+        // What follows divides by it.
+        if !(1..=LARGEST_BLOCK).contains(&block) {
+            return None;
+        }
         let count = |at: usize, most: usize| usize::try_from(number(at)?).ok().filter(|count| *count <= most);
         let pieces = count(40, MOST_PIECES)?;
         let parts = count(48, LONGEST / size_of::<PartDigest>())?;
@@ -168,10 +172,8 @@ impl Head {
     /// Whether the numbers fit together.
     fn is_sound(&self) -> bool {
         let is_possible = match self.shape() {
-            Some(shape) => {
-                self.block <= LARGEST_BLOCK && shape.is_possible() && shape.run() * self.block <= MOST_PARITY
-            }
-            None => self.parity_blocks == 0 && (1..=LARGEST_BLOCK).contains(&self.block),
+            Some(shape) => shape.is_possible() && shape.run() * self.block <= MOST_PARITY,
+            None => self.parity_blocks == 0,
         };
         is_possible && self.count_parts() == self.parts.len() as u64
     }
