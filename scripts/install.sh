@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the release build below $DESTDIR$PREFIX (LIBDIR for the library): programs, library,
-# header, pkg-config file, manual pages, completions, licences, documents. Doing it again changes
-# nothing. What was installed is listed in share/doc/verisum/installed-files, for uninstall.sh.
+# Installs the programs, library, header, pkg-config file, manual pages, completions, licences and
+# documents below $DESTDIR$PREFIX (LIBDIR for the library): the release, which it builds, or what
+# the folder $BUILT has. Doing it again changes nothing. What was installed is listed in
+# share/doc/verisum/installed-files, for uninstall.sh.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -9,6 +10,7 @@ set -euo pipefail
 PREFIX=${PREFIX:-/usr/local}
 DESTDIR=${DESTDIR:-}
 LIBDIR=${LIBDIR:-$PREFIX/lib}
+built=${BUILT:-$TARGET/release}
 for dir in "$PREFIX" "$LIBDIR"; do
     case $dir in /*) ;; *) die "PREFIX and LIBDIR must be absolute paths, not '$dir'" ;; esac
 done
@@ -20,19 +22,19 @@ documents=$PREFIX/share/doc/verisum
 installed=()
 
 main() {
-    build
+    [ -n "${BUILT:-}" ] || build
     cd "$ROOT"
     local work page
     work=$(mktemp -d)
     # shellcheck disable=SC2064 # the directory of now
     trap "rm -rf '$work'" EXIT
 
-    put 755 "$TARGET/release/verisum" "$PREFIX/bin/verisum"
-    put 755 "$TARGET/release/blksum" "$PREFIX/bin/blksum"
+    put 755 "$built/verisum" "$PREFIX/bin/verisum"
+    put 755 "$built/blksum" "$PREFIX/bin/blksum"
     # Not for people: `--push` copies it to hosts.
-    put 755 "$TARGET/release/verisum-serve" "$PREFIX/libexec/verisum/verisum-serve"
+    put 755 "$built/verisum-serve" "$PREFIX/libexec/verisum/verisum-serve"
 
-    put 755 "$TARGET/release/libblkhash.so" "$LIBDIR/$library"
+    put 755 "$built/libblkhash.so" "$LIBDIR/$library"
     link "$library" "$LIBDIR/$soname"
     link "$soname" "$LIBDIR/libblkhash.so"
     put 644 crates/capi/include/blkhash.h "$PREFIX/include/blkhash.h"
@@ -40,7 +42,7 @@ main() {
     put 644 "$work/blkhash.pc" "$LIBDIR/pkgconfig/blkhash.pc"
 
     mkdir "$work/man"
-    "$TARGET/release/verisum" man "$work/man"
+    "$built/verisum" man "$work/man"
     for page in "$work"/man/*.1 crates/cli/man/*.1; do
         put 644 "$page" "$PREFIX/share/man/man1/$(basename "$page")"
     done
@@ -87,8 +89,8 @@ build() {
             build --release --locked --workspace --exclude verisum-python
     elif find_rust; then
         "$ROOT/scripts/cargo.sh" build --release --locked --workspace --exclude verisum-python
-    elif [ -x "$TARGET/release/verisum" ] && [ -e "$TARGET/release/libblkhash.so" ]; then
-        say "no Rust toolchain; installing what is built in $TARGET/release"
+    elif [ -x "$built/verisum" ] && [ -e "$built/libblkhash.so" ]; then
+        say "no Rust toolchain; installing what is built in $built"
     else
         die "nothing is built yet; run: make build"
     fi
@@ -105,7 +107,7 @@ link() {
 }
 
 completions() {
-    "$TARGET/release/verisum" completions "$1" >"$work/completions"
+    "$built/verisum" completions "$1" >"$work/completions"
     put 644 "$work/completions" "$2"
 }
 

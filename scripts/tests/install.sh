@@ -6,6 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # shellcheck source=scripts/tests/assert.sh
 . "$here/assert.sh"
+# What the other tests built.
+export BUILT=${CARGO_TARGET_DIR:-$root/target}/debug
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

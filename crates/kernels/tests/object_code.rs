@@ -34,13 +34,14 @@ fn this_program() {
 fn the_release() {
     let this = std::env::current_exe().unwrap();
     let release = this.ancestors().nth(3).unwrap().join("release");
-    // Not `verisum-serve`, whose functions have no names; it has the same code as `verisum`.
-    for name in ["verisum", "blksum", "libblkhash.so"] {
+    // The tests build the library for this; the programs take many minutes, and are read where a release
+    // was built. Not `verisum-serve`, whose functions have no names; it has the same code as `verisum`.
+    for (name, is_wanted) in [("libblkhash.so", true), ("verisum", false), ("blksum", false)] {
         let path = release.join(name);
         if path.exists() {
             assert_object_code(&path);
         } else {
-            assert!(std::env::var_os("CI").is_none(), "{} was not built", path.display());
+            assert!(!is_wanted || std::env::var_os("CI").is_none(), "{} was not built", path.display());
             eprintln!("SKIPPED: {} was not built", path.display());
         }
     }
