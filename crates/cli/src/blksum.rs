@@ -175,7 +175,8 @@ impl Arguments {
             stdin_detect: Detect::Raw,
             follow: Follow::Any,
             snapshot: None,
-            progress: if self.progress { Wanted::Yes } else { Wanted::No },
+            progress: if self.progress { Wanted::Always } else { Wanted::Never },
+            is_one_of_many: false,
         };
         let sum = input::sum(&input, &how)?;
         output.text(&format!("{}  ", sum.digest))?;

@@ -210,7 +210,7 @@ fn manual_pages_are_complete() {
     assert!(!sum.contains("EXTRA") && sum.contains("EXIT STATUS") && sum.contains("ENVIRONMENT"), "{sum}");
     let plain = sum.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "");
     assert!(plain.contains("verisum image sum [-a|--algorithm DIGEST] [--block-size N]"), "{plain}");
-    assert!(plain.contains(" [-p|--progress] [-c|--check] [--ignore-missing] [-q|--quiet] "), "{plain}");
+    assert!(plain.contains(" [-p|--progress] [--no-progress] [-c|--check] [--ignore-missing] [-q|--quiet] "), "{plain}");
     assert!(page("verisum-completions.1").contains("SHELL"));
     let hand_written = common::repository().join("crates/cli/man/blksum.1");
     let Some(groff) = require_tool("groff") else { return };
@@ -289,6 +289,44 @@ fn progress_of_several_files_names_each() {
     assert_eq!(drawn.code, Some(0));
     for name in ["one.img", "two.img"] {
         assert!(drawn.out().contains(&format!("\x1b[K{name}: ")), "{:?}", drawn.out());
+    }
+}
+
+/// What a terminal is shown while files are hashed whose reading takes three seconds, by rate.
+fn shown(arguments: &str) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        data_file(folder.path(), name, 2 << 20);
+    }
+    let script = require_tool("script")?;
+    let words = format!("{VERISUM} sum -r --limit 2MiB/s {arguments}");
+    let mut command = command(script.to_str().unwrap());
+    command.args(["-qec", &words, "/dev/null"]).current_dir(&folder).env("TERM", "xterm");
+    let drawn = Ended::of(start(&mut command).wait_with_output().unwrap());
+    assert_eq!(drawn.code, Some(0), "{}", drawn.out());
+    Some(drawn.out().to_string())
+}
+
+#[test]
+fn what_takes_long_shows_progress_and_lines_take_its_place() {
+    let Some(drawn) = shown(".") else { return };
+    assert!(drawn.contains(" of 3 files "), "{drawn:?}");
+    let names = |drawn: &str, name: &str| {
+        drawn.lines().filter(|line| line.rsplit('\u{1b}').next().unwrap().ends_with(name)).count()
+    };
+    for name in ["  ./a", "  ./b", "  ./c"] {
+        assert_eq!(names(&drawn, name), 1, "{name}: {drawn:?}");
+    }
+    // No value stands behind what was drawn.
+    let is_clean = |line: &str| {
+        let after = line.rsplit("\x1b[K").next().unwrap();
+        after.trim_end().is_empty()
+            || after.len() > 64 && after.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit)
+    };
+    assert!(drawn.lines().all(is_clean), "{drawn:?}");
+    assert!(shown(". > /dev/null").unwrap().contains(" of 3 files "));
+    for silent in ["--no-progress .", ". | cat"] {
+        assert!(!shown(silent).unwrap().contains(" files "), "{silent}");
     }
 }
 

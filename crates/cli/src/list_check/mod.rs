@@ -105,7 +105,7 @@ pub(crate) struct Options {
     pub(crate) excludes: Option<Arc<Excludes>>,
     pub(crate) limits: Option<Arc<Limits>>,
     /// Whether to draw progress.
-    pub(crate) progress: bool,
+    pub(crate) progress: progress::Wanted,
     /// Which lines are those of block hashes.
     pub(crate) block_hashes: BlockHashes,
     /// How their images are opened and read, where a line does not say it.
@@ -157,8 +157,7 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
         }
     };
     let plan = Plan { limits: options.limits.clone(), ..Plan::new(Vec::new(), threads) };
-    let wanted = if options.progress { progress::Wanted::Yes } else { progress::Wanted::No };
-    progress::of_files(wanted, progress::Total::Unknown, &plan.progress, || {
+    progress::of_files(options.progress, progress::Total::Unknown, &plan.progress, || {
         check(&plan, Compute { find: &find, block_hash: &block_hash }, &mut lists, &mut tell);
     });
     if let Some(failure) = failure {

@@ -83,6 +83,8 @@ pub(crate) struct How {
     pub(crate) snapshot: Option<String>,
     /// Draw progress.
     pub(crate) progress: progress::Wanted,
+    /// Progress names the input.
+    pub(crate) is_one_of_many: bool,
 }
 
 /// A block hash and what it is of.
@@ -155,7 +157,7 @@ fn sum_image(
         Some(sink) => hash_image_to(image, &params, progress, sink),
         None => hash_image(image, &params, progress),
     };
-    let digest = progress::drawn(how.progress, input.path().as_os_str(), Some(length), work)
+    let digest = progress::drawn(how.progress, how.name_of(input), Some(length), work)
         .map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
 }
@@ -186,11 +188,16 @@ fn sum_stream(
         None => hash_stream(stream, &params, progress),
     };
     let (digest, length) =
-        progress::drawn(how.progress, input.path().as_os_str(), None, work).map_err(|e| failed(input, e))?;
+        progress::drawn(how.progress, how.name_of(input), None, work).map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: stream.padded_by(), modified: false })
 }
 
 impl How {
+    /// What progress calls the input.
+    pub(crate) fn name_of<'i>(&self, input: &'i Input) -> Option<&'i OsStr> {
+        self.is_one_of_many.then(|| input.name())
+    }
+
     /// As a guest sees the image, without progress, on as many threads as there are cores.
     pub(crate) fn new(params: Params) -> How {
         How {
@@ -205,7 +212,8 @@ impl How {
             stdin_detect: Detect::All,
             follow: Follow::SameDir,
             snapshot: None,
-            progress: progress::Wanted::No,
+            progress: progress::Wanted::Never,
+            is_one_of_many: false,
         }
     }
 

@@ -48,10 +48,12 @@ pub(crate) fn survive_limits() {
 /// Writes `program: message` to standard error as one write. Nobody is left to tell if that fails.
 pub(crate) fn say(program: &str, message: &str) {
     let line = format!("{program}: {message}\n");
+    let _room = progress::make_room();
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Writes a line to standard error that says no more than how to go on.
 pub(crate) fn advise(line: &str) {
+    let _room = progress::make_room();
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

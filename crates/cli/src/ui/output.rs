@@ -8,6 +8,7 @@ use crate::ui::closed;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names;
+use crate::ui::progress;
 
 /// The most bytes held back between flushes.
 const BUFFER: usize = 16 * 1024;
@@ -72,9 +73,12 @@ impl Output {
     /// Adds bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.buffer.extend_from_slice(bytes);
-        let is_urgent = self.is_urgent && matches!(bytes.last(), Some(b'\n' | b'\0'));
+        let is_line = matches!(bytes.last(), Some(b'\n' | b'\0'));
+        let is_urgent = self.is_urgent && is_line;
         self.is_urgent &= !is_urgent;
-        match is_urgent || self.buffer.len() > BUFFER {
+        // Who is shown how far it is does not wait for lines.
+        let is_watched = self.is_terminal && is_line && progress::is_shown();
+        match is_urgent || is_watched || self.buffer.len() > BUFFER {
             true => self.flush(),
             false => Ok(()),
         }
@@ -92,7 +96,10 @@ impl Output {
             return Ok(());
         }
         let result = self.ready().and_then(|()| match self.is_terminal {
-            true => write_all(&names::for_terminal(&self.buffer)),
+            true => {
+                let _room = progress::make_room();
+                write_all(&names::for_terminal(&self.buffer))
+            }
             false => write_all(&self.buffer),
         });
         self.buffer.clear();

@@ -7,12 +7,14 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Args;
+use rustix::fs::{FileType, fstat};
 use verisum::blockhash::Progress;
 use verisum::files::{Kind, Walk};
 
@@ -26,28 +28,85 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WIDEST_BAR: usize = 40;
 
 /// To the start of the line, and erase it.
-pub(crate) const ERASE: &str = "\r\x1b[K";
+const ERASE: &str = "\r\x1b[K";
 
-/// Whether progress is to be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    No,
-    /// Of the only input.
-    Yes,
-    /// Of one of several, which the line names.
-    Named,
+/// From when on it is drawn where nothing is said.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Whether the line is on the terminal now. Who prints holds this meanwhile.
+static LINE: Mutex<bool> = Mutex::new(false);
+
+/// Options of what may take long.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ProgressArgs {
+    /// Show progress from the start; without it, after a second, unless the output goes to a pipe
+    #[arg(short, long)]
+    progress: bool,
+
+    /// Show no progress
+    #[arg(long, conflicts_with = "progress")]
+    no_progress: bool,
 }
 
-impl Wanted {
-    /// Whether there is a terminal to draw it on.
-    pub(crate) fn is_drawn(self) -> bool {
-        self != Wanted::No && stderr().is_terminal()
+impl ProgressArgs {
+    /// Whether to draw progress.
+    pub(crate) fn wanted(self) -> Wanted {
+        match (self.progress, self.no_progress) {
+            (_, true) => Wanted::Never,
+            (true, false) => Wanted::Always,
+            (false, false) => Wanted::Late,
+        }
     }
 }
 
-/// Erases the line that is drawn, for something to be printed in its place.
-pub(crate) fn erase() {
-    let _ = stderr().write_all(ERASE.as_bytes());
+/// Whether progress is to be drawn where standard error is a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    #[default]
+    Never,
+    /// After a second, unless the output goes to a pipe: a pager may have the terminal.
+    Late,
+    Always,
+}
+
+impl Wanted {
+    /// After which time it is drawn, if ever.
+    fn after(self) -> Option<Duration> {
+        let delay = match self {
+            Wanted::Never => return None,
+            Wanted::Late if is_piped() => return None,
+            Wanted::Late => DELAY,
+            Wanted::Always => Duration::ZERO,
+        };
+        stderr().is_terminal().then_some(delay)
+    }
+}
+
+/// Whether another program reads standard output.
+fn is_piped() -> bool {
+    let stat = fstat(rustix::stdio::stdout());
+    stat.is_ok_and(|stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::Socket))
+}
+
+/// Erases the line, if there is one, for something to be printed in its place. It is not drawn again before
+/// the result is dropped.
+pub(crate) fn make_room() -> MutexGuard<'static, bool> {
+    let mut drawn = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::take(&mut *drawn) {
+        let _ = stderr().write_all(ERASE.as_bytes());
+    }
+    drawn
+}
+
+/// Whether the line is on the terminal.
+pub(crate) fn is_shown() -> bool {
+    *LINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Draws the line anew.
+fn draw(line: &str) {
+    let mut drawn = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    *drawn = stderr().write_all(format!("{ERASE}{line}").as_bytes()).is_ok();
 }
 
 /// Draws a line on standard error, as much of it as fits, if that is a terminal; nothing erases what was there.
@@ -59,30 +118,31 @@ pub(crate) fn show(line: &str) {
 }
 
 /// Does `work`, and draws the progress that it makes on standard error if that is `wanted` and standard
-/// error is a terminal. The line is gone when this returns. Nothing about the terminal is changed that a
-/// signal could leave behind.
+/// error is a terminal; of one of several inputs, with its name. The line is gone when this returns. Nothing
+/// about the terminal is changed that a signal could leave behind.
 pub(crate) fn drawn<T>(
     wanted: Wanted,
-    name: &OsStr,
+    name: Option<&OsStr>,
     length: Option<u64>,
     work: impl FnOnce(&Progress) -> T,
 ) -> T {
     let progress = Progress::default();
-    if !wanted.is_drawn() {
+    let Some(delay) = wanted.after() else {
         return work(&progress);
-    }
-    let name = match wanted {
-        Wanted::Named => names::quoted(Path::new(name).file_name().unwrap_or(name)),
-        _ => String::new(),
     };
-    let draw = |time: Duration| {
+    let short = |name| names::quoted(Path::new(name).file_name().unwrap_or(name));
+    let name = name.map(short).unwrap_or_default();
+    let tick = |time: Duration| {
+        if time < delay {
+            return;
+        }
         let width = width();
         let head = head(&name, width);
         let line = line(progress.bytes(), length, time, width.saturating_sub(columns(&head)));
-        let _ = stderr().write_all(format!("{ERASE}{head}{line}").as_bytes());
+        draw(&format!("{head}{line}"));
     };
-    let result = watched(&draw, || work(&progress));
-    erase();
+    let result = watched(&tick, || work(&progress));
+    drop(make_room());
     result
 }
 
@@ -181,35 +241,41 @@ pub(crate) fn of_files<T>(
     progress: &verisum::files::Progress,
     work: impl FnOnce() -> T,
 ) -> T {
-    let drawn = wanted.is_drawn();
+    let delay = wanted.after();
     let asked = Arc::new(AtomicBool::new(false));
     // Where a signal cannot be caught, it has its usual effect.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, asked.clone());
     let (tally, walk) = match total {
         Total::Known { files, bytes } => (Tally::known(files, bytes), None),
-        Total::Walked(walk) if drawn => (Tally::default(), Some(walk)),
+        Total::Walked(walk) if delay.is_some() => (Tally::default(), Some(walk)),
         Total::Walked(_) | Total::Unknown => (Tally::default(), None),
     };
     let tally = &tally;
     let tick = |time: Duration| {
         let line = |width: usize| line_of_files(progress, tally.whole(), time, width);
         if asked.swap(false, Ordering::Relaxed) {
-            let erase = if drawn { ERASE } else { "" };
-            let _ = stderr().write_all(format!("{erase}verisum: {}\n", line(usize::MAX)).as_bytes());
+            let _room = make_room();
+            let _ = stderr().write_all(format!("verisum: {}\n", line(usize::MAX)).as_bytes());
         }
-        if drawn {
-            let _ = stderr().write_all(format!("{ERASE}{}", line(width())).as_bytes());
+        if delay.is_some_and(|delay| time >= delay) {
+            draw(&line(width()));
         }
     };
     thread::scope(|scope| {
-        if let Some(walk) = walk {
-            let _ = thread::Builder::new().spawn_scoped(scope, move || tally.count(*walk));
+        let (done, wait) = mpsc::channel::<()>();
+        if let (Some(walk), Some(delay)) = (walk, delay) {
+            // What is over before anything is drawn is not walked twice.
+            let count = move || {
+                if wait.recv_timeout(delay) == Err(RecvTimeoutError::Timeout) {
+                    tally.count(*walk);
+                }
+            };
+            let _ = thread::Builder::new().spawn_scoped(scope, count);
         }
         let result = watched(&tick, work);
         tally.is_given_up.store(true, Ordering::Relaxed);
-        if drawn {
-            erase();
-        }
+        drop(done);
+        drop(make_room());
         result
     })
 }

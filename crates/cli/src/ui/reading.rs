@@ -44,9 +44,8 @@ pub(crate) struct RateArgs {
     #[arg(long, value_name = "N")]
     limit_iops: Option<u64>,
 
-    /// Show progress on standard error, if that is a terminal
-    #[arg(short, long)]
-    progress: bool,
+    #[command(flatten)]
+    progress: progress::ProgressArgs,
 }
 
 /// In which order files come.
@@ -137,7 +136,7 @@ impl RateArgs {
 
     /// Whether to draw progress.
     pub(crate) fn progress(&self) -> progress::Wanted {
-        if self.progress { progress::Wanted::Yes } else { progress::Wanted::No }
+        self.progress.wanted()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::reading::ReadingArgs;
-use crate::ui::{Output, PROGRAM, digests, kernel, progress, sizes};
+use crate::ui::{Output, PROGRAM, digests, kernel, sizes};
 
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         threads: arguments.threads.as_deref().map(sizes::threads).transpose()?,
         excludes: arguments.reading.excludes()?,
         limits: arguments.reading.limits()?,
-        progress: arguments.reading.progress() != progress::Wanted::No,
+        progress: arguments.reading.progress(),
         ..arguments.results.options()
     };
     lists_of(&arguments.lists, &options, output)

@@ -138,7 +138,7 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
     let shorter = a.length().min(b.length());
     let threads = how.threads.unwrap_or_else(input::usable_cores);
     let work = |progress: &_| compare_images(&*a, &*b, block_size, threads, progress);
-    let ranges = progress::drawn(how.progress, inputs[0].name(), Some(shorter), work)
+    let ranges = progress::drawn(how.progress, how.name_of(&inputs[0]), Some(shorter), work)
         .map_err(|error| input::failed(&inputs[0], error))?;
     for (input, image) in inputs.iter().zip([&a, &b]) {
         if image.modified_during() {

@@ -8,7 +8,7 @@ use verisum::image::{FORMATS, Follow, Format};
 
 use crate::ui::failure::Failure;
 use crate::ui::input::How;
-use crate::ui::progress::Wanted;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::{digests, kernel, sizes};
 
 /// What changes the value.
@@ -41,9 +41,8 @@ pub(crate) struct ReadOptions {
     #[command(flatten)]
     pub(crate) open: OpenOptions,
 
-    /// Show progress on standard error, if that is a terminal
-    #[arg(short, long)]
-    progress: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// What an image is taken for.
@@ -89,11 +88,8 @@ impl ReadOptions {
     pub(crate) fn how_with(&self, params: Params, count: usize) -> Result<How, Failure> {
         Ok(How {
             threads: self.threads.as_deref().map(sizes::threads).transpose()?,
-            progress: match (self.progress, count) {
-                (false, _) => Wanted::No,
-                (true, 0 | 1) => Wanted::Yes,
-                (true, _) => Wanted::Named,
-            },
+            progress: self.progress.wanted(),
+            is_one_of_many: count > 1,
             ..self.open.how(params)
         })
     }

@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Fa
     let bytes = touched.iter().map(|range| range.end - range.start).sum::<u64>().min(image.length());
     let work =
         |progress: &_| update_map(&old, &**image, touched, &params, file.file(), &arguments.output, progress);
-    let (digest, hashed, _) = progress::drawn(how.progress, input.path().as_os_str(), Some(bytes), work)
+    let (digest, hashed, _) = progress::drawn(how.progress, how.name_of(&input), Some(bytes), work)
         .map_err(|error| input::failed(&input, error))?;
     let sum =
         Sum { digest, length: image.length(), padded: image.padded_by(), modified: image.modified_during() };

@@ -17,7 +17,7 @@ use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
-use crate::ui::{self, Output, progress};
+use crate::ui::{self, Output};
 
 /// How many held files of a directory are named, and how many missing ones; there may be as many as files.
 const NAMED: u64 = 10;
@@ -43,8 +43,6 @@ pub(crate) struct Reporter<'a, 'o> {
     output: &'a Mutex<&'o mut Output>,
     style: Style,
     failing: Failing,
-    /// There is a line of progress to be erased first.
-    is_drawn: bool,
     /// Held files of this directory so far.
     held: u64,
     /// Missing files of this directory so far.
@@ -57,17 +55,11 @@ pub(crate) struct Reporter<'a, 'o> {
 }
 
 impl<'a, 'o> Reporter<'a, 'o> {
-    pub(crate) fn new(
-        output: &'a Mutex<&'o mut Output>,
-        style: Style,
-        failing: Failing,
-        is_drawn: bool,
-    ) -> Reporter<'a, 'o> {
+    pub(crate) fn new(output: &'a Mutex<&'o mut Output>, style: Style, failing: Failing) -> Reporter<'a, 'o> {
         Reporter {
             output,
             style,
             failing,
-            is_drawn,
             held: 0,
             missing: 0,
             modified: Vec::new(),
@@ -118,15 +110,12 @@ impl<'a, 'o> Reporter<'a, 'o> {
             self.modified.push(report.clone());
         }
         if is_wanted && !is_one_of_many && self.result.is_ok() {
-            if self.is_drawn {
-                progress::erase();
-            }
             self.result = match self.style {
                 Style::Json => self.json(json!(line(report))),
                 _ => self.output().line(&text(report)),
             };
             // Bad news is seen at once, and not when thousands of lines have gathered.
-            if (is_wrong || self.is_drawn) && self.result.is_ok() {
+            if is_wrong && self.result.is_ok() {
                 self.result = self.output().flush();
             }
         }
@@ -134,9 +123,6 @@ impl<'a, 'o> Reporter<'a, 'o> {
 
     /// Prints what a run over one directory came to, and what mends it.
     pub(crate) fn summary(&mut self, summary: &Summary, remedy: Option<&Remedy>) {
-        if self.is_drawn {
-            progress::erase();
-        }
         let many = self.many(summary);
         if self.result.is_ok() {
             self.result = many.iter().try_for_each(|line| self.output().line(line));
@@ -148,9 +134,6 @@ impl<'a, 'o> Reporter<'a, 'o> {
         };
         if self.result.is_ok() {
             self.result = printed;
-        }
-        if self.is_drawn && self.result.is_ok() {
-            self.result = self.output().flush();
         }
         (self.held, self.missing) = (0, 0);
         self.modified.clear();

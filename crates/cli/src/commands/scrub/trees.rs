@@ -52,7 +52,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     pub(super) fn here(&self, directories: &[PathBuf], catalog: &mut Catalog, options: &mut Options) {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
-        let reporter = Reporter::new(&self.output, results.style(), results.failing(), wanted.is_drawn());
+        let reporter = Reporter::new(&self.output, results.style(), results.failing());
         let reporter = Mutex::new(reporter);
         let told = options.progress.clone();
         progress::of_files(wanted, progress::Total::Unknown, &told, || {
@@ -120,7 +120,7 @@ impl<'a, 'o> Trees<'a, 'o> {
                 }
             };
             let results = &self.arguments.results;
-            let reporter = Reporter::new(&self.output, results.style(), results.failing(), false);
+            let reporter = Reporter::new(&self.output, results.style(), results.failing());
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
             let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
             self.tree(&path, &mut catalog, options, &mut tree, &reporter);

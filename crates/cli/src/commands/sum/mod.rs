@@ -206,7 +206,7 @@ fn hash(
     place.streams = Some(open_stdin);
     let walk = recursive.then_some(&place.walk);
     let total = if lines.imitates { Total::Unknown } else { inputs.total(walk) };
-    let is_brief = total.is_brief() && place.plan.limits.is_none() && progress == progress::Wanted::No;
+    let is_brief = total.is_brief() && place.plan.limits.is_none() && progress != progress::Wanted::Always;
     let told = place.plan.progress.clone();
     let mut names = inputs.by_ref();
     let mut work = || {

@@ -169,7 +169,7 @@ impl Personality {
         let lines = Lines { program: self.name, imitates: true, writer, stdin: self.stdin, report };
         let place = LocalPlace::new(Plan::new(Vec::new(), threads));
         let inputs = Inputs::new(options.files);
-        hash(place, inputs, &[digest], (false, progress::Wanted::No), &lines)?;
+        hash(place, inputs, &[digest], (false, progress::Wanted::Never), &lines)?;
         Ok(lines.report.end()?)
     }
 
