@@ -210,7 +210,10 @@ fn manual_pages_are_complete() {
     assert!(!sum.contains("EXTRA") && sum.contains("EXIT STATUS") && sum.contains("ENVIRONMENT"), "{sum}");
     let plain = sum.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "");
     assert!(plain.contains("verisum image sum [-a|--algorithm DIGEST] [--block-size N]"), "{plain}");
-    assert!(plain.contains(" [-p|--progress] [--no-progress] [-c|--check] [--ignore-missing] [-q|--quiet] "), "{plain}");
+    assert!(
+        plain.contains(" [-p|--progress] [--no-progress] [-c|--check] [--ignore-missing] [-q|--quiet] "),
+        "{plain}"
+    );
     assert!(page("verisum-completions.1").contains("SHELL"));
     let hand_written = common::repository().join("crates/cli/man/blksum.1");
     let Some(groff) = require_tool("groff") else { return };

@@ -74,6 +74,7 @@ impl Builder<'_> {
         report: &mut dyn FnMut(Finding),
     ) -> Result<Built, Error> {
         let number = AtomicU64::new(index.next);
+        self.tree.expect(pieces.iter().map(|piece| piece.length).sum());
         let mut planner = Planner { pieces: pieces.into_iter(), rest: None, set_bytes: self.set_bytes };
         let mut built = Built::default();
         let redundancy = index.redundancy;
@@ -213,6 +214,7 @@ impl Source for Steady<'_> {
     }
 
     fn close(&mut self, piece: usize, file: &File) {
+        self.tree.was_read(&self.pieces[piece]);
         let before = self.opened.take();
         let is_same =
             Stat::of(file).is_ok_and(|after| before.is_some_and(|before| before.is_same_state(&after)));

@@ -54,7 +54,7 @@ pub fn create(
 ) -> Result<Made, Error> {
     options.check()?;
     let place = place_of(tree, place);
-    let tree = Tree::open(tree)?;
+    let tree = Tree::open(tree, &options.progress)?;
     let store = Store::make(&place)?;
     if store.has_parity()? {
         return Err(Error::Exists { path: place });

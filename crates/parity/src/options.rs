@@ -1,5 +1,9 @@
 //! What may be chosen when parity is made.
 
+use std::sync::Arc;
+
+use verisum_files::Progress;
+
 use crate::Error;
 use crate::code::Shape;
 use crate::head::{Head, PartDigest, TRAILER};
@@ -40,12 +44,19 @@ pub struct CreateOptions {
     pub set_bytes: Option<u64>,
     /// Threads; at least one.
     pub threads: usize,
+    /// How far it is: files and bytes that were read.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for CreateOptions {
     /// Five per cent, and a thread for each core.
     fn default() -> CreateOptions {
-        CreateOptions { redundancy: DEFAULT_REDUNDANCY, set_bytes: None, threads: threads() }
+        CreateOptions {
+            redundancy: DEFAULT_REDUNDANCY,
+            set_bytes: None,
+            threads: threads(),
+            progress: Arc::default(),
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use verisum_files::Progress;
+
 use crate::Error;
 use crate::create::place_of;
 use crate::head::{Head, Piece};
@@ -33,12 +35,21 @@ pub struct RepairOptions {
     /// Look only at the sets that these files are in, by their paths from the root of the tree; at all if there
     /// are none.
     pub only: Vec<PathBuf>,
+    /// How far it is: files and bytes that were read.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for RepairOptions {
     /// A thread for each core, everything, and no copies.
     fn default() -> RepairOptions {
-        RepairOptions { threads: threads(), dry_run: false, changed: false, keep_bad: None, only: Vec::new() }
+        RepairOptions {
+            threads: threads(),
+            dry_run: false,
+            changed: false,
+            keep_bad: None,
+            only: Vec::new(),
+            progress: Arc::default(),
+        }
     }
 }
 
@@ -86,7 +97,7 @@ pub fn repair(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Repaired, Error> {
     let place = place_of(tree, place);
-    let tree = Tree::open(tree)?;
+    let tree = Tree::open(tree, &options.progress)?;
     let store = Store::open(&place, !options.dry_run)?;
     let index = store.index()?;
     let mut job = Job {

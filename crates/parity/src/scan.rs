@@ -132,7 +132,8 @@ impl Source for Found<'_> {
         file
     }
 
-    fn close(&mut self, _: usize, file: &File) {
+    fn close(&mut self, piece: usize, file: &File) {
+        self.tree.was_read(&self.head.pieces[piece]);
         let before = self.opened.take();
         let now = Stat::of(file);
         if let Some(FileState::Open { is_steady, .. }) = self.states.last_mut() {

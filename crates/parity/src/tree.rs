@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::AtFlags;
-use verisum_files::{Directory, Entry, Kind, Operation, Order, Stat, Timestamp, Walk, WalkOptions};
+use verisum_files::{Directory, Entry, Kind, Operation, Order, Progress, Stat, Timestamp, Walk, WalkOptions};
 
 use crate::Error;
 use crate::head::Piece;
@@ -19,12 +19,24 @@ pub(crate) const UNPLACED: &str = ".verisum-repair-";
 pub(crate) struct Tree {
     root: Arc<Directory>,
     path: PathBuf,
+    progress: Arc<Progress>,
 }
 
 impl Tree {
     /// Opens the root.
-    pub(crate) fn open(path: &Path) -> Result<Tree, Error> {
-        Ok(Tree { root: Directory::named(path)?, path: path.to_path_buf() })
+    pub(crate) fn open(path: &Path, progress: &Arc<Progress>) -> Result<Tree, Error> {
+        Ok(Tree { root: Directory::named(path)?, path: path.to_path_buf(), progress: progress.clone() })
+    }
+
+    /// Adds to the progress a piece that was read.
+    pub(crate) fn was_read(&self, piece: &Piece) {
+        let is_last = piece.offset + piece.length == piece.size;
+        self.progress.add(u64::from(is_last), piece.length);
+    }
+
+    /// Adds to what is to be read.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.progress.expect(bytes);
     }
 
     /// The path of a file, for messages.

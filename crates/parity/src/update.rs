@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
-use verisum_files::Timestamp;
+use verisum_files::{Progress, Timestamp};
 
 use crate::Error;
 use crate::build::Builder;
@@ -27,12 +28,14 @@ pub struct UpdateOptions {
     /// Take damaged files that share a set with changed ones as they are now. Without it their set is kept, so
     /// that they can be repaired.
     pub accept_damage: bool,
+    /// How far it is: files and bytes that were read.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for UpdateOptions {
     /// A thread for each core, and no damage accepted.
     fn default() -> UpdateOptions {
-        UpdateOptions { threads: threads(), accept_damage: false }
+        UpdateOptions { threads: threads(), accept_damage: false, progress: Arc::default() }
     }
 }
 
@@ -67,7 +70,7 @@ pub fn update(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, Error> {
     let place = place_of(tree, place);
-    let tree = Tree::open(tree)?;
+    let tree = Tree::open(tree, &options.progress)?;
     let store = Store::open(&place, true)?;
     let index = store.index()?;
     let mut job = Job { tree: &tree, store: &store, options, index, sizes: Vec::new() };

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+
+use verisum_files::Progress;
 
 use crate::Error;
 use crate::create::place_of;
@@ -20,12 +23,14 @@ use crate::verdict::{FileVerdict, Finding, ParityVerdict};
 pub struct VerifyOptions {
     /// Threads; at least one.
     pub threads: usize,
+    /// How far it is: files and bytes that were read.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for VerifyOptions {
     /// A thread for each core.
     fn default() -> VerifyOptions {
-        VerifyOptions { threads: threads() }
+        VerifyOptions { threads: threads(), progress: Arc::default() }
     }
 }
 
@@ -179,7 +184,7 @@ pub fn verify(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, Error> {
     let place = place_of(tree, place);
-    let tree = Tree::open(tree)?;
+    let tree = Tree::open(tree, &options.progress)?;
     let store = Store::open(&place, false)?;
     let index = store.index()?;
     let mut totals = Verified::default();

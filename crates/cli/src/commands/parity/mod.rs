@@ -7,11 +7,14 @@ mod update;
 mod verify;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
+use verisum::files::Progress;
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::{Output, sizes};
 
 /// The verbs of `verisum parity`.
@@ -65,6 +68,9 @@ struct TreeArgs {
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<String>,
 
+    #[command(flatten)]
+    progress: ProgressArgs,
+
     /// The directory at the top of the tree
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     tree: PathBuf,
@@ -74,6 +80,11 @@ impl TreeArgs {
     /// The number of threads, if one was named.
     fn threads(&self, usual: usize) -> Result<usize, Failure> {
         Ok(self.threads.as_deref().map(sizes::threads).transpose()?.unwrap_or(usual))
+    }
+
+    /// Does `work`, and shows the progress that it makes.
+    fn watch<T>(&self, progress: &Arc<Progress>, work: impl FnOnce() -> T) -> T {
+        progress::of_files(self.progress.wanted(), Total::Unknown, progress, work)
     }
 }
 

@@ -43,6 +43,9 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     options.only = arguments.only;
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
-    let done = verisum::parity::repair(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))?;
+    let progress = options.progress.clone();
+    let done = arguments.tree.watch(&progress, || {
+        verisum::parity::repair(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+    })?;
     reporter.end(&RepairedTotals::new(&done, options.dry_run))
 }

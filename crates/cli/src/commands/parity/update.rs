@@ -26,6 +26,9 @@ pub(super) fn run(arguments: &UpdateArgs, output: &mut Output) -> Result<Exit, F
     options.threads = arguments.tree.threads(options.threads)?;
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
-    let made = verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))?;
+    let progress = options.progress.clone();
+    let made = arguments.tree.watch(&progress, || {
+        verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+    })?;
     reporter.end(&MadeTotals::new(&made))
 }

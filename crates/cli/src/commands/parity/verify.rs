@@ -21,7 +21,9 @@ pub(super) fn run(arguments: &VerifyArgs, output: &mut Output) -> Result<Exit, F
     options.threads = arguments.tree.threads(options.threads)?;
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
-    let found =
-        verisum::parity::verify(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))?;
+    let progress = options.progress.clone();
+    let found = arguments.tree.watch(&progress, || {
+        verisum::parity::verify(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+    })?;
     reporter.end(&VerifiedTotals::new(&found))
 }
