@@ -423,3 +423,46 @@ fn the_ways_to_end() {
     fs::create_dir(&empty).unwrap();
     verisum(["verify", "-q", empty.to_str().unwrap()]).clean();
 }
+
+#[test]
+fn verify_reads_what_is_due_within_its_budget() {
+    let folder = tree();
+    assert_eq!(run(&["tag", "-q"], folder.path()), (Some(0), vec![]));
+    rot(&folder.path().join("a"), "two\n");
+    // All were verified when they were tagged.
+    let fresh = || run(&["verify", "-v", "--max-age", "1h"], folder.path());
+    assert_eq!(fresh(), (Some(0), vec!["a: not-due".into(), "b: not-due".into(), "sub/c: not-due".into()]));
+    common::wait_until("a second has passed", || {
+        let lines = outcomes(&["verify", "-v", "--max-age", "1s", "--stamp"], folder.path()).1;
+        lines.iter().any(|line| line.starts_with("a: rot"))
+    });
+    // What rotted keeps its time, and the others have a new one.
+    let stamped = verisum(["verify", "--max-age", "1h", "--json", "-v", folder.path().to_str().unwrap()]);
+    assert_eq!(stamped.code, Some(0), "{}", stamped.stderr);
+    for share in ["0", "101%", "-1"] {
+        let refused = verisum(["verify", &format!("--sample={share}"), "."]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    }
+
+    let many = tempfile::tempdir().unwrap();
+    for number in 0..400 {
+        write(&many.path().join(number.to_string()), b"same");
+    }
+    assert_eq!(run(&["tag", "-q"], many.path()), (Some(0), vec![]));
+    let (code, lines) = outcomes(&["verify", "-v", "--sample", "25%"], many.path());
+    let read = lines.iter().filter(|line| line.ends_with(": ok")).count();
+    // Six standard deviations.
+    assert!(code == Some(0) && lines.len() == 400 && (48..152).contains(&read), "{read}");
+
+    let large = tempfile::tempdir().unwrap();
+    for number in 0..40 {
+        write(&large.path().join(number.to_string()), [7; 1 << 20]);
+    }
+    assert_eq!(run(&["tag", "-q"], large.path()), (Some(0), vec![]));
+    let path = large.path().to_str().unwrap();
+    // All of it would take more than a minute.
+    let cut = verisum(["verify", "-v", "--for", "1s", "--limit", "512KiB/s", path]);
+    assert_eq!(cut.code, Some(0), "{}", cut.stderr);
+    assert!(cut.stderr.contains("the time budget is used up"), "{}", cut.stderr);
+    assert!(cut.out().lines().count() < 40, "{}", cut.out());
+}

@@ -14,6 +14,8 @@ pub enum Outcome {
     Judged(Verdict),
     /// By length and time its tag is up to date; nothing was done to it.
     Current,
+    /// Its tag was verified lately, or chance left it out of the sample: it was not read.
+    NotDue,
     /// It has no tag of the digest that was asked for, nor of the one to come, but one of a third.
     OtherDigest,
     /// It had no tag and has one now.
@@ -37,7 +39,7 @@ pub enum Outcome {
 }
 
 /// The outcomes that are no verdicts, in the order of reports.
-const OTHERS: [Outcome; 11] = [
+const OTHERS: [Outcome; 12] = [
     Outcome::Tagged,
     Outcome::Updated,
     Outcome::Refreshed,
@@ -46,6 +48,7 @@ const OTHERS: [Outcome; 11] = [
     Outcome::Adopted,
     Outcome::Catalogued,
     Outcome::Current,
+    Outcome::NotDue,
     Outcome::OtherDigest,
     Outcome::Damaged,
     Outcome::NotWritten,
@@ -63,6 +66,7 @@ impl Outcome {
             Outcome::Judged(Verdict::New) => "untagged",
             Outcome::Judged(verdict) => verdict.name(),
             Outcome::Current => "current",
+            Outcome::NotDue => "not-due",
             Outcome::OtherDigest => "other-digest",
             Outcome::Tagged => "tagged",
             Outcome::Updated => "updated",

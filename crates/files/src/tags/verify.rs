@@ -1,6 +1,7 @@
 //! Compares files with their tags.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use verisum_digest::Output;
 
@@ -12,11 +13,33 @@ use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::{Content, Entry, Plan, Record, Verdict};
 
 /// What `verify` may do.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct VerifyOptions {
     /// Write the time of verification into the tags of files that are as recorded, which moves the time
     /// of their inodes.
     pub stamp: bool,
+    /// Read only files with a tag that was last verified longer ago than this.
+    pub max_age: Option<Duration>,
+    /// The share of these that is read, by chance: above 0, and up to 1, which is all of them.
+    pub sample: f64,
+}
+
+impl Default for VerifyOptions {
+    /// Every file is read, and nothing is written.
+    fn default() -> VerifyOptions {
+        VerifyOptions { stamp: false, max_age: None, sample: 1.0 }
+    }
+}
+
+impl VerifyOptions {
+    /// Whether a file with these tags is to be read.
+    fn is_due(&self, records: &[(usize, Record)]) -> bool {
+        let oldest = self.max_age.map(|age| now().saturating_sub_unsigned(age.as_secs()));
+        let is_old =
+            |record: &Record| oldest.is_none_or(|oldest| record.verified.is_none_or(|at| at < oldest));
+        records.iter().any(|(_, record)| is_old(record))
+            && (self.sample >= 1.0 || fastrand::f64() < self.sample)
+    }
 }
 
 /// The most sets of digests that files of several tags have. The tags of other such files are read for one
@@ -27,8 +50,15 @@ const MOST_SETS: usize = 64;
 pub fn verify(entries: Entries, options: &Options, verifying: VerifyOptions, report: Report) -> Counts {
     let session = Session::new(options, report);
     let (plan, sets) = session.plan_by_digest();
-    let mut run =
-        Run { session: &session, sets, several: Vec::new(), plan, next: VecDeque::new(), new_set: false };
+    let mut run = Run {
+        session: &session,
+        verifying,
+        sets,
+        several: Vec::new(),
+        plan,
+        next: VecDeque::new(),
+        new_set: false,
+    };
     loop {
         let plan = run.plan.clone();
         run.new_set = false;
@@ -74,6 +104,7 @@ struct Tagged {
 
 struct Run<'a> {
     session: &'a Session<'a>,
+    verifying: VerifyOptions,
     /// The sets of single digests.
     sets: DigestSets,
     /// The digests of the sets that follow them.
@@ -112,6 +143,11 @@ impl Run<'_> {
                     }
                     Err(defect) => self.session.defective(&entry, defect),
                 }
+            }
+            if !records.is_empty() && !self.verifying.is_due(&records) {
+                self.session.plain(&entry, Outcome::NotDue);
+                self.session.passed_over(&stat);
+                continue;
             }
             records.sort_by_key(|(set, _)| *set);
             let modified = stat.modified;

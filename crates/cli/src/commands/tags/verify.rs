@@ -1,9 +1,12 @@
 //! `verisum verify`: compares files with their checksums.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use clap::Args;
-use verisum::files::Verdict;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Options, Outcome, VerifyOptions};
+use verisum::files::{Stop, Verdict};
 
 use super::options::{ApartArgs, TreeArgs};
 use super::report::Reporter;
@@ -11,7 +14,7 @@ use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::reading::RateArgs;
-use crate::ui::{self, Output, progress};
+use crate::ui::{self, Output, progress, values};
 
 /// What `verisum verify` takes.
 #[derive(Args, Debug)]
@@ -23,6 +26,18 @@ pub(crate) struct VerifyArgs {
     /// Write the time of verification into the tags of good files; this changes their ctime
     #[arg(long)]
     stamp: bool,
+
+    /// Read only files that were last verified longer ago than this: 90d (`--stamp` keeps the time)
+    #[arg(long, value_name = "DURATION")]
+    max_age: Option<String>,
+
+    /// Time budget: begin no file after this time
+    #[arg(long = "for", value_name = "DURATION")]
+    budget: Option<String>,
+
+    /// Read a random share of the files that are due: 5%
+    #[arg(long, value_name = "SHARE")]
+    sample: Option<String>,
 
     #[command(flatten)]
     rate: RateArgs,
@@ -37,7 +52,13 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, arguments.stamp)?;
     options.plan.limits = arguments.rate.limits()?;
-    let verifying = VerifyOptions { stamp: arguments.stamp };
+    let max_age = arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
+    let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
+    let verifying = VerifyOptions { stamp: arguments.stamp, max_age, sample: sample.unwrap_or(1.0) };
+    let budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;
+    if let Some(budget) = budget {
+        options.plan.stop = Arc::new(Stop::at(Instant::now() + budget));
+    }
     let mut walk = arguments.tree.walk()?;
     let told = options.plan.progress.clone();
     let reporter = Reporter::new(&arguments.tree, &options, output);
@@ -45,6 +66,9 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
         tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding))
     });
     let exit = reporter.end(&counts)?;
+    if budget.is_some() && options.plan.stop.is_due() {
+        ui::say(PROGRAM, "the time budget is used up; the files that are left were not looked at");
+    }
     // Nothing compared is no good news.
     if exit == Exit::Clean && counts.files() > 0 && counts.files() == counts.of(Outcome::Judged(Verdict::New))
     {
