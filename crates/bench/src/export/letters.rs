@@ -42,6 +42,14 @@ fn printable_chart(chart: &Chart) -> Chart {
     match &mut chart.shape {
         Shape::Bars(bars) => bars.iter_mut().for_each(|bar| bar.name = plain(&bar.name)),
         Shape::Lines { lines, .. } => lines.iter_mut().for_each(|line| line.name = plain(&line.name)),
+        Shape::Tiles { levels, tiles } => {
+            levels.iter_mut().for_each(|level| *level = plain(level));
+            for tile in tiles {
+                tile.name = plain(&tile.name);
+                tile.label = plain(&tile.label);
+                tile.note = plain(&tile.note);
+            }
+        }
     }
     chart
 }

@@ -146,7 +146,7 @@ impl Catalog {
         self.each_listed(&sql, [], each)
     }
 
-    fn each_listed<E: From<Error>>(
+    pub(super) fn each_listed<E: From<Error>>(
         &self,
         sql: &str,
         values: impl Params,
