@@ -62,7 +62,18 @@ const TABLE: &[Row] = &[
     Row { name: "parity", may_import: &["digest", "files"], unsafe_code: Unsafe::Nowhere },
     Row {
         name: "verisum",
-        may_import: &["digest", "image", "blockhash", "files", "catalog", "lake", "mend", "remote", "object", "parity"],
+        may_import: &[
+            "digest",
+            "image",
+            "blockhash",
+            "files",
+            "catalog",
+            "lake",
+            "mend",
+            "remote",
+            "object",
+            "parity",
+        ],
         unsafe_code: Unsafe::Nowhere,
     },
     Row {

@@ -56,7 +56,7 @@ fn printable_chart(chart: &Chart) -> Chart {
 
 /// A text as a field of CSV (RFC 4180) that no spreadsheet takes for a formula: as OWASP advises, one that
 /// begins like it has an apostrophe before it. Numbers are no texts, and stay what they are.
-pub(super) fn csv_text(text: &str) -> String {
+pub fn csv_text(text: &str) -> String {
     match text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
         true => csv_field(&format!("'{text}")),
         false => csv_field(text),

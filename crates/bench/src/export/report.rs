@@ -189,7 +189,7 @@ fn write_csv(csv: &mut String, table: &Table, titled: bool) {
         Cell::Text(text) => csv_text(text),
         Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
         Cell::Missing => String::new(),
-        Cell::Count(count) => count.to_string(),
+        Cell::Count(count) | Cell::Amount { value: count, .. } => count.to_string(),
     };
     let headings = table.headings().iter().map(|heading| csv_field(heading)).collect();
     let lines = std::iter::once(("table".to_string(), headings))

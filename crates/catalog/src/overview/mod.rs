@@ -52,11 +52,6 @@ impl Amount {
         self.files = self.files.saturating_add(files);
         self.bytes = self.bytes.saturating_add(bytes);
     }
-
-    fn take(&mut self, other: Amount) {
-        self.files = self.files.saturating_sub(other.files);
-        self.bytes = self.bytes.saturating_sub(other.bytes);
-    }
 }
 
 /// What an overview is to hold.
@@ -163,6 +158,8 @@ impl Overview {
 
     fn read(catalogs: &[Catalog], options: &OverviewOptions) -> Result<Overview> {
         let mut overview = Overview::default();
+        let directories = (options.directories / catalogs.len().max(1)).max(8);
+        let options = &OverviewOptions { directories, ..options.clone() };
         for (number, catalog) in catalogs.iter().enumerate() {
             catalog.require_complete()?;
             let stale = overview.scan(number, catalog, options)?;

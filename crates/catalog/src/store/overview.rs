@@ -2,9 +2,8 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::listing::Listed;
-use super::record::{CORRUPT, MISSING, columns, record, unsigned};
-use super::{Catalog, Error, Record, Result, Root};
+use super::record::{columns, record, unsigned};
+use super::{Catalog, Error, Record, Result};
 
 /// What a file holds. In the order of their fields contents of all catalogues can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,21 +53,6 @@ impl Catalog {
         };
         let mut read = read;
         read().map_err(self.failed("read"))
-    }
-
-    /// Files of a tree that are not as recorded, at most so many: bad data first, what is only missing last.
-    pub(crate) fn worst(&self, root: &Root, most: usize) -> Result<Vec<Listed>> {
-        let sql = format!(
-            "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
-             ORDER BY state IN {CORRUPT} DESC, state = {MISSING}, state DESC, directory, name LIMIT ?2",
-            columns()
-        );
-        let mut files = Vec::new();
-        self.each_listed(&sql, params![root.id, most as i64], &mut |file| {
-            files.push(file);
-            Ok::<_, Error>(())
-        })?;
-        Ok(files)
     }
 
     /// Calls `each` for all sound files that are not empty, of all catalogues: the catalogue's number, the content, and

@@ -38,7 +38,7 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
 /// The commands by the job that they do, in the order in which a newcomer needs them.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
-    ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
+    ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "report", "schedule"]),
     ("Mend what is bad", &["repair", "parity"]),
     ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
     ("Compare and copy trees, and disk images", &["compare", "copy", "image"]),

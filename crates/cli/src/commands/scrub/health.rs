@@ -8,12 +8,11 @@ use std::time::Duration;
 use verisum::catalog::store::{Catalog, Listed, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
-use super::list;
 use super::metrics::{figure, label};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::names;
 use crate::ui::values::{self, counted, rough};
+use crate::ui::{names, remedy};
 
 /// How many bad files a line names.
 const NAMED: usize = 3;
@@ -98,7 +97,7 @@ impl Health {
     /// The code that all this ends with.
     pub(super) fn exit(&self) -> Exit {
         let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
-        let worst = troubles.map(|(state, _)| list::exit(*state)).max().unwrap_or(Exit::Clean);
+        let worst = troubles.map(|(state, _)| remedy::exit(*state)).max().unwrap_or(Exit::Clean);
         match self.is_stale() || self.failures().next().is_some() {
             true => worst.max(Exit::Unchecked),
             false => worst,
@@ -121,7 +120,7 @@ impl Health {
         let files: u64 = self.trees.iter().map(|tree| tree.files).sum();
         let bad = self.sum(State::is_corrupt);
         let missing = self.sum(|state| state == State::MISSING);
-        let unchecked = self.sum(|state| list::exit(state) == Exit::Unchecked);
+        let unchecked = self.sum(|state| remedy::exit(state) == Exit::Unchecked);
         let held = self.sum(|state| state == State::Trouble(Trouble::Held));
         let mut line = format!("VERISUM {} - ", self.service().name());
         if self.trees.is_empty() {
