@@ -71,7 +71,7 @@ pub(super) fn chart(chart: &Chart, titled: bool) -> String {
         false => "; with 95% intervals",
     };
     let caption = format!("<figcaption>{title}{}{scale}{intervals}</figcaption>", escaped(&chart.unit));
-    format!("<figure role=\"group\" aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
+    format!("<figure aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
 }
 
 /// Whether nothing in it was measured with an error.

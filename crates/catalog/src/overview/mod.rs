@@ -75,7 +75,7 @@ pub struct OverviewOptions {
 impl OverviewOptions {
     /// The usual ones, at a moment in milliseconds since 1970.
     pub fn new(now: i64) -> OverviewOptions {
-        OverviewOptions { now, max_age: None, directories: 48, troubled: 500, duplicates: 20, runs: 16 }
+        OverviewOptions { now, max_age: None, directories: 48, troubled: 500, duplicates: 12, runs: 16 }
     }
 
     /// The class of [`AGES`] of what was verified at a moment, in milliseconds since 1970. What comes from the future

@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use verisum::catalog::store::{State, Trouble, is_address};
-use verisum::files::Class;
+use verisum::catalog::store::{Listed, State, Trouble, is_address};
+use verisum::files::{Class, Verdict};
 
 use crate::ui::exit::Exit;
 use crate::ui::shell;
@@ -36,4 +36,14 @@ pub(crate) fn repair_command(catalog: Option<&Path>, from: Option<&Path>, path: 
         command += &format!(" --from {}", shell::word(from.as_os_str().as_bytes()));
     }
     Some(format!("{command} {}", shell::word(path.as_os_str().as_bytes())))
+}
+
+/// The same for a file whose recorded content is wanted again. What somebody may have written is kept.
+pub(crate) fn mend_command(catalog: Option<&Path>, from: Option<&Path>, file: &Listed) -> Option<String> {
+    let state = file.record.state;
+    let command = repair_command(catalog, from, &file.path).filter(|_| state.is_repairable())?;
+    Some(match state {
+        State::Trouble(Trouble::Verdict(Verdict::Suspicious)) => format!("{command} --keep-bad DIR"),
+        _ => command,
+    })
 }

@@ -7,7 +7,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path};
 use crate::ui::names;
-use crate::ui::remedy::repair_command;
+use crate::ui::remedy::mend_command;
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -16,7 +16,7 @@ const LETTERS: usize = 600_000;
 pub(super) fn troubled(subject: &Subject) -> Table {
     let mut table = Table::new(
         "Bad, missing and unchecked files",
-        "outcome; file; since; last good; size; good copy; mend with; digest then; found",
+        "outcome; file; mend with; good copy; since; last good; size; digest then; found",
     );
     let mut letters = 0;
     for one in &subject.overview.troubled {
@@ -49,26 +49,23 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     let named = subject.catalog(*catalog);
     let mend = match copy {
         // That of another catalogue has to be named.
-        Some(copy) if copy.catalog != *catalog => repair_command(named, Some(&copy.path), &file.path),
-        Some(_) => repair_command(named, None, &file.path),
-        None if record.state.is_repairable() => {
-            repair_command(named, None, &file.path).map(|command| format!("{command} --from PLACE"))
-        }
-        None => None,
+        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file),
+        Some(_) => mend_command(named, None, file),
+        None => mend_command(named, None, file).map(|command| format!("{command} --from PLACE")),
     };
     let since = finding.as_ref().map(|finding| finding.since);
     vec![
         Cell::text(record.state.name()),
         path(&file.path),
-        since.map_or(Cell::Missing, moment),
-        moment(record.verified),
-        bytes(record.size),
+        mend.map_or(Cell::Missing, Cell::Text),
         match copy {
             Some(copy) => path(&copy.path),
             None if record.state.is_repairable() => Cell::text("none is known"),
             None => Cell::Missing,
         },
-        mend.map_or(Cell::Missing, Cell::Text),
+        since.map_or(Cell::Missing, moment),
+        moment(record.verified),
+        bytes(record.size),
         Cell::text(format!("{} {}", file.algorithm, record.digest)),
         found(one),
     ]

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum::catalog::store::{Catalog, Listed, Root, Run, State, Trouble};
+use verisum::catalog::store::{Catalog, Finding, Listed, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
 use super::metrics::{figure, label};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
+use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
 
@@ -21,9 +22,19 @@ const NAMED: usize = 3;
 pub(super) struct Health {
     trees: Vec<Tree>,
     /// The first of the bad files.
-    bad: Vec<Listed>,
+    bad: Vec<Bad>,
     max_age: Option<Duration>,
     now: i64,
+}
+
+/// A bad file.
+struct Bad {
+    file: Listed,
+    finding: Option<Finding>,
+    /// A sound file with its content.
+    copy: Option<PathBuf>,
+    /// What mends it.
+    mend: Option<String>,
 }
 
 struct Tree {
@@ -41,19 +52,18 @@ struct Tree {
 impl Health {
     pub(super) fn of(
         catalog: &Catalog,
+        named: Option<&Path>,
         trees: &[(Root, Vec<Run>)],
         max_age: Option<Duration>,
     ) -> Result<Health, Failure> {
         let mut health = Health { trees: Vec::new(), bad: Vec::new(), max_age, now: values::now() };
+        let mut bad: Vec<Listed> = Vec::new();
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
             if troubles.iter().any(|(state, _)| state.is_corrupt()) {
-                catalog.each_in_trouble(root, true, false, &mut |file| {
-                    if health.bad.len() < NAMED && file.record.state.is_corrupt() {
-                        health.bad.push(file);
-                    }
-                    Ok::<_, Failure>(())
-                })?;
+                let worst = catalog.worst(root, NAMED)?;
+                bad.extend(worst.into_iter().filter(|file| file.record.state.is_corrupt()));
+                bad.truncate(NAMED);
             }
             health.trees.push(Tree {
                 path: root.path.clone(),
@@ -62,6 +72,17 @@ impl Health {
                 troubles,
                 oldest: catalog.oldest(root.id)?,
                 last: runs.first().map(|run| (run.started, run.error.clone())),
+            });
+        }
+        let copies = catalog.copies_of(&bad)?;
+        for file in bad {
+            let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+            let name = file.path.file_name().unwrap_or_default();
+            health.bad.push(Bad {
+                finding: catalog.finding(file.directory, name)?,
+                copy: copies.get(&content).cloned(),
+                mend: remedy::mend_command(named, None, &file),
+                file,
             });
         }
         Ok(health)
@@ -115,7 +136,7 @@ impl Health {
         }
     }
 
-    /// The line for Nagios.
+    /// The line for Nagios, and one for each bad file that it names: its long output.
     pub(super) fn nagios(&self) -> String {
         let files: u64 = self.trees.iter().map(|tree| tree.files).sum();
         let bad = self.sum(State::is_corrupt);
@@ -129,7 +150,7 @@ impl Health {
             let files = counted(files, "file");
             let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
         }
-        for file in &self.bad {
+        for Bad { file, .. } in &self.bad {
             let path = names::quoted(file.path.as_os_str()).replace('|', "_");
             let _ = write!(line, ", {} {path}", file.record.state.name());
         }
@@ -154,6 +175,9 @@ impl Health {
             Some(age) if self.oldest() != Some(0) => write!(line, " oldest={}s", age.as_secs()),
             _ => write!(line, " oldest=U"),
         };
+        for bad in &self.bad {
+            let _ = write!(line, "\n{}", bad.text().replace('|', "_"));
+        }
         line
     }
 
@@ -193,6 +217,35 @@ impl Health {
                 }
             }
         });
+        text
+    }
+}
+
+impl Bad {
+    /// What is wrong, since when, what it was, and what mends it.
+    fn text(&self) -> String {
+        let Listed { path, record, algorithm, .. } = &self.file;
+        let mut text = format!("{} {}", record.state.name(), names::quoted(path.as_os_str()));
+        if let Some(finding) = &self.finding {
+            let _ = write!(text, " since {}", values::written(finding.since));
+        }
+        let _ = match record.verified {
+            0 => write!(text, "; never verified"),
+            verified => write!(text, "; last good {}", values::written(verified)),
+        };
+        let _ = write!(text, "; {}; {algorithm} {}", human(record.size), record.digest);
+        match (&self.copy, &self.mend) {
+            (Some(copy), mend) => {
+                let _ = write!(text, "; a good copy is {}", names::quoted(copy.as_os_str()));
+                if let Some(mend) = mend {
+                    let _ = write!(text, "; mend it: {mend}");
+                }
+            }
+            (None, Some(mend)) => {
+                let _ = write!(text, "; no copy is known: {mend} --from PLACE");
+            }
+            (None, None) => text.push_str("; no copy is known"),
+        }
         text
     }
 }

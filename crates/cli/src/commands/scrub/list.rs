@@ -161,8 +161,7 @@ impl List<'_> {
             return self.csv(file, finding.as_ref());
         }
         let copy = self.copy(file);
-        let is_wanted = file.record.state.is_repairable() && file.directory != 0;
-        let advice = self.command(&file.path).filter(|_| is_wanted).map(|command| match copy {
+        let advice = self.command(file).filter(|_| file.directory != 0).map(|command| match copy {
             Some(_) => format!("mend it: {command}"),
             None => format!("no copy is known: {command} --from PLACE"),
         });
@@ -170,8 +169,8 @@ impl List<'_> {
     }
 
     /// The command that repairs a file, if one does.
-    fn command(&self, path: &Path) -> Option<String> {
-        remedy::repair_command(self.arguments.catalog.catalog.as_deref(), None, path)
+    fn command(&self, file: &Listed) -> Option<String> {
+        remedy::mend_command(self.arguments.catalog.catalog.as_deref(), None, file)
     }
 
     fn csv(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<(), Failure> {
@@ -194,7 +193,7 @@ impl List<'_> {
                 .map(|text| csv_text(&names::plain(text)))
                 .unwrap_or_default(),
             copy.map(|copy| csv_text(&names::quoted(copy.as_os_str()))).unwrap_or_default(),
-            copy.and_then(|_| self.command(&file.path)).map(|text| csv_text(&text)).unwrap_or_default(),
+            copy.and_then(|_| self.command(file)).map(|text| csv_text(&text)).unwrap_or_default(),
         ];
         self.output.text(&format!("{}\r\n", fields.join(",")))
     }
@@ -238,7 +237,7 @@ impl List<'_> {
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             line["copy"] = json!(self.copy(file).map(Name::new));
-            line["mend"] = self.copy(file).and_then(|_| self.command(&file.path)).into();
+            line["mend"] = self.copy(file).and_then(|_| self.command(file)).into();
         }
         self.output.json(&with_name(line, &file.path))
     }
