@@ -221,3 +221,6 @@ fn at_one_moment<T>(catalogs: &[Catalog], read: &mut dyn FnMut() -> Result<T>) -
         Some((catalog, others)) => catalog.at_one_moment(|| at_one_moment(others, read)),
     }
 }
+
+#[cfg(test)]
+mod tests;
