@@ -34,7 +34,7 @@ th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 .wide:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
 @media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{max-width:none;padding:0;font-size:.85rem}
-.wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td,.said,.warn{white-space:normal;overflow-wrap:anywhere}
+.wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{white-space:normal;padding:.25rem .3rem}.n{white-space:nowrap}
 td.long{min-width:0}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}}
 @media print and (prefers-color-scheme:dark){:root{color-scheme:light;--page:#fff;--ink:#1d1f23;--quiet:#4d535e;--rule:#ccc;
 --wash:#f1f2f4;--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;

@@ -72,7 +72,7 @@ fn bars(title: &str, unit: &str, rows: Vec<(String, u64)>, of: f64) -> Chart {
 fn treemap(subject: &Subject) -> Chart {
     let tile = |directory: &DirectoryOverview| {
         let name = names::quoted(directory.path.as_os_str());
-        let last = directory.path.file_name().map_or(name.clone(), |last| names::quoted(last));
+        let last = directory.path.file_name().map_or(name.clone(), names::quoted);
         let age = directory.oldest.map_or("nothing to verify".to_string(), |oldest| subject.age(oldest));
         let (size, files) = (human(directory.amount.bytes), tables::files(directory.amount.files));
         let class = directory.oldest.map_or(0, |oldest| subject.options.age_class(oldest));

@@ -9,6 +9,7 @@ use verisum_bench::export::{Cell, Table};
 use super::{Subject, bytes, moment, path};
 use crate::ui::exit::Exit;
 use crate::ui::remedy::{self, repair_command};
+use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
 use crate::ui::{names, shell};
 
@@ -117,7 +118,7 @@ pub(super) fn months(subject: &Subject) -> Vec<(String, u64, u64)> {
     let name = |month: i64| format!("{:04}-{:02}", 1970 + month.div_euclid(12), month.rem_euclid(12) + 1);
     let old = months.len().saturating_sub(MONTHS);
     let mut told = Vec::new();
-    if let Some((last, _)) = months.iter().take(old).last() {
+    if let Some((last, _)) = months.iter().take(old).next_back() {
         let amounts = || months.values().take(old);
         let (files, size) = (amounts().map(|one| one.files).sum(), amounts().map(|one| one.bytes).sum());
         told.push((format!("until {}", name(*last)), files, size));
@@ -190,8 +191,7 @@ pub(super) fn about(subject: &Subject, catalogs: &[Catalog]) -> Table {
 }
 
 fn catalog_line(path: &Path) -> String {
-    let size = path.metadata().map_or(0, |about| about.len());
-    let size = crate::ui::sizes::human(size);
+    let size = human(path.metadata().map_or(0, |about| about.len()));
     format!("{} ({})", names::quoted(path.as_os_str()), size)
 }
 

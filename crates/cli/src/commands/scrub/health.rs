@@ -49,6 +49,40 @@ struct Tree {
     last: Option<(i64, Option<String>)>,
 }
 
+/// The first of the bad files of some trees.
+fn bad_files(catalog: &Catalog, named: Option<&Path>, roots: &[&Root]) -> Result<Vec<Bad>, Failure> {
+    let mut files: Vec<Listed> = Vec::new();
+    for root in roots {
+        let worst = catalog.worst(root, NAMED)?;
+        files.extend(worst.into_iter().filter(|file| file.record.state.is_corrupt()));
+        files.truncate(NAMED);
+    }
+    let copies = catalog.copies_of(&files)?;
+    let bad = |file: Listed| {
+        let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+        let name = file.path.file_name().unwrap_or_default();
+        Ok(Bad {
+            finding: catalog.finding(file.directory, name)?,
+            copy: copies.get(&content).cloned(),
+            mend: remedy::mend_command(named, None, &file),
+            file,
+        })
+    };
+    files.into_iter().map(bad).collect()
+}
+
+/// What is to be said of the first bad files of some trees, a line each.
+pub(super) fn bad_lines(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    trees: &[PathBuf],
+) -> Result<Vec<String>, Failure> {
+    let roots = catalog.roots()?;
+    let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
+    let bad = bad_files(catalog, named, &roots)?;
+    Ok(bad.iter().map(|bad| bad.text().replace('|', "_")).collect())
+}
+
 impl Health {
     pub(super) fn of(
         catalog: &Catalog,
@@ -57,14 +91,8 @@ impl Health {
         max_age: Option<Duration>,
     ) -> Result<Health, Failure> {
         let mut health = Health { trees: Vec::new(), bad: Vec::new(), max_age, now: values::now() };
-        let mut bad: Vec<Listed> = Vec::new();
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
-            if troubles.iter().any(|(state, _)| state.is_corrupt()) {
-                let worst = catalog.worst(root, NAMED)?;
-                bad.extend(worst.into_iter().filter(|file| file.record.state.is_corrupt()));
-                bad.truncate(NAMED);
-            }
             health.trees.push(Tree {
                 path: root.path.clone(),
                 files: root.files,
@@ -74,17 +102,8 @@ impl Health {
                 last: runs.first().map(|run| (run.started, run.error.clone())),
             });
         }
-        let copies = catalog.copies_of(&bad)?;
-        for file in bad {
-            let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
-            let name = file.path.file_name().unwrap_or_default();
-            health.bad.push(Bad {
-                finding: catalog.finding(file.directory, name)?,
-                copy: copies.get(&content).cloned(),
-                mend: remedy::mend_command(named, None, &file),
-                file,
-            });
-        }
+        let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
+        health.bad = bad_files(catalog, named, &roots)?;
         Ok(health)
     }
 
