@@ -15,6 +15,7 @@ use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
 use crate::commands::parity::ParityCommand;
 use crate::commands::repair::RepairArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
@@ -80,6 +81,13 @@ pub(crate) enum Command {
             `verisum scrub` first: repair mends what it found."
     )]
     Repair(Box<RepairArgs>),
+    /// Write a page that shows what state the whole archive is in
+    #[command(long_about = "Write a page that shows what state the whole archive is in.\n\n\
+            One HTML file that needs no network and no script: how old the verifications are, what is bad or \
+            missing and how to mend it, the runs, the forecast, the largest and stalest directories, copies and \
+            only copies. It is made from catalogues; no file is read. The exit code is that of \
+            `verisum catalog status --max-age`.")]
+    Report(ReportArgs),
     /// Parity: mend damaged files without another copy
     Parity {
         #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! Charts of a report: bars with intervals, and lines.
+//! Charts of a report: bars with intervals, lines, and treemaps.
 
 use crate::stats::{Interval, fewest_rounds_of};
 
@@ -33,6 +33,28 @@ pub enum Shape {
         /// The lines.
         lines: Vec<Line>,
     },
+    /// A box for each part, as large as it.
+    Tiles {
+        /// What the colours mean, from the first.
+        levels: Vec<String>,
+        /// The boxes.
+        tiles: Vec<Tile>,
+    },
+}
+
+/// A box of a treemap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// What it stands for.
+    pub name: String,
+    /// The short form of the name, which is written in it.
+    pub label: String,
+    /// What else is written in it.
+    pub note: String,
+    /// Its area.
+    pub value: f64,
+    /// Which colour it has; the last one, if there are fewer.
+    pub level: usize,
 }
 
 /// A bar.
@@ -79,6 +101,16 @@ impl Chart {
     ) -> Chart {
         let shape = Shape::Lines { axis: axis.into(), logarithmic: false, lines };
         Chart::of(title.into(), unit.into(), shape)
+    }
+
+    /// A treemap, with what its colours mean.
+    pub fn tiles(
+        title: impl Into<String>,
+        unit: impl Into<String>,
+        levels: Vec<String>,
+        tiles: Vec<Tile>,
+    ) -> Chart {
+        Chart::of(title.into(), unit.into(), Shape::Tiles { levels, tiles })
     }
 
     fn of(title: String, unit: String, shape: Shape) -> Chart {

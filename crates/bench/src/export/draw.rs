@@ -6,8 +6,8 @@
 use std::fmt::Write;
 
 use super::chart::{Bar, Chart, Line, Marker, Shape};
-use super::decimals;
 use super::html::escaped;
+use super::{decimals, treemap};
 use crate::stats::Interval;
 
 /// How charts look.
@@ -60,6 +60,7 @@ pub(super) fn chart(chart: &Chart, titled: bool) -> String {
     let drawn = match &chart.shape {
         Shape::Bars(bars) => self::bars(chart, bars),
         Shape::Lines { axis, logarithmic, lines } => self::lines(chart, axis, *logarithmic, lines),
+        Shape::Tiles { levels, tiles } => treemap::treemap(tiles, levels),
     };
     let scale = if chart.logarithmic { ", equal steps are equal factors" } else { "" };
     let title = if titled { format!("{}: ", escaped(&chart.title)) } else { String::new() };
@@ -70,7 +71,7 @@ pub(super) fn chart(chart: &Chart, titled: bool) -> String {
         false => "; with 95% intervals",
     };
     let caption = format!("<figcaption>{title}{}{scale}{intervals}</figcaption>", escaped(&chart.unit));
-    format!("<figure role=\"group\" aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
+    format!("<figure aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
 }
 
 /// Whether nothing in it was measured with an error.
@@ -81,6 +82,7 @@ fn is_exact(chart: &Chart) -> bool {
         Shape::Lines { lines, .. } => {
             lines.iter().flat_map(|line| &line.points).all(|(_, value)| exact(value))
         }
+        Shape::Tiles { .. } => true,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, Table, draw};
+use super::{Report, Table, draw, treemap};
 
 /// The looks: of text and tables here, of charts beside what draws them.
 const STYLE: &str = "
@@ -32,10 +32,21 @@ tr:last-child td{border-bottom:0}
 th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
+.wide:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
+@media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{max-width:none;padding:0;font-size:.85rem}
+.wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{white-space:normal;padding:.25rem .3rem}.n{white-space:nowrap}
+td.long{min-width:0}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}}
+@media print and (prefers-color-scheme:dark){:root{color-scheme:light;--page:#fff;--ink:#1d1f23;--quiet:#4d535e;--rule:#ccc;
+--wash:#f1f2f4;--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
+--t0:#e3edf8;--t1:#d3e6dc;--t2:#f3ecc9;--t3:#f6dbb0;--t4:#f3c1a0;--t5:#eba6a0}}
 ";
 
 /// Words of lines that warn.
-const WARNINGS: [&str; 8] = [
+const WARNINGS: [&str; 12] = [
+    "BAD:",
+    "MISSING:",
+    "LATE:",
+    "UNCHECKED:",
     "noisy:",
     "WRONG:",
     "FAILED:",
@@ -53,8 +64,9 @@ pub(super) fn page(report: &Report) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
-         <title>{title}</title>\n<style>{STYLE}{}</style></head>\n<body>\n<h1>{title}</h1>\n",
-        draw::STYLE
+         <title>{title}</title>\n<style>{}{}{STYLE}</style></head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+        draw::STYLE,
+        treemap::STYLE
     );
     for line in &report.lines {
         let warns = WARNINGS.iter().any(|start| line.starts_with(start));
@@ -88,7 +100,7 @@ pub(super) fn page(report: &Report) -> String {
         write_table(&mut html, &table);
         html.push_str("</section>\n");
     }
-    html.push_str("</body></html>\n");
+    html.push_str("</main>\n</body></html>\n");
     html
 }
 
@@ -126,9 +138,14 @@ const LONG: usize = 40;
 
 fn write_table(html: &mut String, table: &Table) {
     let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
-    html.push_str("<div class=\"wide\"><table><thead><tr>");
+    // What is wider than the page is reached by keys too, and named to those who hear it.
+    let _ = write!(
+        html,
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table: {}\"><table><thead><tr>",
+        escaped(&table.title)
+    );
     for (column, heading) in table.headings().iter().enumerate() {
-        let _ = write!(html, "<th{}>{}</th>", class(column), escaped(heading));
+        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(column), escaped(heading));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {

@@ -42,13 +42,21 @@ fn printable_chart(chart: &Chart) -> Chart {
     match &mut chart.shape {
         Shape::Bars(bars) => bars.iter_mut().for_each(|bar| bar.name = plain(&bar.name)),
         Shape::Lines { lines, .. } => lines.iter_mut().for_each(|line| line.name = plain(&line.name)),
+        Shape::Tiles { levels, tiles } => {
+            levels.iter_mut().for_each(|level| *level = plain(level));
+            for tile in tiles {
+                tile.name = plain(&tile.name);
+                tile.label = plain(&tile.label);
+                tile.note = plain(&tile.note);
+            }
+        }
     }
     chart
 }
 
 /// A text as a field of CSV (RFC 4180) that no spreadsheet takes for a formula: as OWASP advises, one that
 /// begins like it has an apostrophe before it. Numbers are no texts, and stay what they are.
-pub(super) fn csv_text(text: &str) -> String {
+pub fn csv_text(text: &str) -> String {
     match text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
         true => csv_field(&format!("'{text}")),
         false => csv_field(text),

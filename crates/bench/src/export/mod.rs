@@ -9,8 +9,10 @@ mod html;
 mod letters;
 mod report;
 mod table;
+mod treemap;
 
-pub use chart::{Bar, Chart, Line, Marker, Shape};
+pub use chart::{Bar, Chart, Line, Marker, Shape, Tile};
+pub use letters::csv_text;
 pub use report::Report;
 pub(crate) use table::decimals;
 pub use table::{Cell, Column, Table};

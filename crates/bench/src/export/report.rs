@@ -125,25 +125,23 @@ impl Report {
             if index > 0 {
                 csv.push_str("\r\n");
             }
-            let exact = |cell: &Cell| match cell {
-                Cell::Text(text) => csv_text(text),
-                Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
-                Cell::Missing => String::new(),
-                Cell::Count(count) => count.to_string(),
-            };
-            let titled = !table.title.is_empty();
-            let headings = table.headings().iter().map(|heading| csv_field(heading)).collect();
-            let lines = std::iter::once(("table".to_string(), headings)).chain(
-                table.rows.iter().map(|row| (csv_text(&table.title), row.iter().map(exact).collect())),
-            );
-            for (title, mut line) in lines {
-                let mut fields: Vec<String> = if titled { vec![title] } else { Vec::new() };
-                fields.append(&mut line);
-                csv.push_str(&fields.join(","));
-                csv.push_str("\r\n");
-            }
+            write_csv(&mut csv, table, !table.title.is_empty());
         }
         csv
+    }
+
+    /// Each table as a file of its own: a name made of its title, and RFC 4180 without a column for the title. No text
+    /// is a formula.
+    pub fn to_csv_files(&self) -> Vec<(String, String)> {
+        let file = |table: Table| {
+            let words = table.title.to_lowercase();
+            let words: Vec<&str> = words.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            let mut csv = String::new();
+            write_csv(&mut csv, &table, false);
+            (format!("{}.csv", words.join("-")), csv)
+        };
+        self.printable().tables.iter().map(Table::exported).map(file).collect()
     }
 
     /// Tables as GitHub shows them.
@@ -185,6 +183,25 @@ impl Report {
     }
 }
 
+/// A table as CSV; its title may be the first column.
+fn write_csv(csv: &mut String, table: &Table, titled: bool) {
+    let exact = |cell: &Cell| match cell {
+        Cell::Text(text) => csv_text(text),
+        Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
+        Cell::Missing => String::new(),
+        Cell::Count(count) | Cell::Amount { value: count, .. } => count.to_string(),
+    };
+    let headings = table.headings().iter().map(|heading| csv_field(heading)).collect();
+    let lines = std::iter::once(("table".to_string(), headings))
+        .chain(table.rows.iter().map(|row| (csv_text(&table.title), row.iter().map(exact).collect())));
+    for (title, mut line) in lines {
+        let mut fields: Vec<String> = if titled { vec![title] } else { Vec::new() };
+        fields.append(&mut line);
+        csv.push_str(&fields.join(","));
+        csv.push_str("\r\n");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +226,11 @@ mod tests {
             "1 < 2\n\nCost\nhash     time (ns)\na|b,<c>        1.2\nd                -\n"
         );
         assert_eq!(report.to_csv(), "table,hash,time (ns)\r\nCost,\"a|b,<c>\",1.25\r\nCost,d,\r\n");
+        let [(name, csv)] = &report.to_csv_files()[..] else { panic!("one table") };
+        assert_eq!(
+            (name.as_str(), csv.as_str()),
+            ("cost.csv", "hash,time (ns)\r\n\"a|b,<c>\",1.25\r\nd,\r\n")
+        );
         assert!(report.to_markdown().contains("| a\\|b,\\<c> | 1.2 |\n| d | - |\n"));
         assert!(report.to_html().contains("<td>a|b,&lt;c&gt;</td><td class=\"n\">1.2</td>"));
         let json = report.to_json();

@@ -13,6 +13,13 @@ pub enum Cell {
     Number(f64, usize),
     /// A number of very different magnitudes, such as a p-value.
     Scientific(f64),
+    /// A whole number that people read in another form: `1.43 MiB`. Programs get the number.
+    Amount {
+        /// The number.
+        value: u64,
+        /// The form for people.
+        shown: String,
+    },
     /// Nothing was measured.
     Missing,
 }
@@ -27,6 +34,7 @@ impl Cell {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(count) => count.to_string(),
+            Cell::Amount { shown, .. } => shown.clone(),
             Cell::Number(number, digits) => format!("{number:.digits$}"),
             Cell::Scientific(0.0) => "0".to_string(),
             Cell::Scientific(number) if *number >= 0.001 => format!("{number:.3}"),
@@ -39,6 +47,7 @@ impl Cell {
         match self {
             Cell::Text(text) => json!(text),
             Cell::Count(count) => json!(count),
+            Cell::Amount { value, .. } => json!(value),
             Cell::Number(number, _) | Cell::Scientific(number) => json!(number),
             Cell::Missing => Value::Null,
         }

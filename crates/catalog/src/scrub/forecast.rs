@@ -26,11 +26,33 @@ pub struct Forecast {
     pub assumed_daily: bool,
 }
 
+impl Forecast {
+    /// When all of so many files and bytes will have been verified, if runs go on as often and read as much as these,
+    /// newest first. None if they read nothing.
+    pub fn of_runs(files: u64, bytes: u64, runs: &[Run], max_age: Option<Duration>) -> Option<Forecast> {
+        let read = || runs.iter().filter(|run| run.finished.is_some());
+        let done: f64 = read().map(|run| work(run.read_files, run.read_bytes)).sum();
+        if done == 0.0 {
+            return None;
+        }
+        let rhythm = interval(runs);
+        // Less than one run is one run.
+        let count = (work(files, bytes) * read().count() as f64 / done).max(1.0);
+        let time = Duration::try_from_secs_f64(count * rhythm.unwrap_or(DAILY).as_secs_f64()).ok()?;
+        let needed = max_age.map(|age| time.as_secs_f64() / age.as_secs_f64());
+        Some(Forecast { time, needed, assumed_daily: rhythm.is_none() })
+    }
+}
+
+/// What it takes to verify so many files and bytes.
+fn work(files: u64, bytes: u64) -> f64 {
+    files as f64 * FILE as f64 + bytes as f64
+}
+
 /// The forecast after a run; none without a budget, or if nothing was read.
 pub(super) fn forecast(summary: &Summary, run: &Run, history: &[Run], options: &Options) -> Option<Forecast> {
     let budget = options.budget?;
     let runs = || history.iter().filter(|old| old.finished.is_some()).chain([run]);
-    let work = |files: u64, bytes: u64| (files * FILE + bytes) as f64;
     let done: f64 = runs().map(|run| work(run.read_files, run.read_bytes)).sum();
     let seconds: f64 = runs().filter(|run| run.read_files > 0).map(|run| run.seconds).sum();
     if done == 0.0 || seconds <= 0.0 || budget.is_zero() {
@@ -81,6 +103,23 @@ mod tests {
         assert_eq!(interval(&runs(&[30, 23, 16])), days(7));
         // A run by hand, and one with a clock that was wrong.
         assert_eq!(interval(&runs(&[30, 30, 23, 16, 9, 400, 2])), days(7));
+    }
+
+    #[test]
+    fn without_a_budget_the_pace_of_the_runs_counts() {
+        // A quarter of the tree each week: four weeks.
+        let run = |day: i64| Run {
+            started: day * DAY,
+            finished: Some(day * DAY),
+            read_files: 1,
+            read_bytes: (100 << 20) - FILE,
+            ..Run::default()
+        };
+        let runs = [run(21), run(14), run(7), Run { finished: None, ..run(0) }];
+        let found = Forecast::of_runs(0, 400 << 20, &runs, Some(Duration::from_secs(14 * 86_400))).unwrap();
+        assert_eq!((found.time.as_secs(), found.assumed_daily), (28 * 86_400, false));
+        assert!((found.needed.unwrap() - 2.0).abs() < 1e-6);
+        assert_eq!(Forecast::of_runs(1, 1, &[], None), None);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Params, params};
+use rusqlite::types::Value;
+use rusqlite::{Params, params, params_from_iter};
 
-use super::record::{DAMAGED, MISSING, columns, record};
+use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
 use super::{Catalog, Error, Record, Result, Root};
 
 /// How many good copies of troubled files are looked for: more are nothing that somebody reads.
@@ -104,6 +105,49 @@ impl Catalog {
     pub fn copies_of_troubled(&self) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
         let mut copies = HashMap::new();
         self.each_copy_of_troubled(&mut |file| {
+            let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+            copies.entry(content).or_insert(file.path);
+            Ok::<_, Error>(())
+        })?;
+        Ok(copies)
+    }
+
+    /// Files of a tree that are not as recorded, at most so many: bad data first, what is only missing last.
+    pub fn worst(&self, root: &Root, most: usize) -> Result<Vec<Listed>> {
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
+             ORDER BY state IN {CORRUPT} DESC, state = {MISSING}, state DESC, directory, name LIMIT ?2",
+            columns()
+        );
+        let mut files = Vec::new();
+        self.each_listed(&sql, params![root.id, most as i64], &mut |file| {
+            files.push(file);
+            Ok::<_, Error>(())
+        })?;
+        Ok(files)
+    }
+
+    /// Where the content is that some files had, by algorithm and digest: of each a sound file of any tree that has it,
+    /// as the catalogue says. Takes one pass over the records, whatever the number of files; more than 1000 are not
+    /// looked for.
+    pub fn copies_of(&self, files: &[Listed]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
+        let mut copies = HashMap::new();
+        let wanted = files.iter().filter(|file| file.record.state.is_repairable() && file.record.size > 0);
+        let mut values: Vec<Value> = Vec::new();
+        for file in wanted.take(1000) {
+            values.push(file.record.algorithm.into());
+            values.push(file.record.digest.as_bytes().to_vec().into());
+        }
+        if values.is_empty() {
+            return Ok(copies);
+        }
+        let places = vec!["(?, ?)"; values.len() / 2].join(", ");
+        let sql = format!(
+            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0
+             AND (algorithm, digest) IN (VALUES {places})",
+            columns()
+        );
+        self.each_listed(&sql, params_from_iter(values), &mut |file| {
             let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
             copies.entry(content).or_insert(file.path);
             Ok::<_, Error>(())

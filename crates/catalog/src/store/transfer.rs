@@ -298,7 +298,7 @@ impl Catalog {
     }
 
     /// The number of a directory below a root's top; it and those above it are recorded if need be.
-    pub(super) fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
+    pub(crate) fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
         let mut parent = root.directory;
         let mut path = PathBuf::new();
         for name in folder.components() {

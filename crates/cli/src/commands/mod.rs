@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod parity;
 pub(crate) mod reference;
 pub(crate) mod repair;
+pub(crate) mod report;
 pub(crate) mod scrub;
 pub(crate) mod sum;
 pub(crate) mod tags;

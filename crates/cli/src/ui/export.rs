@@ -115,7 +115,7 @@ impl ExportOptions {
 }
 
 /// Writes a file at once or not at all: what was saved before survives a full disk.
-fn write(path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
+pub(crate) fn write(path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     let failed = |error| cannot_be_written(path, error);
     if is_written_to(path) {

@@ -38,9 +38,12 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
 /// The commands by the job that they do, in the order in which a newcomer needs them.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
-    ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "schedule"]),
+    ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "report", "schedule"]),
     ("Mend what is bad", &["repair", "parity"]),
-    ("Keep checksums in the files' attributes", &["tag", "verify", "status", "retag", "untag", "adopt"]),
+    (
+        "Keep checksums in the files' attributes",
+        &["tag", "verify", "status", "tags", "retag", "untag", "adopt"],
+    ),
     ("Compare and copy trees, and disk images", &["compare", "copy", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
     ("Set up", &["links", "completions"]),

@@ -23,6 +23,7 @@ pub(crate) mod names;
 mod output;
 pub(crate) mod progress;
 pub(crate) mod reading;
+pub(crate) mod remedy;
 pub(crate) mod scratch;
 pub(crate) mod shell;
 pub(crate) mod signals;

@@ -24,6 +24,12 @@ pub(crate) fn quoted(name: &OsStr, utf8: bool) -> String {
     single(&pieces)
 }
 
+/// The command line of this process, as a shell would take it.
+pub(crate) fn line() -> String {
+    let words: Vec<String> = std::env::args_os().map(|argument| word(argument.as_encoded_bytes())).collect();
+    words.join(" ")
+}
+
 /// A name as one word of a shell that takes it for nothing else: as it is if it has no character that means
 /// something there, else in single quotes, and as `$'…'` if a byte of it cannot be printed.
 pub(crate) fn word(name: &[u8]) -> String {

@@ -1,13 +1,14 @@
-//! Counts tags without reading data.
+//! Counts and lists tags without reading data.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Mutex;
 
 use super::files::{Opened, each, next_entry, open};
 use super::session::{Session, lock};
 use super::{Counts, Entries, Options, Report};
-use crate::Standing;
-use crate::store::xattr::{Defect, Origin, foreign, refused};
+use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
+use crate::{Standing, Stat};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,6 +97,35 @@ impl Status {
             }
         }
     }
+}
+
+/// A file and what its tags say.
+#[derive(Clone, Copy, Debug)]
+pub struct TaggedFile<'a> {
+    /// The path as it was walked to.
+    pub path: &'a Path,
+    /// What the file is now.
+    pub stat: &'a Stat,
+    /// Its tags, or why they cannot be read as such. None if it has none.
+    pub tags: &'a [Stored],
+    /// They are in the catalogue, and not in its attributes.
+    pub is_apart: bool,
+}
+
+/// Calls `each` for every file of a tree, on several threads, with what its tags say; reads no data. Only failures are
+/// reported, and only they are in the [`Counts`].
+pub fn list(
+    entries: Entries,
+    options: &Options,
+    report: Report,
+    each: &(dyn Fn(&TaggedFile) + Sync),
+) -> Counts {
+    let session = Session::new(options, report);
+    super::files::each(&session, entries, &|opened| {
+        let Opened { entry, stat, found, is_apart, .. } = &opened;
+        each(&TaggedFile { path: &entry.path(), stat, tags: found, is_apart: *is_apart });
+    });
+    session.counts()
 }
 
 /// Whether tagging a tree would be the first time that its files get tags: some take attributes, and none of

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum::catalog::store::{Catalog, Listed, Root, Run, State, Trouble};
+use verisum::catalog::store::{Catalog, Finding, Listed, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
-use super::list;
 use super::metrics::{figure, label};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::names;
+use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, rough};
+use crate::ui::{names, remedy};
 
 /// How many bad files a line names.
 const NAMED: usize = 3;
@@ -22,9 +22,19 @@ const NAMED: usize = 3;
 pub(super) struct Health {
     trees: Vec<Tree>,
     /// The first of the bad files.
-    bad: Vec<Listed>,
+    bad: Vec<Bad>,
     max_age: Option<Duration>,
     now: i64,
+}
+
+/// A bad file.
+struct Bad {
+    file: Listed,
+    finding: Option<Finding>,
+    /// A sound file with its content.
+    copy: Option<PathBuf>,
+    /// What mends it.
+    mend: Option<String>,
 }
 
 struct Tree {
@@ -39,23 +49,50 @@ struct Tree {
     last: Option<(i64, Option<String>)>,
 }
 
+/// The first of the bad files of some trees.
+fn bad_files(catalog: &Catalog, named: Option<&Path>, roots: &[&Root]) -> Result<Vec<Bad>, Failure> {
+    let mut files: Vec<Listed> = Vec::new();
+    for root in roots {
+        let worst = catalog.worst(root, NAMED)?;
+        files.extend(worst.into_iter().filter(|file| file.record.state.is_corrupt()));
+        files.truncate(NAMED);
+    }
+    let copies = catalog.copies_of(&files)?;
+    let bad = |file: Listed| {
+        let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+        let name = file.path.file_name().unwrap_or_default();
+        Ok(Bad {
+            finding: catalog.finding(file.directory, name)?,
+            copy: copies.get(&content).cloned(),
+            mend: remedy::mend_command(named, None, &file),
+            file,
+        })
+    };
+    files.into_iter().map(bad).collect()
+}
+
+/// What is to be said of the first bad files of some trees, a line each.
+pub(super) fn bad_lines(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    trees: &[PathBuf],
+) -> Result<Vec<String>, Failure> {
+    let roots = catalog.roots()?;
+    let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
+    let bad = bad_files(catalog, named, &roots)?;
+    Ok(bad.iter().map(|bad| bad.text().replace('|', "_")).collect())
+}
+
 impl Health {
     pub(super) fn of(
         catalog: &Catalog,
+        named: Option<&Path>,
         trees: &[(Root, Vec<Run>)],
         max_age: Option<Duration>,
     ) -> Result<Health, Failure> {
         let mut health = Health { trees: Vec::new(), bad: Vec::new(), max_age, now: values::now() };
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
-            if troubles.iter().any(|(state, _)| state.is_corrupt()) {
-                catalog.each_in_trouble(root, true, false, &mut |file| {
-                    if health.bad.len() < NAMED && file.record.state.is_corrupt() {
-                        health.bad.push(file);
-                    }
-                    Ok::<_, Failure>(())
-                })?;
-            }
             health.trees.push(Tree {
                 path: root.path.clone(),
                 files: root.files,
@@ -65,6 +102,8 @@ impl Health {
                 last: runs.first().map(|run| (run.started, run.error.clone())),
             });
         }
+        let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
+        health.bad = bad_files(catalog, named, &roots)?;
         Ok(health)
     }
 
@@ -98,7 +137,7 @@ impl Health {
     /// The code that all this ends with.
     pub(super) fn exit(&self) -> Exit {
         let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
-        let worst = troubles.map(|(state, _)| list::exit(*state)).max().unwrap_or(Exit::Clean);
+        let worst = troubles.map(|(state, _)| remedy::exit(*state)).max().unwrap_or(Exit::Clean);
         match self.is_stale() || self.failures().next().is_some() {
             true => worst.max(Exit::Unchecked),
             false => worst,
@@ -116,12 +155,12 @@ impl Health {
         }
     }
 
-    /// The line for Nagios.
+    /// The line for Nagios, and one for each bad file that it names: its long output.
     pub(super) fn nagios(&self) -> String {
         let files: u64 = self.trees.iter().map(|tree| tree.files).sum();
         let bad = self.sum(State::is_corrupt);
         let missing = self.sum(|state| state == State::MISSING);
-        let unchecked = self.sum(|state| list::exit(state) == Exit::Unchecked);
+        let unchecked = self.sum(|state| remedy::exit(state) == Exit::Unchecked);
         let held = self.sum(|state| state == State::Trouble(Trouble::Held));
         let mut line = format!("VERISUM {} - ", self.service().name());
         if self.trees.is_empty() {
@@ -130,7 +169,7 @@ impl Health {
             let files = counted(files, "file");
             let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
         }
-        for file in &self.bad {
+        for Bad { file, .. } in &self.bad {
             let path = names::quoted(file.path.as_os_str()).replace('|', "_");
             let _ = write!(line, ", {} {path}", file.record.state.name());
         }
@@ -155,6 +194,9 @@ impl Health {
             Some(age) if self.oldest() != Some(0) => write!(line, " oldest={}s", age.as_secs()),
             _ => write!(line, " oldest=U"),
         };
+        for bad in &self.bad {
+            let _ = write!(line, "\n{}", bad.text().replace('|', "_"));
+        }
         line
     }
 
@@ -194,6 +236,35 @@ impl Health {
                 }
             }
         });
+        text
+    }
+}
+
+impl Bad {
+    /// What is wrong, since when, what it was, and what mends it.
+    fn text(&self) -> String {
+        let Listed { path, record, algorithm, .. } = &self.file;
+        let mut text = format!("{} {}", record.state.name(), names::quoted(path.as_os_str()));
+        if let Some(finding) = &self.finding {
+            let _ = write!(text, " since {}", values::written(finding.since));
+        }
+        let _ = match record.verified {
+            0 => write!(text, "; never verified"),
+            verified => write!(text, "; last good {}", values::written(verified)),
+        };
+        let _ = write!(text, "; {}; {algorithm} {}", human(record.size), record.digest);
+        match (&self.copy, &self.mend) {
+            (Some(copy), mend) => {
+                let _ = write!(text, "; a good copy is {}", names::quoted(copy.as_os_str()));
+                if let Some(mend) = mend {
+                    let _ = write!(text, "; mend it: {mend}");
+                }
+            }
+            (None, Some(mend)) => {
+                let _ = write!(text, "; no copy is known: {mend} --from PLACE");
+            }
+            (None, None) => text.push_str("; no copy is known"),
+        }
         text
     }
 }

@@ -1,13 +1,12 @@
 //! `verisum catalog list`: which files are recorded, bad, missing, stale or there twice. Reads no files.
 
 use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::json;
-use verisum::catalog::store::{Catalog, Finding, Listed, Root, Seen, State, Trouble};
-use verisum::files::Class;
+use verisum::catalog::store::{Catalog, Finding, Listed, Root, Seen, State};
+use verisum_bench::export::csv_text;
 
 use super::report::{differences, state};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
@@ -16,7 +15,7 @@ use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, written};
-use crate::ui::{Output, shell};
+use crate::ui::{Output, remedy};
 
 /// What `verisum catalog list` takes.
 #[derive(Args, Debug)]
@@ -47,7 +46,27 @@ pub(crate) struct ListArgs {
     /// Print a line of JSON for each file
     #[arg(long)]
     json: bool,
+
+    /// Print CSV with a line for each file, for spreadsheets
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 }
+
+/// The columns of CSV; those of [`List::csv`].
+const CSV: [&str; 12] = [
+    "outcome",
+    "path",
+    "since",
+    "verified",
+    "size",
+    "algorithm",
+    "digest",
+    "found size",
+    "found digest",
+    "error",
+    "copy",
+    "mend",
+];
 
 /// Prints a list.
 pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -61,6 +80,9 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
         let has_troubles = arguments.bad || arguments.missing;
         let copies = if has_troubles { catalog.copies_of_troubled()? } else { HashMap::new() };
         let mut list = List { catalog: &catalog, copies, arguments, worst: Exit::Clean, output };
+        if arguments.csv {
+            list.output.text(&format!("{}\r\n", CSV.join(",")))?;
+        }
         if arguments.duplicates {
             list.duplicates()?;
             return Ok(list.worst);
@@ -125,30 +147,55 @@ struct List<'a> {
 
 impl List<'_> {
     fn file(&mut self, file: &Listed) -> Result<(), Failure> {
-        self.worst = self.worst.max(exit(file.record.state));
+        self.worst = self.worst.max(remedy::exit(file.record.state));
         let name = file.path.file_name().unwrap_or_default();
         let finding = match file.record.state {
             State::Sound => None,
             _ if file.directory == 0 => None,
             _ => self.catalog.finding(file.directory, name)?,
         };
-        match self.arguments.json {
-            true => self.json(file, finding.as_ref()),
-            false => {
-                let copy = self.copy(file);
-                let remedy = file.record.state.is_repairable() && file.directory != 0;
-                let remedy = remedy.then(|| match copy {
-                    Some(_) => format!("mend it: {}", self.command(&file.path)),
-                    None => format!("no copy is known: {} --from PLACE", self.command(&file.path)),
-                });
-                self.output.line(&line(file, finding.as_ref(), copy, remedy))
-            }
+        if self.arguments.json {
+            return self.json(file, finding.as_ref());
         }
+        if self.arguments.csv {
+            return self.csv(file, finding.as_ref());
+        }
+        let copy = self.copy(file);
+        let advice = self.command(file).filter(|_| file.directory != 0).map(|command| match copy {
+            Some(_) => format!("mend it: {command}"),
+            None => format!("no copy is known: {command} --from PLACE"),
+        });
+        self.output.line(&line(file, finding.as_ref(), copy, advice))
     }
 
-    /// The command that repairs a file.
-    fn command(&self, path: &Path) -> String {
-        repair_command(&self.arguments.catalog, path)
+    /// The command that repairs a file, if one does.
+    fn command(&self, file: &Listed) -> Option<String> {
+        remedy::mend_command(self.arguments.catalog.catalog.as_deref(), None, file)
+    }
+
+    fn csv(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<(), Failure> {
+        let record = &file.record;
+        let copy = finding.and_then(|_| self.copy(file));
+        let moment = |moment: i64| if moment == 0 { String::new() } else { written(moment) };
+        let read = finding.and_then(|finding| finding.read.as_ref());
+        let fields = [
+            csv_text(record.state.name()),
+            csv_text(&names::quoted(file.path.as_os_str())),
+            finding.map(|finding| moment(finding.since)).unwrap_or_default(),
+            moment(record.verified),
+            record.size.to_string(),
+            csv_text(&file.algorithm),
+            record.digest.to_string(),
+            read.map(|read| read.size.to_string()).unwrap_or_default(),
+            read.map(|read| read.digest.to_string()).unwrap_or_default(),
+            finding
+                .and_then(|f| f.detail.as_ref())
+                .map(|text| csv_text(&names::plain(text)))
+                .unwrap_or_default(),
+            copy.map(|copy| csv_text(&names::quoted(copy.as_os_str()))).unwrap_or_default(),
+            copy.and_then(|_| self.command(file)).map(|text| csv_text(&text)).unwrap_or_default(),
+        ];
+        self.output.text(&format!("{}\r\n", fields.join(",")))
     }
 
     fn copy(&self, file: &Listed) -> Option<&Path> {
@@ -165,12 +212,14 @@ impl List<'_> {
         let mut last = None;
         catalog.each_duplicate(&mut |file| {
             let content = (file.record.size, file.record.digest);
-            if !self.arguments.json && last.replace(content).is_some_and(|last| last != content) {
+            let is_text = !self.arguments.json && !self.arguments.csv;
+            if is_text && last.replace(content).is_some_and(|last| last != content) {
                 self.output.line("")?;
             }
-            match self.arguments.json {
-                true => self.json(&file, None),
-                false => self.output.line(&names::quoted(file.path.as_os_str())),
+            match (self.arguments.json, self.arguments.csv) {
+                (true, _) => self.json(&file, None),
+                (_, true) => self.csv(&file, None),
+                _ => self.output.line(&names::quoted(file.path.as_os_str())),
             }
         })
     }
@@ -188,7 +237,7 @@ impl List<'_> {
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             line["copy"] = json!(self.copy(file).map(Name::new));
-            line["mend"] = self.copy(file).map(|_| self.command(&file.path)).into();
+            line["mend"] = self.copy(file).and_then(|_| self.command(file)).into();
         }
         self.output.json(&with_name(line, &file.path))
     }
@@ -212,26 +261,4 @@ fn line(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: O
     facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
     facts.extend(remedy);
     format!("{:<12}  {}  ({})", record.state.name(), names::quoted(file.path.as_os_str()), facts.join("; "))
-}
-
-/// What repairs a file or a tree.
-pub(super) fn repair_command(catalog: &CatalogArgs, path: &Path) -> String {
-    let mut command = "verisum repair".to_string();
-    if let Some(catalog) = &catalog.catalog {
-        command += &format!(" --catalog {}", shell::word(catalog.as_os_str().as_bytes()));
-    }
-    format!("{command} {}", shell::word(path.as_os_str().as_bytes()))
-}
-
-/// What a list with a file in this state ends with.
-pub(super) fn exit(state: State) -> Exit {
-    match state {
-        State::Sound | State::MISSING => Exit::Clean,
-        State::Trouble(Trouble::Held) => Exit::Unchecked,
-        State::Trouble(Trouble::Verdict(verdict)) => match verdict.class() {
-            Class::Corrupt => Exit::Mismatch,
-            Class::Unchecked => Exit::Unchecked,
-            Class::Clean | Class::Change => Exit::Clean,
-        },
-    }
 }

@@ -64,7 +64,7 @@ pub(crate) struct ResultArgs {
     #[arg(long, conflicts_with = "nagios")]
     json: bool,
 
-    /// Print one line for Nagios
+    /// Print one line for Nagios, and one for each of the first bad files below it
     #[arg(long)]
     nagios: bool,
 

@@ -13,6 +13,7 @@ use verisum::catalog::store::Catalog;
 use verisum::digest::{Digest, Policy};
 use verisum::files::{Class, Excludes, Stop};
 
+use super::health;
 use super::results::{Failing, ResultArgs};
 use super::trees::{self, Trees};
 use crate::ui::PROGRAM;
@@ -165,6 +166,12 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(&summaries, worst, &options, output);
+    if let Ok(Exit::Nagios(_)) = told {
+        let roots: Vec<PathBuf> = summaries.iter().map(|(root, _)| root.clone()).collect();
+        for line in health::bad_lines(&catalog, arguments.catalog.catalog.as_deref(), &roots)? {
+            output.line(&line)?;
+        }
+    }
     printed.and(told)
 }
 

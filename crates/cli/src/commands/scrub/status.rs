@@ -35,7 +35,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, conflicts_with = "nagios")]
     json: bool,
 
-    /// Print one line for Nagios
+    /// Print one line for Nagios, and one for each of the first bad files below it
     #[arg(long)]
     nagios: bool,
 
@@ -67,7 +67,7 @@ fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output)
     }
     let health = catalog.at_one_moment(|| {
         let trees = status_of(&catalog, arguments, output)?;
-        Health::of(&catalog, &trees, max_age)
+        Health::of(&catalog, arguments.catalog.catalog.as_deref(), &trees, max_age)
     })?;
     if let Some(path) = &arguments.prometheus {
         metrics::write(path, &health.prometheus())?;

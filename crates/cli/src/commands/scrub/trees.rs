@@ -11,7 +11,6 @@ use verisum::files::place::{LocalPlace, PlaceEvent};
 use verisum::files::{Class, Entry, Order, Verdict};
 use verisum::remote::{Address, Host, Hosts};
 
-use super::list::repair_command;
 use super::metrics::Reason;
 use super::report::{Remedy, Reporter, Style};
 use super::run::{ScrubArgs, exit};
@@ -19,6 +18,7 @@ use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, OnHost};
+use crate::ui::remedy::repair_command;
 use crate::ui::{self, Output, names, progress};
 
 /// The trees of a run: those of this machine first, one after the other, then those of hosts, some hosts at once.
@@ -178,7 +178,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             return None;
         }
         let (wanted, mendable) = catalog.mendable(&root).ok()?;
-        let command = repair_command(&self.arguments.catalog, &root.path);
+        let command = repair_command(self.arguments.catalog.catalog.as_deref(), None, &root.path)?;
         (wanted > 0 && (is_bad || mendable > 0)).then_some(Remedy { wanted, mendable, command })
     }
 

@@ -1,6 +1,7 @@
 //! `verisum tag` and its like: checksums in extended attributes. One module for each verb.
 
 mod adopt;
+mod list;
 mod lists;
 mod options;
 mod report;
@@ -46,6 +47,11 @@ pub(crate) enum TagsCommand {
     Retag(retag::RetagArgs),
     /// Count tagged, outdated and untagged files; reads no data
     Status(status::StatusArgs),
+    /// List the tags of files: digest, when it was verified, how long ago; reads no data
+    Tags {
+        #[command(subcommand)]
+        command: ListCommand,
+    },
     /// Make tags from checksums that other tools left in attributes or lists
     #[command(
         long_about = "Make tags from checksums that other tools left. Without --from and --indexes they come from \
@@ -56,6 +62,19 @@ pub(crate) enum TagsCommand {
     Adopt(adopt::AdoptArgs),
 }
 
+/// What is done with tags as such.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ListCommand {
+    /// List the tags of files: digest, when it was verified, how long ago; reads no data
+    #[command(
+        long_about = "List the tags of files: digest, when it was verified, how long ago; reads no data.\n\n\
+            A line has the digest, when the content was last found to have it and how long ago that was, how the tag \
+            stands to the file (current; outdated if the file has another time; resized if it has another length; \
+            untimed if the tag has no time), and the path. Files are listed as they are found."
+    )]
+    List(list::ListArgs),
+}
+
 /// Does what one of them says.
 pub(crate) fn run(command: TagsCommand, output: &mut Output) -> Result<Exit, Failure> {
     match command {
@@ -64,6 +83,7 @@ pub(crate) fn run(command: TagsCommand, output: &mut Output) -> Result<Exit, Fai
         TagsCommand::Untag(arguments) => untag::run(arguments, output),
         TagsCommand::Retag(arguments) => retag::run(arguments, output),
         TagsCommand::Status(arguments) => status::run(arguments, output),
+        TagsCommand::Tags { command: ListCommand::List(arguments) } => list::run(arguments, output),
         TagsCommand::Adopt(arguments) => adopt::run(arguments, output),
     }
 }

@@ -73,6 +73,11 @@ impl<'a> Reporter<'a> {
         });
     }
 
+    /// Prints a line of a verb that has lines of its own.
+    pub(crate) fn line(&self, print: impl FnOnce(&mut Output) -> Result<(), Failure>) {
+        self.print(print);
+    }
+
     /// Ends the run: prints the counts and says how it ended.
     pub(crate) fn end(self, counts: &Counts) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();

@@ -1,0 +1,226 @@
+//! What state catalogues are in: how old verifications are, what is bad and from where it can be mended, which
+//! directories are large or stale, which content is there once only.
+//!
+//! Reads the catalogues and no file. Memory grows with directories (some 70 bytes each), not with files. Non-goals:
+//! drawing, and words for people.
+
+mod content;
+mod directories;
+mod scan;
+mod trouble;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use content::{ContentOverview, Duplicate};
+pub use directories::{DirectoryOverview, DirectoryPart};
+pub use trouble::{KnownCopy, Troubled};
+
+use crate::scrub::Forecast;
+use crate::store::{Catalog, Error, Root, Run, State};
+
+type Result<T> = std::result::Result<T, Error>;
+
+const DAY: i64 = 86_400_000;
+
+/// The classes of ages: the name of each, and the milliseconds below which an age is in it. What was never verified is
+/// in the last one.
+pub const AGES: [(&str, i64); 9] = [
+    ("less than a day", DAY),
+    ("1 to 7 days", 7 * DAY),
+    ("7 to 30 days", 30 * DAY),
+    ("30 to 90 days", 90 * DAY),
+    ("90 to 180 days", 180 * DAY),
+    ("180 days to a year", 365 * DAY),
+    ("1 to 2 years", 730 * DAY),
+    ("2 years and more", i64::MAX),
+    ("never verified", i64::MAX),
+];
+
+/// So many files, and the sum of their lengths in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many files.
+    pub files: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
+}
+
+impl Amount {
+    fn add(&mut self, files: u64, bytes: u64) {
+        self.files = self.files.saturating_add(files);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// What an overview is to hold.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OverviewOptions {
+    /// The moment that ages are counted from, in milliseconds since 1970.
+    pub now: i64,
+    /// No verification may be older than this.
+    pub max_age: Option<Duration>,
+    /// How many directories are told at most.
+    pub directories: usize,
+    /// How many files in trouble are listed at most, of all catalogues.
+    pub troubled: usize,
+    /// How many contents with several copies are listed at most.
+    pub duplicates: usize,
+    /// How many runs of each tree are told at most.
+    pub runs: usize,
+}
+
+impl OverviewOptions {
+    /// The usual ones, at a moment in milliseconds since 1970.
+    pub fn new(now: i64) -> OverviewOptions {
+        OverviewOptions { now, max_age: None, directories: 48, troubled: 500, duplicates: 12, runs: 16 }
+    }
+
+    /// The class of [`AGES`] of what was verified at a moment, in milliseconds since 1970. What comes from the future
+    /// is new.
+    pub fn age_class(&self, verified: i64) -> usize {
+        match verified {
+            0 => AGES.len() - 1,
+            verified => {
+                let age = self.now.saturating_sub(verified);
+                AGES.iter().position(|(_, below)| age < *below).unwrap_or(AGES.len() - 2)
+            }
+        }
+    }
+
+    /// Whether what was verified at a moment is older than may be.
+    pub fn is_stale(&self, verified: i64) -> bool {
+        let age = self.now.saturating_sub(verified).max(0).unsigned_abs();
+        self.max_age.is_some_and(|most| u128::from(age) > most.as_millis())
+    }
+}
+
+/// A tree of a catalogue.
+#[derive(Clone, Debug)]
+pub struct TreeOverview {
+    /// Which of the catalogues has it.
+    pub catalog: usize,
+    /// The tree.
+    pub root: Root,
+    /// How many files are in each trouble.
+    pub troubles: Vec<(State, u64)>,
+    /// How many of these want their recorded content again.
+    pub wanted: u64,
+    /// How many of those the tree's own catalogue knows a copy of.
+    pub mendable: u64,
+    /// When its stalest file was verified, in milliseconds since 1970; 0 for never.
+    pub oldest: Option<i64>,
+    /// What is verified too seldom.
+    pub stale: Amount,
+    /// What has content that no other recorded file has.
+    pub only: Amount,
+    /// Its last runs, newest first.
+    pub runs: Vec<Run>,
+    /// How long it takes to verify everything once, if it goes on like this.
+    pub forecast: Option<Forecast>,
+}
+
+/// The state of some catalogues.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// Their trees, by catalogue and path.
+    pub trees: Vec<TreeOverview>,
+    /// What is in each class of [`AGES`]. What is missing cannot be verified, and is in none.
+    pub ages: [Amount; AGES.len()],
+    /// What is older than may be.
+    pub stale: Amount,
+    /// What is recorded by each algorithm.
+    pub digests: BTreeMap<String, Amount>,
+    /// What was first recorded in each month, counted since January 1970; of what is still recorded.
+    pub months: BTreeMap<i64, Amount>,
+    /// The directories that all files are in, the largest first, as fine as [`OverviewOptions::directories`] permits.
+    pub directories: Vec<DirectoryOverview>,
+    /// The directories whose own files were not verified for longest, stalest first.
+    pub stalest: Vec<DirectoryOverview>,
+    /// Which content there is once, and which several times.
+    pub content: ContentOverview,
+    /// Files that are bad, missing or could not be compared, the worst first.
+    pub troubled: Vec<Troubled>,
+    /// Records that are not as they were written; nothing else counts them.
+    pub damaged: u64,
+}
+
+impl Overview {
+    /// The overview of some catalogues, each as it is at one moment.
+    ///
+    /// # Errors
+    /// What keeps a catalogue from being read.
+    pub fn of(catalogs: &[Catalog], options: &OverviewOptions) -> Result<Overview> {
+        at_one_moment(catalogs, &mut || Overview::read(catalogs, options))
+    }
+
+    fn read(catalogs: &[Catalog], options: &OverviewOptions) -> Result<Overview> {
+        let mut overview = Overview::default();
+        let directories = (options.directories / catalogs.len().max(1)).max(8);
+        let options = &OverviewOptions { directories, ..options.clone() };
+        for (number, catalog) in catalogs.iter().enumerate() {
+            catalog.require_complete()?;
+            let stale = overview.scan(number, catalog, options)?;
+            for root in catalog.roots()? {
+                let mut tree = tree(number, catalog, root, options)?;
+                tree.stale = stale.get(&tree.root.id).copied().unwrap_or_default();
+                overview.trees.push(tree);
+            }
+        }
+        overview.settle_directories(options);
+        overview.find_troubled(catalogs, options)?;
+        overview.compare_content(catalogs, options)?;
+        Ok(overview)
+    }
+
+    /// The path of a tree.
+    fn root_path(&self, catalog: usize, root: i64) -> PathBuf {
+        let is_it = |tree: &&TreeOverview| tree.catalog == catalog && tree.root.id == root;
+        self.trees.iter().find(is_it).map(|tree| tree.root.path.clone()).unwrap_or_default()
+    }
+
+    /// How many files are in a state of a kind.
+    pub fn count(&self, is_one: impl Fn(State) -> bool) -> u64 {
+        let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
+        troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
+    }
+
+    /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
+    pub fn oldest(&self) -> Option<i64> {
+        self.trees.iter().filter_map(|tree| tree.oldest).min()
+    }
+}
+
+fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions) -> Result<TreeOverview> {
+    let runs = catalog.runs(root.id, options.runs)?;
+    let troubles = catalog.troubles(root.id)?;
+    let (wanted, mendable) = match troubles.iter().any(|(state, _)| state.is_repairable()) {
+        true => catalog.mendable(&root)?,
+        false => (0, 0),
+    };
+    Ok(TreeOverview {
+        catalog: number,
+        forecast: Forecast::of_runs(root.files, root.bytes, &runs, options.max_age),
+        oldest: catalog.oldest(root.id)?,
+        stale: Amount::default(),
+        only: Amount::default(),
+        troubles,
+        wanted,
+        mendable,
+        runs,
+        root,
+    })
+}
+
+/// Reads all catalogues, each as it is when its turn comes.
+fn at_one_moment<T>(catalogs: &[Catalog], read: &mut dyn FnMut() -> Result<T>) -> Result<T> {
+    match catalogs.split_first() {
+        None => read(),
+        Some((catalog, others)) => catalog.at_one_moment(|| at_one_moment(others, read)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

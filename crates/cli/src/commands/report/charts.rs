@@ -1,0 +1,93 @@
+//! The charts, each above the table that has the same in numbers.
+
+use verisum::catalog::overview::{AGES, DirectoryOverview, DirectoryPart};
+use verisum_bench::export::{Bar, Chart, Tile};
+use verisum_bench::stats::Interval;
+
+use super::{Subject, runs, tables};
+use crate::ui::names;
+use crate::ui::sizes::human;
+
+/// How many runs are drawn.
+const RUNS: usize = 16;
+
+/// The colours of a treemap: what they mean, and the first class of ages that has each.
+const LEVELS: [(&str, usize); 6] = [
+    ("verified in the last 7 days", 0),
+    ("30 days", 2),
+    ("90 days", 3),
+    ("a year", 4),
+    ("longer ago", 6),
+    ("never", 8),
+];
+
+pub(super) fn all(subject: &Subject) -> Vec<Chart> {
+    let overview = &subject.overview;
+    if overview.trees.is_empty() {
+        return Vec::new();
+    }
+    let ages = || AGES.iter().zip(overview.ages).map(|((name, _), amount)| (name.to_string(), amount));
+    let mut charts = vec![
+        amounts(tables::AGE, ages().map(|(name, amount)| (name, amount.bytes)).collect()),
+        counts(tables::AGE, ages().map(|(name, amount)| (name, amount.files)).collect()),
+    ];
+    let read = runs::newest(subject).into_iter().take(RUNS).map(|(tree, run)| {
+        let path = names::quoted(tree.root.path.as_os_str());
+        let day = crate::ui::values::written(run.started);
+        (format!("{} {path}", day.get(..16).unwrap_or(&day)), run.read_bytes)
+    });
+    charts.push(amounts(runs::RUNS, read.collect()));
+    charts.push(treemap(subject));
+    let mut total = 0;
+    let growth = tables::months(subject).into_iter().map(|(name, _, size)| {
+        total += size;
+        (name, total)
+    });
+    charts.push(amounts(tables::GROWTH, growth.collect()));
+    let digests = overview.digests.iter().map(|(name, amount)| (name.clone(), amount.files));
+    charts.push(counts(tables::DIGESTS, digests.collect()));
+    charts
+}
+
+fn counts(title: &str, rows: Vec<(String, u64)>) -> Chart {
+    bars(title, "files", rows, 1.0)
+}
+
+/// Bars of bytes, in the unit that suits the longest.
+fn amounts(title: &str, rows: Vec<(String, u64)>) -> Chart {
+    const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let most = rows.iter().map(|(_, value)| *value).max().unwrap_or(0).max(1);
+    let power = (most.ilog2() / 10).min(UNITS.len() as u32 - 1);
+    bars(title, UNITS[power as usize], rows, 1024_f64.powi(power as i32))
+}
+
+fn bars(title: &str, unit: &str, rows: Vec<(String, u64)>, of: f64) -> Chart {
+    let bar = |(name, value): (String, u64)| {
+        let value = value as f64 / of;
+        Bar { name, value: Interval { low: value, median: value, high: value }, control: false }
+    };
+    Chart::bars(title, unit, rows.into_iter().map(bar).collect())
+}
+
+fn treemap(subject: &Subject) -> Chart {
+    let tile = |directory: &DirectoryOverview| {
+        let name = names::quoted(directory.path.as_os_str());
+        let last = directory.path.file_name().map_or(name.clone(), names::quoted);
+        let age = directory.oldest.map_or("nothing to verify".to_string(), |oldest| subject.age(oldest));
+        let (size, files) = (human(directory.amount.bytes), tables::files(directory.amount.files));
+        let class = directory.oldest.map_or(0, |oldest| subject.options.age_class(oldest));
+        Tile {
+            label: match directory.part {
+                DirectoryPart::All => last,
+                _ => format!("{last}: {}", tables::part(directory)),
+            },
+            name: format!("{name} ({})", tables::part(directory)),
+            note: format!("{size}, {files}, {age}"),
+            value: directory.amount.bytes as f64,
+            level: LEVELS.iter().rposition(|(_, first)| class >= *first).unwrap_or(0),
+        }
+    };
+    let tiles = subject.overview.directories.iter().map(tile).collect();
+    let levels = LEVELS.map(|(name, _)| name.to_string()).to_vec();
+    Chart::tiles(tables::DIRECTORIES, "areas are sizes, colours the stalest verification", levels, tiles)
+}

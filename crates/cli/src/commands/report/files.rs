@@ -1,0 +1,125 @@
+//! The tables of files: what is wrong with which, and which content is there how often.
+
+use std::path::Path;
+
+use verisum::catalog::overview::Troubled;
+use verisum_bench::export::{Cell, Table};
+
+use super::{Subject, bytes, moment, path};
+use crate::ui::names;
+use crate::ui::remedy::mend_command;
+use crate::ui::shell;
+
+/// How many letters the rows of files may have together: a page has to stay one that is mailed.
+const LETTERS: usize = 600_000;
+
+pub(super) fn troubled(subject: &Subject) -> Table {
+    let mut table = Table::new(
+        "Bad, missing and unchecked files",
+        "outcome; file; mend with; good copy; since; last good; size; digest then; found",
+    );
+    let mut letters = 0;
+    for one in &subject.overview.troubled {
+        let row = troubled_row(subject, one);
+        letters +=
+            row.iter().map(|cell| if let Cell::Text(text) = cell { text.len() } else { 0 }).sum::<usize>();
+        if letters > LETTERS {
+            break;
+        }
+        table.row(row);
+    }
+    let all = subject.overview.count(|_| true);
+    let listed = table.rows.len() as u64;
+    let mut command = "verisum catalog list --bad --missing".to_string();
+    if let Some(catalog) = subject.catalog(0) {
+        command += &format!(" --catalog {}", shell::word(catalog.as_os_str().as_encoded_bytes()));
+    }
+    match all > listed {
+        true => {
+            table.note(format!("{} more: {command} lists all, --csv and --json for programs.", all - listed))
+        }
+        false if all == 0 => table.note("There are none."),
+        false => table,
+    }
+}
+
+fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
+    let Troubled { catalog, file, finding, copy } = one;
+    let record = &file.record;
+    let named = subject.catalog(*catalog);
+    let mend = match copy {
+        // That of another catalogue has to be named.
+        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file),
+        Some(_) => mend_command(named, None, file),
+        None => mend_command(named, None, file).map(|command| format!("{command} --from PLACE")),
+    };
+    let since = finding.as_ref().map(|finding| finding.since);
+    vec![
+        Cell::text(record.state.name()),
+        path(&file.path),
+        mend.map_or(Cell::Missing, Cell::Text),
+        match copy {
+            Some(copy) => path(&copy.path),
+            None if record.state.is_repairable() => Cell::text("none is known"),
+            None => Cell::Missing,
+        },
+        since.map_or(Cell::Missing, moment),
+        moment(record.verified),
+        bytes(record.size),
+        Cell::text(format!("{} {}", file.algorithm, record.digest)),
+        found(one),
+    ]
+}
+
+/// What was last seen of a file, in a few words.
+fn found(one: &Troubled) -> Cell {
+    let Some(finding) = &one.finding else { return Cell::Missing };
+    let record = &one.file.record;
+    match (&finding.detail, &finding.read) {
+        (Some(detail), _) => Cell::text(names::plain(detail)),
+        (None, Some(read)) if read.size != record.size => {
+            Cell::text(format!("{} bytes, digest {}", read.size, read.digest))
+        }
+        (None, Some(read)) => Cell::text(format!("digest {}", read.digest)),
+        (None, None) => Cell::Missing,
+    }
+}
+
+pub(super) fn copies(subject: &Subject) -> Table {
+    let content = &subject.overview.content;
+    let mut table = Table::new("Copies", "content; how many; size");
+    let mut row = |what: &str, amount: verisum::catalog::overview::Amount| {
+        table.row([Cell::text(what), Cell::Count(amount.files), bytes(amount.bytes)]);
+    };
+    row("that one file alone has: the only copies", content.only);
+    row("that several files of one tree have, once", content.one_tree);
+    row("that several trees have, once", content.several_trees);
+    row("files beyond the first of each content", content.extra);
+    table
+        .note("Of sound files that are not empty, over all catalogues named. Names of one file are one.")
+        .note("Records of the same content by different digests are not found to be copies.")
+}
+
+pub(super) fn only(subject: &Subject) -> Table {
+    let mut table = Table::new("Only copies by tree", "tree; files; size; size of the tree");
+    for tree in &subject.overview.trees {
+        let (only, root) = (tree.only, &tree.root);
+        table.row([path(&root.path), Cell::Count(only.files), bytes(only.bytes), bytes(root.bytes)]);
+    }
+    table
+}
+
+pub(super) fn duplicates(subject: &Subject) -> Table {
+    let mut table =
+        Table::new("Most room in copies", "one of them; files; size of one; room of the others; digest");
+    for one in &subject.overview.content.largest {
+        table.row([
+            path(Path::new(&one.path)),
+            Cell::Count(one.files),
+            bytes(one.size),
+            bytes(one.size.saturating_mul(one.files - 1)),
+            Cell::text(format!("{} {}", one.algorithm, one.digest)),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,180 @@
+//! `verisum report`: what state catalogues are in, as one page that anybody can read.
+
+mod charts;
+mod files;
+mod runs;
+mod tables;
+mod verdict;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use rustix::termios::isatty;
+use verisum::catalog::overview::{Overview, OverviewOptions};
+use verisum::catalog::store::Catalog;
+use verisum_bench::export::{Cell, Report};
+
+use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::sizes::human;
+use crate::ui::{Output, export, names, values};
+
+/// What `verisum report` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Write the page to this file, and print what it comes to; without it, the page is printed
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    /// Also write each table as a CSV file in this directory, which is made if it is not there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    csv: Option<PathBuf>,
+
+    /// No verification may be older than this: 35d
+    #[arg(long, value_name = "DURATION")]
+    max_age: Option<String>,
+
+    /// Print one JSON value instead
+    #[arg(long)]
+    json: bool,
+
+    /// Catalogues; without one, verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state
+    #[arg(value_name = "CATALOGUE", value_hint = ValueHint::FilePath)]
+    catalogs: Vec<PathBuf>,
+}
+
+/// What is told, and how it is called.
+struct Subject {
+    overview: Overview,
+    options: OverviewOptions,
+    /// The paths of the catalogues, if they were named.
+    named: Vec<Option<PathBuf>>,
+}
+
+/// Reads the catalogues and writes the report.
+pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let is_printed = arguments.output.is_none() && arguments.csv.is_none() && !arguments.json;
+    if is_printed && isatty(rustix::stdio::stdout()) {
+        return Err(Failure::Usage("a terminal shows no page: name a file by -o FILE".to_string()));
+    }
+    let mut options = OverviewOptions::new(values::now());
+    options.max_age = match &arguments.max_age {
+        Some(text) => Some(values::duration("--max-age", text)?),
+        None => None,
+    };
+    let (catalogs, named) = open(&arguments.catalogs)?;
+    let targets = arguments.output.iter().chain(&arguments.csv);
+    for (catalog, target) in catalogs.iter().flat_map(|catalog| targets.clone().map(move |to| (catalog, to)))
+    {
+        refuse_own(catalog.path(), target)?;
+    }
+    let overview = Overview::of(&catalogs, &options)?;
+    let subject = Subject { overview, options, named };
+    let report = report(&subject, &catalogs);
+    if let Some(folder) = &arguments.csv {
+        write_tables(folder, &report, &catalogs)?;
+    }
+    export::write(arguments.output.as_deref(), || report.to_html())?;
+    if arguments.json {
+        output.json(&report.to_json())?;
+    } else if is_printed {
+        output.text(&report.to_html())?;
+    } else {
+        for line in &report.lines {
+            output.line(line)?;
+        }
+    }
+    Ok(verdict::exit(&subject))
+}
+
+fn open(paths: &[PathBuf]) -> Result<(Vec<Catalog>, Vec<Option<PathBuf>>), Failure> {
+    if paths.is_empty() {
+        return Ok((vec![CatalogArgs { catalog: None }.open_shared()?], vec![None]));
+    }
+    let mut catalogs: Vec<Catalog> = Vec::new();
+    let mut named = Vec::new();
+    for path in paths {
+        let path = absolute(path)?;
+        if catalogs.iter().any(|catalog| catalog.path() == path) {
+            let path = names::quoted(path.as_os_str());
+            return Err(Failure::Usage(format!("{path}: named twice: all that it has would be a copy")));
+        }
+        catalogs.push(CatalogArgs { catalog: Some(path.clone()) }.open_shared()?);
+        named.push(Some(path));
+    }
+    Ok((catalogs, named))
+}
+
+fn write_tables(folder: &Path, report: &Report, catalogs: &[Catalog]) -> Result<(), Failure> {
+    let failed = |error| Failure::File { name: folder.to_path_buf(), operation: "create", error };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    for (name, csv) in report.to_csv_files() {
+        let path = folder.join(name);
+        for catalog in catalogs {
+            refuse_own(catalog.path(), &path)?;
+        }
+        export::write(Some(&path), || csv.clone())?;
+    }
+    Ok(())
+}
+
+/// The page: what it comes to first, then what is wrong, then all else.
+fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
+    let mut report = Report::new("State of the archive");
+    report.lines = verdict::lines(subject);
+    report.tables = vec![
+        files::troubled(subject),
+        tables::trees(subject),
+        tables::ages(subject),
+        tables::forecast(subject),
+        runs::runs(subject),
+        tables::directories(subject),
+        tables::stalest(subject),
+        tables::growth(subject),
+        tables::digests(subject),
+        files::copies(subject),
+        files::only(subject),
+        files::duplicates(subject),
+        tables::about(subject, catalogs),
+    ];
+    report.charts = charts::all(subject);
+    report
+}
+
+impl Subject {
+    /// How old what was verified at a moment is, for people.
+    fn age(&self, verified: i64) -> String {
+        match verified {
+            0 => "never verified".to_string(),
+            verified => {
+                let age = self.options.now.saturating_sub(verified).max(0).unsigned_abs();
+                format!("{} ago", values::rough(Duration::from_millis(age)))
+            }
+        }
+    }
+
+    /// The catalogue that a tree is in, as it was named.
+    fn catalog(&self, number: usize) -> Option<&Path> {
+        self.named.get(number)?.as_deref()
+    }
+}
+
+/// A path in a cell.
+fn path(path: &Path) -> Cell {
+    Cell::text(names::quoted(path.as_os_str()))
+}
+
+/// A number of bytes in a cell.
+fn bytes(value: u64) -> Cell {
+    Cell::Amount { value, shown: human(value) }
+}
+
+/// A moment in milliseconds since 1970 in a cell; 0 is never.
+fn moment(milliseconds: i64) -> Cell {
+    Cell::text(match milliseconds {
+        0 => "never".to_string(),
+        milliseconds => values::written(milliseconds),
+    })
+}

@@ -1,0 +1,53 @@
+//! The history of runs.
+
+use std::time::Duration;
+
+use verisum::catalog::overview::TreeOverview;
+use verisum::catalog::store::Run;
+use verisum_bench::export::{Cell, Table};
+
+use super::{Subject, bytes, moment, path};
+use crate::ui::names;
+use crate::ui::sizes::human;
+use crate::ui::values;
+
+pub(super) const RUNS: &str = "Runs";
+
+/// How many runs a page has.
+const MOST: usize = 200;
+
+/// The runs of all trees, newest first.
+pub(super) fn newest(subject: &Subject) -> Vec<(&TreeOverview, &Run)> {
+    let trees = subject.overview.trees.iter();
+    let mut runs: Vec<_> = trees.flat_map(|tree| tree.runs.iter().map(move |run| (tree, run))).collect();
+    runs.sort_by_key(|(_, run)| std::cmp::Reverse(run.started));
+    runs.truncate(MOST);
+    runs
+}
+
+pub(super) fn runs(subject: &Subject) -> Table {
+    let mut table = Table::new(RUNS, "started; tree; ended; took; files read; size read; rate; verdicts");
+    for (tree, run) in newest(subject) {
+        let ended = match &run.error {
+            Some(error) => format!("failed: {}", names::plain(error)),
+            // Whether it is still alive only its lock tells.
+            None if run.finished.is_none() => "not ended".to_string(),
+            None => run.how(false).to_string(),
+        };
+        let verdicts: Vec<String> =
+            run.verdicts().into_iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
+        let rate = if run.seconds > 0.0 { (run.read_bytes as f64 / run.seconds) as u64 } else { 0 };
+        table.row([
+            moment(run.started),
+            path(&tree.root.path),
+            Cell::Text(ended),
+            Duration::try_from_secs_f64(run.seconds)
+                .map_or(Cell::Missing, |time| Cell::text(values::rough(time))),
+            Cell::Count(run.read_files),
+            bytes(run.read_bytes),
+            Cell::Amount { value: rate, shown: format!("{}/s", human(rate)) },
+            Cell::text(verdicts.join(", ")),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,201 @@
+//! The tables of trees, ages, directories, growth and digests.
+
+use std::path::Path;
+
+use verisum::catalog::overview::{AGES, DirectoryOverview, DirectoryPart};
+use verisum::catalog::store::{Catalog, State};
+use verisum_bench::export::{Cell, Table};
+
+use super::{Subject, bytes, moment, path};
+use crate::ui::exit::Exit;
+use crate::ui::remedy::{self, repair_command};
+use crate::ui::sizes::human;
+use crate::ui::values::{self, counted};
+use crate::ui::{names, shell};
+
+/// How many months of growth are told one by one.
+const MONTHS: usize = 36;
+
+pub(super) const AGE: &str = "How old the verifications are";
+pub(super) const DIRECTORIES: &str = "Largest directories";
+pub(super) const DIGESTS: &str = "Digests in use";
+pub(super) const GROWTH: &str = "Growth";
+
+pub(super) fn trees(subject: &Subject) -> Table {
+    let mut table = Table::new(
+        "Trees",
+        "tree; files; size; bad; missing; unchecked; copies known; stalest verification; mend with; catalogue",
+    );
+    for tree in &subject.overview.trees {
+        let sum = |is_one: &dyn Fn(State) -> bool| -> u64 {
+            tree.troubles.iter().filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
+        };
+        let command = repair_command(subject.catalog(tree.catalog), None, &tree.root.path);
+        let mend = match tree.wanted {
+            0 => Cell::Missing,
+            _ => command.map_or(Cell::Missing, Cell::Text),
+        };
+        table.row([
+            path(&tree.root.path),
+            Cell::Count(tree.root.files),
+            bytes(tree.root.bytes),
+            Cell::Count(sum(&State::is_corrupt)),
+            Cell::Count(sum(&|state| state == State::MISSING)),
+            Cell::Count(sum(&|state| remedy::exit(state) == Exit::Unchecked)),
+            match tree.wanted {
+                0 => Cell::Missing,
+                wanted => Cell::text(format!("{} of {wanted}", tree.mendable)),
+            },
+            tree.oldest.map_or(Cell::Missing, |oldest| Cell::text(subject.age(oldest))),
+            mend,
+            subject.catalog(tree.catalog).map_or(Cell::text("the usual one"), path),
+        ]);
+    }
+    table
+}
+
+pub(super) fn ages(subject: &Subject) -> Table {
+    let mut table = Table::new(AGE, "verified; files; size; share of the size (%)");
+    let all: u64 = subject.overview.ages.iter().map(|amount| amount.bytes).sum();
+    for ((name, _), amount) in AGES.iter().zip(subject.overview.ages) {
+        let share = if all > 0 { amount.bytes as f64 * 100.0 / all as f64 } else { 0.0 };
+        table.row([
+            Cell::text(*name),
+            Cell::Count(amount.files),
+            bytes(amount.bytes),
+            Cell::Number(share, 1),
+        ]);
+    }
+    table.note("What is missing cannot be verified, and is not counted.")
+}
+
+pub(super) fn forecast(subject: &Subject) -> Table {
+    let mut table = Table::new(
+        "Forecast",
+        "tree; stalest verification; everything is verified once in; share of the permitted age (%); not verified in time; size of these; verdict",
+    );
+    for tree in &subject.overview.trees {
+        let forecast = tree.forecast;
+        let needed = forecast.and_then(|forecast| forecast.needed);
+        let is_late = tree.stale.files > 0;
+        let is_done = tree.runs.first().is_some_and(|run| run.complete);
+        let verdict = match (subject.options.max_age, needed) {
+            (None, _) => "no age was promised (--max-age)",
+            _ if is_late => "late",
+            (_, None) => "no run to go by",
+            // Where nothing was left due, runs read no more than that.
+            (_, Some(needed)) if needed > 1.0 && !is_done => "will be late at this pace",
+            _ => "in time",
+        };
+        table.row([
+            path(&tree.root.path),
+            tree.oldest.map_or(Cell::Missing, moment),
+            forecast.map_or(Cell::Missing, |forecast| Cell::text(values::rough(forecast.time))),
+            needed.map_or(Cell::Missing, |needed| Cell::Number(needed * 100.0, 0)),
+            Cell::Count(tree.stale.files),
+            bytes(tree.stale.bytes),
+            Cell::text(verdict),
+        ]);
+    }
+    table.note(
+        "At the pace of the last runs: what they read, and how often they came; once a day where there was only one.",
+    )
+}
+
+pub(super) fn growth(subject: &Subject) -> Table {
+    let mut table = Table::new(GROWTH, "first recorded; files; size; size with all before");
+    let mut total = 0;
+    for (name, files, size) in months(subject) {
+        total += size;
+        table.row([Cell::Text(name), Cell::Count(files), bytes(size), bytes(total)]);
+    }
+    table.note("Of what is still recorded: what was removed meanwhile left no trace.")
+}
+
+/// The months in which files were first recorded, those of long ago as one: the name, files, bytes.
+pub(super) fn months(subject: &Subject) -> Vec<(String, u64, u64)> {
+    let months = &subject.overview.months;
+    let name = |month: i64| format!("{:04}-{:02}", 1970 + month.div_euclid(12), month.rem_euclid(12) + 1);
+    let old = months.len().saturating_sub(MONTHS);
+    let mut told = Vec::new();
+    if let Some((last, _)) = months.iter().take(old).next_back() {
+        let amounts = || months.values().take(old);
+        let (files, size) = (amounts().map(|one| one.files).sum(), amounts().map(|one| one.bytes).sum());
+        told.push((format!("until {}", name(*last)), files, size));
+    }
+    told.extend(months.iter().skip(old).map(|(month, one)| (name(*month), one.files, one.bytes)));
+    told
+}
+
+pub(super) fn digests(subject: &Subject) -> Table {
+    let mut table = Table::new(DIGESTS, "digest; files; size");
+    for (name, amount) in &subject.overview.digests {
+        table.row([Cell::text(name), Cell::Count(amount.files), bytes(amount.bytes)]);
+    }
+    table
+}
+
+pub(super) fn directories(subject: &Subject) -> Table {
+    let mut table = Table::new(DIRECTORIES, "directory; which part; files; size; stalest verification; at");
+    for directory in &subject.overview.directories {
+        table.row(directory_row(subject, directory));
+    }
+    table.note("Each file is in one of them. The colour is the age of the stalest verification.")
+}
+
+pub(super) fn stalest(subject: &Subject) -> Table {
+    let mut table =
+        Table::new("Stalest directories", "directory; which part; files; size; stalest verification; at");
+    for directory in &subject.overview.stalest {
+        table.row(directory_row(subject, directory));
+    }
+    table
+}
+
+fn directory_row(subject: &Subject, directory: &DirectoryOverview) -> [Cell; 6] {
+    [
+        path(&directory.path),
+        Cell::Text(part(directory)),
+        Cell::Count(directory.amount.files),
+        bytes(directory.amount.bytes),
+        directory.oldest.map_or(Cell::Missing, |oldest| Cell::text(subject.age(oldest))),
+        directory.oldest.map_or(Cell::Missing, moment),
+    ]
+}
+
+/// Which part of a directory is told of.
+pub(super) fn part(directory: &DirectoryOverview) -> String {
+    match directory.part {
+        DirectoryPart::All => "all below it".to_string(),
+        DirectoryPart::Own => "files right in it".to_string(),
+        DirectoryPart::Others(1) => "1 more directory in it".to_string(),
+        DirectoryPart::Others(count) => format!("{count} more directories in it"),
+    }
+}
+
+pub(super) fn about(subject: &Subject, catalogs: &[Catalog]) -> Table {
+    let mut table = Table::new("About this report", "what; value");
+    let mut row = |what: &str, value: String| table.row([Cell::text(what), Cell::Text(value)]);
+    row("written", values::written(subject.options.now));
+    let host = rustix::system::uname();
+    row("host", host.nodename().to_string_lossy().into_owned());
+    let system =
+        [host.sysname(), host.release(), host.machine()].map(|text| text.to_string_lossy().into_owned());
+    row("system", system.join(" "));
+    row("program", format!("verisum {}", env!("CARGO_PKG_VERSION")));
+    row("command line", shell::line());
+    for catalog in catalogs {
+        row("catalogue", catalog_line(catalog.path()));
+    }
+    table
+}
+
+fn catalog_line(path: &Path) -> String {
+    let size = human(path.metadata().map_or(0, |about| about.len()));
+    format!("{} ({})", names::quoted(path.as_os_str()), size)
+}
+
+/// So many files of something.
+pub(super) fn files(count: u64) -> String {
+    counted(count, "file")
+}

@@ -1,0 +1,103 @@
+//! What a report comes to, in a few lines and an exit code.
+
+use verisum::catalog::store::{State, Trouble};
+
+use super::Subject;
+use crate::ui::exit::Exit;
+use crate::ui::sizes::human;
+use crate::ui::values::{self, counted};
+use crate::ui::{names, remedy};
+
+/// The code that the command ends with, that of `catalog status`.
+pub(super) fn exit(subject: &Subject) -> Exit {
+    let overview = &subject.overview;
+    let states = overview.trees.iter().flat_map(|tree| &tree.troubles).map(|(state, _)| *state);
+    let worst = states.map(remedy::exit).max().unwrap_or(Exit::Clean);
+    let has_failed =
+        overview.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
+    match overview.stale.files > 0 || overview.damaged > 0 || has_failed {
+        true => worst.max(Exit::Unchecked),
+        false => worst,
+    }
+}
+
+/// The lines that are read first.
+pub(super) fn lines(subject: &Subject) -> Vec<String> {
+    let overview = &subject.overview;
+    let mut lines = Vec::new();
+    let files: u64 = overview.trees.iter().map(|tree| tree.root.files).sum();
+    let bytes: u64 = overview.trees.iter().map(|tree| tree.root.bytes).sum();
+    let all = format!("{}, {}", counted(files, "file"), human(bytes));
+    let bad = overview.count(State::is_corrupt);
+    let missing = overview.count(|state| state == State::MISSING);
+    let held = overview.count(|state| state == State::Trouble(Trouble::Held));
+    let unchecked = overview.count(|state| remedy::exit(state) == Exit::Unchecked) - held;
+    let wanted: u64 = overview.trees.iter().map(|tree| tree.wanted).sum();
+    let mendable: u64 = overview.trees.iter().map(|tree| tree.mendable).sum();
+    let elsewhere = overview.troubled.iter();
+    let elsewhere = elsewhere.filter(|one| one.copy.as_ref().is_some_and(|copy| copy.catalog != one.catalog));
+    if overview.trees.is_empty() {
+        return vec!["Nothing is recorded: `verisum scrub DIR` begins.".to_string()];
+    }
+    if bad > 0 {
+        lines.push(format!("BAD: {} of {all} {} not what was recorded.", counted(bad, "file"), are(bad)));
+    }
+    if missing > 0 {
+        lines.push(format!("MISSING: {} {} no longer there.", counted(missing, "file"), are(missing)));
+    }
+    if unchecked > 0 {
+        let unchecked = counted(unchecked, "file");
+        lines.push(format!("UNCHECKED: {unchecked} could not be read or compared."));
+    }
+    if held > 0 {
+        let held = counted(held, "changed file");
+        lines.push(format!(
+            "UNCHECKED: {held} kept by the old record until `verisum accept` takes the change."
+        ));
+    }
+    if overview.damaged > 0 {
+        let damaged = counted(overview.damaged, "record");
+        lines.push(format!("UNCHECKED: {damaged} not as written: `verisum catalog check` names them."));
+    }
+    for tree in &overview.trees {
+        if let Some(error) = tree.runs.first().and_then(|run| run.error.as_ref()) {
+            let path = names::quoted(tree.root.path.as_os_str());
+            lines.push(format!("FAILED: the last run of {path}: {}", names::plain(error)));
+        }
+    }
+    let stale = overview.stale;
+    if let (Some(most), 1..) = (subject.options.max_age, stale.files) {
+        lines.push(format!(
+            "LATE: {}, {}, {} not verified within {}.",
+            counted(stale.files, "file"),
+            human(stale.bytes),
+            if stale.files == 1 { "was" } else { "were" },
+            values::rough(most),
+        ));
+    }
+    if lines.is_empty() {
+        lines.push(format!("All of {all} {} as recorded when last looked at.", are(files)));
+    }
+    if wanted > 0 {
+        let elsewhere = match elsewhere.count() {
+            0 => String::new(),
+            count => format!(", and of {count} in another catalogue"),
+        };
+        lines.push(format!(
+            "Of {} that {} bad or missing, copies of {mendable} are known{elsewhere}; the table says where, and the command.",
+            counted(wanted, "file"),
+            are(wanted),
+        ));
+    }
+    lines.extend(overview.oldest().map(|oldest| match oldest {
+        0 => "Some files were never verified.".to_string(),
+        oldest => {
+            format!("The stalest verification is of {}, {}.", values::written(oldest), subject.age(oldest))
+        }
+    }));
+    lines
+}
+
+fn are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}

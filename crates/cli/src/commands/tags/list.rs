@@ -1,0 +1,130 @@
+//! `verisum tags list`: what the tags of files say, without reading data.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use verisum::files::store::xattr::{Defect, Family, Stored};
+use verisum::files::tags::{self, TaggedFile};
+use verisum::files::{Record, Standing};
+
+use super::options::{ApartArgs, TreeArgs};
+use super::report::Reporter;
+use crate::ui::Output;
+use crate::ui::catalog::with_name;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{names, values};
+
+/// What `verisum tags list` takes.
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// The attribute format
+    #[arg(long, value_enum, default_value_t)]
+    family: Family,
+
+    /// List only tags that were last verified longer ago than this, or never: 90d
+    #[arg(long, value_name = "DURATION")]
+    older_than: Option<String>,
+
+    #[command(flatten)]
+    apart: ApartArgs,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+/// Lists tags.
+pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let now = values::now() / 1000;
+    let before = match &arguments.older_than {
+        Some(text) => Some(now - values::duration("--older-than", text)?.as_secs().cast_signed()),
+        None => None,
+    };
+    let options = arguments.tree.options_with(arguments.family, &arguments.apart, false)?;
+    let mut walk = arguments.tree.walk()?;
+    let worst = Mutex::new(Exit::Clean);
+    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let counts = tags::list(&mut walk, &options, &|finding| reporter.finding(finding), &|file| {
+        if file.tags.is_empty() && arguments.tree.verbose && before.is_none() {
+            reporter.line(|output| match arguments.tree.json {
+                true => output.json(&with_name(json!({ "type": "tag", "outcome": "untagged" }), file.path)),
+                false => output.line(&format!("untagged  {}", names::quoted(file.path.as_os_str()))),
+            });
+        }
+        for tag in file.tags {
+            let is_old = |record: &Record| {
+                before.is_none_or(|before| record.verified.is_none_or(|verified| verified < before))
+            };
+            if tag.as_ref().is_ok_and(|record| !is_old(record)) {
+                continue;
+            }
+            let exit = exit(tag);
+            if let Ok(mut worst) = worst.lock() {
+                *worst = exit.max(*worst);
+            }
+            reporter.line(|output| {
+                output.found(exit);
+                match arguments.tree.json {
+                    true => output.json(&json_line(file, tag)),
+                    false => output.line(&text(file, tag, now)),
+                }
+            });
+        }
+    });
+    let ended = reporter.end_with(&counts, |_| Ok(()))?;
+    Ok(ended.max(worst.into_inner().unwrap_or(Exit::Unchecked)))
+}
+
+/// A tag that is not what was written once is as bad as a file that is not.
+fn exit(tag: &Stored) -> Exit {
+    match tag {
+        Ok(_) => Exit::Clean,
+        Err(Defect::Damaged) => Exit::Mismatch,
+        Err(Defect::Version(_) | Defect::Algorithm(_)) => Exit::Unchecked,
+    }
+}
+
+/// How a tag stands to its file, in a word.
+fn outcome(file: &TaggedFile, tag: &Stored) -> &'static str {
+    match tag {
+        Ok(record) => match record.standing(file.stat) {
+            Standing::Current => "current",
+            Standing::Outdated => "outdated",
+            Standing::Resized => "resized",
+            Standing::Unknown => "untimed",
+        },
+        Err(Defect::Damaged) => "damaged",
+        Err(Defect::Version(_) | Defect::Algorithm(_)) => "unknown",
+    }
+}
+
+fn text(file: &TaggedFile, tag: &Stored, now: i64) -> String {
+    let path = names::quoted(file.path.as_os_str());
+    let outcome = outcome(file, tag);
+    let apart = if file.is_apart { "  (in the catalogue)" } else { "" };
+    let Ok(record) = tag else { return format!("{outcome}  {path}{apart}") };
+    let when = match record.verified {
+        None => "never verified".to_string(),
+        Some(verified) => {
+            let ago = Duration::from_secs(now.saturating_sub(verified).max(0).unsigned_abs());
+            format!("{} ({} ago)", values::written(verified.saturating_mul(1000)), values::rough(ago))
+        }
+    };
+    format!("{} {}  {when}  {outcome}  {path}{apart}", record.algorithm.id, record.digest)
+}
+
+fn json_line(file: &TaggedFile, tag: &Stored) -> serde_json::Value {
+    let mut line = json!({ "type": "tag", "outcome": outcome(file, tag) });
+    if let Ok(record) = tag {
+        line["algorithm"] = record.algorithm.id.into();
+        line["recorded"] = record.digest.to_string().into();
+        line["size"] = record.size.into();
+        line["verified"] = record.verified.into();
+    }
+    if file.is_apart {
+        line["in_catalogue"] = true.into();
+    }
+    with_name(line, file.path)
+}
