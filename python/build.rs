@@ -5,13 +5,14 @@ use std::{env, fs, io, path::Path};
 const STUBS: &str = "verisum/_native.pyi";
 
 /// What has a text.
-const NAMED: [&str; 11] = [
+const NAMED: [&str; 12] = [
     "def new",
     "def hash_many",
     "def hash_files",
     "def compare",
     "def scrub",
     "def accept",
+    "def repair",
     "def check",
     "def image_sum",
     "class BlockMap",

@@ -26,6 +26,7 @@ mod parquet;
 mod place;
 mod record_columns;
 mod records;
+mod repair;
 mod row;
 mod row_columns;
 mod scrub;
@@ -59,6 +60,8 @@ mod _native {
     use crate::place::Hosts;
     #[pymodule_export]
     use crate::records::{CatalogRecord, Problem, Problems, Records};
+    #[pymodule_export]
+    use crate::repair::{Repair, RepairSummary, RepairedFile, repair};
     #[pymodule_export]
     use crate::row::FileRow;
     #[pymodule_export]

@@ -9,7 +9,7 @@
 Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
 `hash_files` hashes the files of trees, and gives a row for each.
 `check` compares files with lists, `compare` two trees, and `scrub` a tree with its `Catalog`; `accept`
-takes a file as it is now.
+takes a file as it is now, and `repair` gives bad ones their recorded content again.
 `image_sum` computes the block hash of a disk image, and `BlockMap` reads the digests of its blocks.
 """
 
@@ -41,6 +41,9 @@ from verisum._native import (
     Problems,
     Record,
     Records,
+    Repair,
+    RepairedFile,
+    RepairSummary,
     Scrub,
     ScrubSummary,
     Side,
@@ -51,6 +54,7 @@ from verisum._native import (
     hash_many,
     image_sum,
     new,
+    repair,
     scrub,
 )
 
@@ -90,6 +94,9 @@ __all__ = [
     "Problems",
     "Record",
     "Records",
+    "Repair",
+    "RepairSummary",
+    "RepairedFile",
     "Scrub",
     "ScrubSummary",
     "Side",
@@ -102,6 +109,7 @@ __all__ = [
     "hash_many",
     "image_sum",
     "new",
+    "repair",
     "scrub",
 ]
 

@@ -35,6 +35,9 @@ __all__ = [
     "Problems",
     "Record",
     "Records",
+    "Repair",
+    "RepairSummary",
+    "RepairedFile",
     "Scrub",
     "ScrubSummary",
     "SecondLook",
@@ -50,6 +53,7 @@ __all__ = [
     "judge_comparison",
     "new",
     "read_again",
+    "repair",
     "scrub",
     "state_after",
     "storage_failed",
@@ -752,6 +756,139 @@ def scrub(
         CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
             comes while findings are taken.
         FileError: The tree cannot be looked at, or is not the one that was recorded.
+        HostError: A host cannot be reached.
+    """
+
+@final
+class RepairedFile:
+    """A file that was to be repaired."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def outcome(self) -> Literal["repaired", "mendable", "ok", "no-source", "refused", "failed"]:
+        """What became of it: ``mendable`` with `dry_run`; ``ok`` if it is as recorded; ``no-source`` if no source has its
+        content; ``refused`` if it must not be repaired; ``failed`` if it could not be, and is as it was."""
+
+    @property
+    def was(self) -> str:
+        """Its state before, as in `Catalog`."""
+
+    @property
+    def size(self) -> int:
+        """Its recorded length in bytes."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def digest(self) -> bytes:
+        """The recorded digest."""
+
+    @property
+    def hexdigest(self) -> str:
+        """The same in hexadecimal digits."""
+
+    @property
+    def source(self) -> str | None:
+        """The path or address of the copy whose content it has, or could have."""
+
+    @property
+    def other_names(self) -> int:
+        """How many more names the bad content has, which were not repaired."""
+
+    @property
+    def tried(self) -> list[tuple[str, str]]:
+        """The copies that were looked at if none is good, and what is wrong with each."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it was refused or failed."""
+
+@final
+class RepairSummary:
+    """What a repair came to, in files unless another unit is named."""
+
+    @property
+    def repaired(self) -> int:
+        """That have their recorded content again."""
+
+    @property
+    def mendable(self) -> int:
+        """That could be repaired, with `dry_run`."""
+
+    @property
+    def ok(self) -> int:
+        """That were found to be as recorded."""
+
+    @property
+    def no_source(self) -> int:
+        """Whose content no source has."""
+
+    @property
+    def left(self) -> int:
+        """That were refused or failed."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that were written, or would be."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was ended early."""
+
+@final
+class Repair(_Iterator[RepairedFile]):
+    """A repair that goes on: an iterator of the files that were to be repaired.
+
+    If nobody takes them, it waits. Closing or dropping it, and Ctrl-C, end it after the file in progress.
+    """
+
+    @property
+    def summary(self) -> RepairSummary | None:
+        """What it came to; None before the end."""
+
+    def finish(self) -> RepairSummary:
+        """Takes all files that are left, and gives the summary."""
+
+def repair(
+    path: _Path,
+    *,
+    catalog: _Path,
+    sources: _Path | Iterable[_Path] | None = None,
+    dry_run: bool = False,
+    keep_bad: _Path | None = None,
+    leave_missing: bool = False,
+    cross_file_systems: bool = False,
+    hosts: Hosts | None = None,
+) -> Repair:
+    """Gives bad, missing and unreadable files their recorded content again, from other copies, as `verisum repair` does.
+
+    Only bytes with the recorded digest take a file's place, after they were written and read back.
+
+    Args:
+        path: A directory or file of this machine that the catalogue has.
+        catalog: The catalogue's file.
+        sources: Copies of `path`: directories or files, or addresses, as for `hash_files`. Without any, all trees of the
+            catalogue are searched.
+        dry_run: Tell what could be repaired and from where, and change nothing.
+        keep_bad: Move bad files to this directory instead of removing them. It must be on the same file system.
+            Suspicious and held files are repaired only with it.
+        leave_missing: Leave missing files missing.
+        cross_file_systems: Also repair files on file systems that are mounted below.
+        hosts: How other machines are reached.
+
+    Raises:
+        CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
+            comes while files are taken.
+        FileError: The path is not in the catalogue, is not the tree that was recorded, or `keep_bad` cannot be used.
         HostError: A host cannot be reached.
     """
 

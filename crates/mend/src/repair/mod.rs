@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 /// A file that was to be repaired.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Repaired {
     /// Its path.
     pub path: PathBuf,
@@ -85,6 +85,20 @@ pub enum Outcome {
     Refused(String),
     /// It could not be repaired, for this reason, and is as it was.
     Failed(String),
+}
+
+impl Outcome {
+    /// The word used in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Outcome::Repaired { .. } => "repaired",
+            Outcome::Mendable { .. } => "mendable",
+            Outcome::Sound => "ok",
+            Outcome::NoSource { .. } => "no-source",
+            Outcome::Refused(_) => "refused",
+            Outcome::Failed(_) => "failed",
+        }
+    }
 }
 
 /// What a repair came to.

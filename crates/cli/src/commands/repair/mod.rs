@@ -174,18 +174,6 @@ fn exit(file: &Repaired) -> Exit {
     }
 }
 
-/// A word for an outcome.
-fn word(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Repaired { .. } => "repaired",
-        Outcome::Mendable { .. } => "mendable",
-        Outcome::Sound => "ok",
-        Outcome::NoSource { .. } => "no-source",
-        Outcome::Refused(_) => "refused",
-        Outcome::Failed(_) => "failed",
-    }
-}
-
 fn text(file: &Repaired) -> String {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
@@ -214,13 +202,13 @@ fn text(file: &Repaired) -> String {
         }
         Outcome::Refused(why) | Outcome::Failed(why) => facts.push(names::plain(why)),
     }
-    format!("{:<12}  {}  ({})", word(&file.outcome), shown(&file.path), facts.join("; "))
+    format!("{:<12}  {}  ({})", file.outcome.name(), shown(&file.path), facts.join("; "))
 }
 
 fn line(file: &Repaired) -> Value {
     let mut line = json!({
         "type": "file",
-        "outcome": word(&file.outcome),
+        "outcome": file.outcome.name(),
         "was": file.state.name(),
         "algorithm": file.algorithm,
         "digest": file.recorded.to_string(),

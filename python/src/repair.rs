@@ -1,0 +1,258 @@
+//! `repair`: gives bad and missing files of a catalogue their recorded content again, from other copies.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use verisum::catalog::store::{Catalog, Lock, absolute};
+use verisum::files::place::LocalPlace;
+use verisum::mend::repair::{self as engine, Options, Outcome, Repaired, Source, Summary};
+use verisum::remote::Address;
+
+use crate::digests::hex;
+use crate::errors::{Failure, Kind};
+use crate::iterator::{Done, Running, Steps, python_iterator};
+use crate::place::{self, Hosts, Named};
+
+/// A file that was to be repaired.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct RepairedFile(Repaired);
+
+impl From<Repaired> for RepairedFile {
+    fn from(file: Repaired) -> RepairedFile {
+        RepairedFile(file)
+    }
+}
+
+#[pymethods]
+impl RepairedFile {
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.0.path.as_os_str()
+    }
+
+    #[getter]
+    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
+    }
+
+    #[getter]
+    fn outcome(&self) -> &'static str {
+        self.0.outcome.name()
+    }
+
+    #[getter]
+    fn was(&self) -> &'static str {
+        self.0.state.name()
+    }
+
+    #[getter]
+    fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &str {
+        &self.0.algorithm
+    }
+
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.recorded.as_bytes())
+    }
+
+    #[getter]
+    fn hexdigest(&self) -> String {
+        hex(self.0.recorded.as_bytes())
+    }
+
+    #[getter]
+    fn source(&self) -> Option<&OsStr> {
+        match &self.0.outcome {
+            Outcome::Repaired { from, .. } | Outcome::Mendable { from } => Some(from.as_os_str()),
+            _ => None,
+        }
+    }
+
+    #[getter]
+    fn other_names(&self) -> u64 {
+        match self.0.outcome {
+            Outcome::Repaired { other_names, .. } => other_names,
+            _ => 0,
+        }
+    }
+
+    #[getter]
+    fn tried(&self) -> Vec<(&OsStr, &str)> {
+        match &self.0.outcome {
+            Outcome::NoSource { tried } => {
+                tried.iter().map(|(path, why)| (path.as_os_str(), why.as_str())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[getter]
+    fn error(&self) -> Option<&str> {
+        match &self.0.outcome {
+            Outcome::Refused(why) | Outcome::Failed(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.RepairedFile {:?}: {}>", self.0.path.to_string_lossy(), self.0.outcome.name())
+    }
+}
+
+/// What a repair came to.
+#[pyclass(frozen, get_all, module = "verisum")]
+pub(crate) struct RepairSummary {
+    repaired: u64,
+    mendable: u64,
+    ok: u64,
+    no_source: u64,
+    left: u64,
+    bytes: u64,
+    interrupted: bool,
+}
+
+impl From<Arc<Summary>> for RepairSummary {
+    fn from(summary: Arc<Summary>) -> RepairSummary {
+        let Summary { repaired, mendable, sound, without_source, left, bytes, interrupted } = *summary;
+        RepairSummary { repaired, mendable, ok: sound, no_source: without_source, left, bytes, interrupted }
+    }
+}
+
+#[pymethods]
+impl RepairSummary {
+    fn __repr__(&self) -> String {
+        let RepairSummary { repaired, mendable, no_source, left, .. } = self;
+        format!(
+            "<verisum.RepairSummary: {repaired} repaired, {mendable} mendable, {no_source} without a source, \
+            {left} left>"
+        )
+    }
+}
+
+/// A repair that goes on.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Repair(Running<Repaired, Summary>);
+
+#[pymethods]
+impl Repair {
+    #[getter]
+    fn summary(&self) -> Option<RepairSummary> {
+        self.0.summary().map(RepairSummary::from)
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<RepairSummary> {
+        self.0.finish(py).map(RepairSummary::from)
+    }
+}
+
+python_iterator!(Repair, RepairedFile);
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/repair"))]
+#[pyfunction]
+#[pyo3(signature = (
+    path, *, catalog, sources=None, dry_run=false, keep_bad=None, leave_missing=false, cross_file_systems=false, hosts=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn repair(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    catalog: &Bound<'_, PyAny>,
+    sources: Option<&Bound<'_, PyAny>>,
+    dry_run: bool,
+    keep_bad: Option<&Bound<'_, PyAny>>,
+    leave_missing: bool,
+    cross_file_systems: bool,
+    hosts: Option<Hosts>,
+) -> PyResult<Repair> {
+    let whole = |object: &Bound<'_, PyAny>| {
+        absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
+    };
+    let (path, catalog) = (whole(path)?, whole(catalog)?);
+    let named = sources.map(Named::several).transpose()?.unwrap_or_default();
+    let options = Options {
+        dry: dry_run,
+        keep_bad: keep_bad.map(whole).transpose()?,
+        leaves_missing: leave_missing,
+        enters: cross_file_systems,
+        now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64),
+        ..Options::default()
+    };
+    let waits = named.iter().all(Named::is_here);
+    let running = Running::start(waits, (Arc::new(Done::default()), None), move |steps| {
+        let hosts = Hosts::of(hosts).open();
+        steps.end(repaired(&path, &catalog, (named, &hosts), options, steps));
+    })?;
+    Ok(Repair(running))
+}
+
+fn repaired(
+    path: &Path,
+    catalog: &Path,
+    (named, hosts): (Vec<Named>, &verisum::remote::Hosts),
+    mut options: Options,
+    steps: &Steps<Repaired, Summary>,
+) -> Result<Summary, Failure> {
+    let _lock = Lock::take(catalog).map_err(|error| Failure::from(&error))?;
+    let catalog = Catalog::open(catalog).map_err(|error| Failure::from(&error))?;
+    options.stop = steps.stop();
+    let takes_all = named.is_empty();
+    let mut sources = Vec::new();
+    for named in named {
+        sources.push(source(named, hosts, true)?);
+    }
+    let known = catalog.roots().map_err(|error| Failure::from(&error))?;
+    let own = catalog.root_of(path).map_err(|error| Failure::from(&error))?.map(|root| root.path);
+    let others =
+        known.into_iter().map(|root| root.path).filter(|root| takes_all && Some(root) != own.as_ref());
+    // The tree itself may have copies under other names, and comes last.
+    for tree in others.chain(own.clone()) {
+        let named = Address::of_address(tree.as_os_str().as_bytes()).map_or(Named::Here(tree), Named::There);
+        sources.push(source(named, hosts, false)?);
+    }
+    let repaired = engine::repair(&catalog, path, &mut sources, &options, &mut |file| {
+        // Who takes no more has also asked it to stop.
+        steps.result(file.clone());
+    });
+    repaired.map_err(|error| failure(&error))
+}
+
+/// A tree that may have good copies.
+fn source(
+    named: Named,
+    hosts: &verisum::remote::Hosts,
+    is_counterpart: bool,
+) -> Result<Source<'static>, Failure> {
+    match named {
+        Named::Here(path) => {
+            let path = absolute(&path).map_err(|error| Failure::from(&error))?;
+            Ok(Source { is_counterpart, ..Source::new(&path, Box::new(LocalPlace::default())) })
+        }
+        Named::There(address) => {
+            let shown = PathBuf::from(OsStr::from_bytes(&address.address()));
+            let place = place::host(hosts, &address.host)?;
+            Ok(Source { address: shown, place, root: address.path, is_counterpart })
+        }
+    }
+}
+
+fn failure(error: &engine::Error) -> Failure {
+    let of = |path: &Path| Failure::new(Kind::File, &error.to_string()).path(path);
+    match error {
+        engine::Error::Catalog(error) => Failure::from(error),
+        engine::Error::Tree(error) => Failure::from(error),
+        engine::Error::Path { path, .. } => of(path).operation("repair"),
+        engine::Error::KeepBad { path, operation, source } => {
+            of(path).operation(operation).system(Some(source))
+        }
+    }
+}
