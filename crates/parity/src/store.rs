@@ -207,7 +207,7 @@ impl Store {
             Some(bytes)
         };
         let number_at = |bytes: &[u8], at: usize| {
-            Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).filter(|n| *n <= length / 2)
+            Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).filter(|n| *n <= length)
         };
         let of_label = read(0, 80.min(length)).and_then(|label| number_at(&label, 72));
         let end = length.checked_sub(TRAILER as u64);

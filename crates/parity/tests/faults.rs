@@ -188,6 +188,20 @@ fn damaged_parity_files_are_made_again() {
 }
 
 #[test]
+fn parity_that_was_cut_off_anywhere_after_its_head_is_made_again() {
+    let tree = tree();
+    tree.create(200_000, None);
+    let set = &tree.sets()[0];
+    let whole = fs::read(set).unwrap();
+    let head = u64::from_le_bytes(whole[72..80].try_into().unwrap()) as usize;
+    for length in [head, head + 1, 2 * head - 1, 2 * head, (head + whole.len()) / 2, whole.len() - 1] {
+        fs::write(set, &whole[..length]).unwrap();
+        assert_eq!(repair(&tree, &RepairOptions::default()).len(), 1, "{length} of {}", whole.len());
+        assert!(fs::read(set).unwrap() == whole, "{length} of {}", whole.len());
+    }
+}
+
+#[test]
 fn lost_parity_is_said_and_made_anew() {
     let tree = tree();
     tree.create(100_000, Some(64 << 10));
