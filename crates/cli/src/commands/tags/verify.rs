@@ -31,7 +31,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Time budget: begin no file after this time
+    /// Time budget: read nothing after this time; what is in progress is left for the next run
     #[arg(long = "for", value_name = "DURATION")]
     budget: Option<String>,
 
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     });
     let exit = reporter.end(&counts)?;
     if budget.is_some() && options.plan.stop.is_due() {
-        ui::say(PROGRAM, "the time budget is used up; the files that are left were not looked at");
+        ui::say(PROGRAM, "the time budget is used up; the files that are left are for the next run");
     }
     // Nothing compared is no good news.
     if exit == Exit::Clean && counts.files() > 0 && counts.files() == counts.of(Outcome::Judged(Verdict::New))
