@@ -456,7 +456,7 @@ fn verify_reads_what_is_due_within_its_budget() {
 
     let large = tempfile::tempdir().unwrap();
     for number in 0..40 {
-        write(&large.path().join(number.to_string()), [7; 1 << 20]);
+        write(&large.path().join(number.to_string()), vec![7; 1 << 20]);
     }
     assert_eq!(run(&["tag", "-q"], large.path()), (Some(0), vec![]));
     let path = large.path().to_str().unwrap();
