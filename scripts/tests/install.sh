@@ -6,11 +6,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # shellcheck source=scripts/tests/assert.sh
 . "$here/assert.sh"
-# What the other tests built.
-export BUILT=${CARGO_TARGET_DIR:-$root/target}/debug
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# What the other tests built: programs, and of the release the library.
+target=${CARGO_TARGET_DIR:-$root/target}
+export BUILT=$work/built
+mkdir "$BUILT"
+ln -s "$target"/debug/{verisum,blksum,verisum-serve} "$target/release/libblkhash.so" "$BUILT"
 
 # make_quietly TARGET VARIABLE=VALUE...: shows the output only if it fails.
 make_quietly() {
