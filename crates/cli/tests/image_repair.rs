@@ -255,6 +255,11 @@ fn a_journal_that_does_not_fit_changes_nothing() {
     refused(&block(1, 65536, &[0; 1000]), "read: failed to fill whole buffer");
     refused(&block(1, 65536, &[0; 65536]), "a block in it is not what the map says");
     fs::remove_file(images.path("map.repair")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, images.path("map.repair"), rustix::fs::Mode::RUSR).unwrap();
+    let ended = images.repair(&["one"], &[]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("not a regular file"), "{}", ended.stderr);
+    fs::remove_file(images.path("map.repair")).unwrap();
     assert_eq!(images.repair(&["one"], &[]).code, Some(0));
     assert!(images.is_good());
 }

@@ -236,7 +236,6 @@ impl Draft {
         let (mode, owner, accessed) = match &self.old {
             Some((old, _)) => {
                 let metadata = old.metadata()?;
-                copy_attributes(old, &self.file)?;
                 let accessed = Timespec { tv_sec: metadata.atime(), tv_nsec: metadata.atime_nsec() as _ };
                 (metadata.mode() & 0o7777, (metadata.uid(), metadata.gid()), Some(accessed))
             }
@@ -251,6 +250,10 @@ impl Draft {
             if self.old.is_some() {
                 given?;
             }
+        }
+        // After the owner: a change of it takes away capabilities.
+        if let Some((old, _)) = &self.old {
+            copy_attributes(old, &self.file)?;
         }
         self.file.set_permissions(Permissions::from_mode(mode))?;
         let modified = match &self.old {

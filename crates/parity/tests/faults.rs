@@ -118,12 +118,22 @@ fn what_belongs_to_a_file_stays() {
     }
     tree.create(100_000, None);
     flip(&path, 77);
+    // cap_net_raw+ep, as setcap writes it; a write would have taken it away.
+    let capability = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let is_capable = is_root
+        && rustix::fs::setxattr(&path, "security.capability", &capability, rustix::fs::XattrFlags::empty())
+            .is_ok();
     let before = fs::metadata(&path).unwrap();
     assert!(repair(&tree, &RepairOptions::default())[0].starts_with("b/c: Repaired"));
     tree.assert_whole();
     let after = fs::metadata(&path).unwrap();
     let told = |of: &fs::Metadata| (of.mode(), of.uid(), of.gid(), of.mtime(), of.mtime_nsec());
     assert_eq!(told(&after), told(&before));
+    if is_capable {
+        let mut value = [0; 32];
+        let length = rustix::fs::getxattr(&path, "security.capability", &mut value[..]);
+        assert_eq!(length.map(|length| value[..length].to_vec()), Ok(capability.to_vec()));
+    }
     if has_attributes {
         let mut value = [0; 9];
         assert_eq!(rustix::fs::getxattr(&path, "user.note", &mut value[..]), Ok(4));

@@ -5,8 +5,10 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use verisum_files::{ReplaceError, Replacement};
 
 use super::{Error, Target, range_len};
@@ -50,10 +52,15 @@ impl Reader {
     /// Opens a journal if there is one.
     pub(super) fn open(target: &Target) -> Result<Option<Reader>, Error> {
         let unfit = |why: &str| unfit(target, why);
-        let file = match File::open(target.journal) {
+        // What waits for a writer, as a pipe does, must not keep this waiting.
+        let waits_for_nobody = OFlags::NONBLOCK.bits().cast_signed();
+        let file = match File::options().read(true).custom_flags(waits_for_nobody).open(target.journal) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|error| unfit(&format!("open: {error}")))?,
         };
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Err(unfit("it is not a regular file: move it away"));
+        }
         let mut file = BufReader::new(file);
         let root = target.map.root().as_bytes();
         let mut head = vec![0; MAGIC.len() + 1 + root.len()];
