@@ -12,6 +12,7 @@ pub mod fault;
 mod lengths;
 mod mount;
 mod paint;
+mod port;
 mod server;
 mod tools;
 
@@ -19,5 +20,6 @@ pub use content::{Kind, Run, content, data_byte, fill, runs_of, total_length};
 pub use lengths::edge_lengths;
 pub use mount::{FsKind, LoopDevice, Mount};
 pub use paint::{paint, paint_at};
+pub use port::Port;
 pub use server::Server;
 pub use tools::{is_root, require_root, require_tool, skip};

@@ -1,7 +1,6 @@
 //! NBD servers of others, for the time of a test.
 
 use std::ffi::OsStr;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -9,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::require_tool;
+use crate::{Port, require_tool};
 
 /// A running server. Dropping it ends it.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
     /// Its port on localhost, if it has one; otherwise it listens at a socket in the folder.
-    port: Option<u16>,
+    port: Option<Port>,
     folder: TempDir,
 }
 
@@ -36,11 +35,11 @@ impl Server {
     /// The same at a port of localhost.
     pub fn nbdkit_tcp<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Option<Server> {
         let program = require_tool("nbdkit")?;
-        // Nobody else is likely to get it between here and there: the kernel goes round through all.
-        let port = TcpListener::bind(("127.0.0.1", 0)).ok()?.local_addr().ok()?.port();
+        let port = Port::take();
+        let number = port.number().to_string();
         Some(Server::start(program, Some(port), |command, folder| {
             command.args(["--foreground", "--readonly", "--ipaddr=127.0.0.1"]);
-            command.arg("--pidfile").arg(folder.join(READY)).arg("--port").arg(port.to_string());
+            command.arg("--pidfile").arg(folder.join(READY)).arg("--port").arg(number);
             command.args(arguments);
         }))
     }
@@ -54,7 +53,7 @@ impl Server {
         }))
     }
 
-    fn start(program: PathBuf, port: Option<u16>, prepare: impl FnOnce(&mut Command, &Path)) -> Server {
+    fn start(program: PathBuf, port: Option<Port>, prepare: impl FnOnce(&mut Command, &Path)) -> Server {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new(program);
         prepare(&mut command, folder.path());
@@ -80,7 +79,7 @@ impl Server {
     /// The address of an export, by `nbd` or `nbds`, for this user (`alice@` or nothing), and with further
     /// parameters (`&key=value` or nothing).
     pub fn uri_of(&self, scheme: &str, user: &str, export: &str, parameters: &str) -> String {
-        match self.port {
+        match self.port.as_ref().map(Port::number) {
             Some(port) => {
                 let parameters = parameters.replacen('&', "?", 1);
                 format!("{scheme}://{user}localhost:{port}/{export}{parameters}")

@@ -1,13 +1,13 @@
 //! A real server of S3 on this machine, whose objects are plain files.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use verisum::object::StoreOptions;
-use verisum_testkit::require_tool;
+use verisum_testkit::{Port, require_tool};
 
 use super::{Ended, VERISUM, command, wait_until};
 
@@ -18,7 +18,7 @@ pub const SECRET: &str = "a+secret/of=tests";
 /// A real server of S3 on this machine. What is in the folder of a bucket is in the bucket.
 pub struct Store {
     folder: TempDir,
-    port: u16,
+    port: Port,
     child: Child,
 }
 
@@ -28,11 +28,11 @@ impl Store {
         let server = require_tool("versitygw")?;
         let folder = tempfile::Builder::new().prefix("verisum-s3-").tempdir().unwrap();
         fs::create_dir(folder.path().join("root")).unwrap();
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let port = Port::take();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(server)
             .args(["--access", KEY, "--secret", SECRET, "--quiet", "--port"])
-            .arg(format!("127.0.0.1:{port}"))
+            .arg(format!("127.0.0.1:{}", port.number()))
             .arg("posix")
             .arg(folder.path().join("root"))
             .stdin(Stdio::null())
@@ -45,7 +45,7 @@ impl Store {
             let ended = store.child.try_wait().unwrap();
             let log = || fs::read_to_string(store.folder.path().join("log")).unwrap_or_default();
             assert!(ended.is_none(), "{ended:?}: {}", log());
-            TcpStream::connect(("127.0.0.1", store.port)).is_ok()
+            TcpStream::connect(("127.0.0.1", store.port.number())).is_ok()
         });
         Some(store)
     }
@@ -66,13 +66,13 @@ impl Store {
         let mut options = StoreOptions::default();
         let settings = [("AWS_ACCESS_KEY_ID", KEY), ("AWS_SECRET_ACCESS_KEY", SECRET)];
         options.settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
-        options.endpoint = Some(format!("http://127.0.0.1:{}", self.port));
+        options.endpoint = Some(format!("http://127.0.0.1:{}", self.port.number()));
         options
     }
 
     /// Runs `verisum` with these words.
     pub fn run(&self, words: &[&str]) -> Ended {
-        run_at(&format!("http://127.0.0.1:{}", self.port), words)
+        run_at(&format!("http://127.0.0.1:{}", self.port.number()), words)
     }
 }
 

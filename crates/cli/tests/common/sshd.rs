@@ -1,20 +1,19 @@
 //! A real sshd on this machine that lets in a user without rights.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use verisum_testkit::{require_root, require_tool, skip};
+use verisum_testkit::{Port, require_root, require_tool, skip};
 
 use super::{Ended, VERISUM, command, wait_until};
 
 /// A real sshd on this machine, with keys, a configuration and a user of its own.
 pub struct Sshd {
     folder: TempDir,
-    port: u16,
+    port: Port,
     /// What starts it.
     command: Command,
     child: Child,
@@ -46,7 +45,8 @@ impl Sshd {
         }
         fs::copy(path("user.pub"), path("authorized")).unwrap();
         fs::set_permissions(path("authorized"), fs::Permissions::from_mode(0o644)).unwrap();
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let taken = Port::take();
+        let port = taken.number();
         let here = folder.path().display();
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {here}/host\nAuthorizedKeysFile {here}/authorized\n\
@@ -86,7 +86,7 @@ impl Sshd {
             .arg(path("passwd"));
         command.arg(sshd).arg("-D").arg("-f").arg(path("sshd_config")).arg("-E").arg(path("log"));
         let child = start(&mut command, folder.path());
-        Some(Sshd { folder, port, command, child })
+        Some(Sshd { folder, port: taken, command, child })
     }
 
     /// Starts it again after its end.
@@ -97,7 +97,7 @@ impl Sshd {
 
     /// Where it listens.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
