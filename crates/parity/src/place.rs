@@ -23,6 +23,38 @@ const CHUNK: usize = 256 << 10;
 /// Bytes that are given up together where a disk does not give them.
 const SECTOR: usize = 4 << 10;
 
+/// Tells whether the bytes of a file are those that were recorded.
+pub(crate) trait Proof {
+    /// Of how many bytes they are; none if some are others.
+    fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, Error>;
+}
+
+/// Heads that have all pieces of the file.
+impl Proof for Vec<Arc<Head>> {
+    fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, Error> {
+        let failed = |error| Error::io(Path::new(OsStr::from_bytes(path)), "read", error);
+        let mut hasher = Hasher::new()?;
+        let mut proved = 0;
+        let mut buffer = Vec::new();
+        for head in self {
+            for (number, parts) in head.parts_of_pieces() {
+                if &*head.pieces[number].path != path {
+                    continue;
+                }
+                for part in parts {
+                    buffer.resize(part.range.len(), 0);
+                    file.read_exact_at(&mut buffer, part.offset).map_err(failed)?;
+                    if hasher.part(&buffer)? != head.parts[part.index] {
+                        return Ok(None);
+                    }
+                    proved += buffer.len() as u64;
+                }
+            }
+        }
+        Ok(Some(proved))
+    }
+}
+
 /// A file that is being repaired.
 pub(crate) struct Draft {
     /// What the record says of the file.
@@ -117,37 +149,27 @@ impl Draft {
         Ok(())
     }
 
-    /// Brings what was written to the disk, and reads it back past the cache: `heads` have all pieces of the file.
-    pub(crate) fn prove(&self, tree: &Tree, heads: &[Arc<Head>]) -> Result<(), Error> {
-        self.prove_of(&self.file, tree, heads)
+    /// Brings what was written to the disk, and reads it back past the cache.
+    pub(crate) fn prove(&self, tree: &Tree, proof: &dyn Proof) -> Result<(), Error> {
+        self.prove_of(&self.file, tree, proof)
     }
 
     /// The same of another file, which must be what this one is to be.
-    fn prove_of(&self, file: &File, tree: &Tree, heads: &[Arc<Head>]) -> Result<(), Error> {
+    fn prove_of(&self, file: &File, tree: &Tree, proof: &dyn Proof) -> Result<(), Error> {
         let path = tree.path_of(&self.record.path);
         let failed = |error| Error::io(&path, "write the repaired file", error);
         file.sync_all().map_err(failed)?;
         // What is on the disk is dropped from memory; where that is not possible, memory is compared.
         let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
-        let mut hasher = Hasher::new()?;
-        let mut proved = 0;
-        let mut buffer = Vec::new();
-        for head in heads {
-            for (number, parts) in head.parts_of_pieces() {
-                if head.pieces[number].path != self.record.path {
-                    continue;
-                }
-                for part in parts {
-                    buffer.resize(part.range.len(), 0);
-                    file.read_exact_at(&mut buffer, part.offset).map_err(failed)?;
-                    if hasher.part(&buffer)? != head.parts[part.index] {
-                        return Err(Error::damaged(&path, "what was written does not read back as recorded"));
-                    }
-                    proved += buffer.len() as u64;
-                }
-            }
-        }
         let length = file.metadata().map_err(failed)?.len();
+        let proved = match proof.proved(&self.record.path, file) {
+            Ok(Some(proved)) => proved,
+            Ok(None) => {
+                return Err(Error::damaged(&path, "what was written does not read back as recorded"));
+            }
+            Err(Error::Io { source, .. }) => return Err(failed(source)),
+            Err(error) => return Err(error),
+        };
         match proved == self.record.size && length == proved {
             true => Ok(()),
             false => Err(Error::damaged(&path, "a part of it has no parity that can be read")),
@@ -166,9 +188,9 @@ impl Draft {
 
     /// Becomes another name of a file that was repaired before, if that is what this one is to be: two names of one
     /// bad file are two names of one good one. Else it stays as it is.
-    pub(crate) fn link_to(&mut self, tree: &Tree, other: &[u8], heads: &[Arc<Head>]) -> Result<(), Error> {
+    pub(crate) fn link_to(&mut self, tree: &Tree, other: &[u8], proof: &dyn Proof) -> Result<(), Error> {
         let Ok((entry, file)) = tree.file(other) else { return Ok(()) };
-        if self.prove_of(&file, tree, heads).is_err() {
+        if self.prove_of(&file, tree, proof).is_err() {
             return Ok(());
         }
         let path = tree.path_of(&self.record.path);
@@ -200,9 +222,14 @@ impl Draft {
             if let Some(keep) = keep {
                 keep_copy(old, &keep.join(OsStr::from_bytes(&self.record.path)))?;
             }
-            // The name must still lead to what was copied, and nobody may have written to it.
+            // The name must still lead to what was copied, and nobody may have written to it. Where another
+            // name of it was repaired before, the system says that it changed: it has a name less.
+            let expected = |now: Stat| match self.is_link {
+                true => now.is_same_state(&Stat { changed: now.changed, ..*before }),
+                false => now.is_same_state(before),
+            };
             let now = rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from);
-            if !now.is_ok_and(|now| now.is_same_state(before)) {
+            if !now.is_ok_and(expected) {
                 return Err(Error::damaged(&path, "it changed while it was repaired"));
             }
         }

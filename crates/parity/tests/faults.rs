@@ -157,6 +157,26 @@ fn names_of_one_file_stay_names_of_one_file() {
     assert_eq!(verify(&tree), Vec::<String>::new());
 }
 
+/// Sets that were made again are in no order of paths, so that names of one file are begun side by side.
+#[test]
+fn names_of_one_long_file_stay_names_of_one_file() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let content = common::bytes(&mut random, 150_000);
+    let tree = Tree::new([(PathBuf::from("a"), content)].into_iter().collect());
+    let (a, z) = (tree.path().join("a"), tree.path().join("z"));
+    fs::hard_link(&a, &z).unwrap();
+    tree.create(500_000, Some(64 << 10));
+    fs::remove_file(&tree.sets()[1]).unwrap();
+    update(&tree);
+    for at in (1_000..150_000).step_by(50_000) {
+        flip(&a, at);
+    }
+    assert_eq!(repair(&tree, &RepairOptions::default()).len(), 2);
+    assert_eq!(fs::metadata(&a).unwrap().ino(), fs::metadata(&z).unwrap().ino());
+    assert_eq!(fs::read(&z).unwrap(), tree.content[Path::new("a")]);
+    assert!(verify(&tree).is_empty());
+}
+
 #[test]
 fn a_whole_directory_comes_back() {
     let tree = tree();
