@@ -21,6 +21,8 @@
 //! # }
 //! ```
 //!
+//! [`verify_par2`] and [`repair_par2`] do the same with the PAR2 files of other programs.
+//!
 //! The unit of a code is a set: some hundred mebibytes of many files, or of one that is longer than that. It knows
 //! files and digests only; it neither prints nor keeps a catalogue.
 
@@ -36,6 +38,7 @@ mod index;
 mod list;
 mod mend;
 mod options;
+mod par2;
 mod parallel;
 mod place;
 mod read;
@@ -50,6 +53,7 @@ mod verify;
 pub use create::{Made, USUAL_PLACE, create};
 pub use error::Error;
 pub use options::CreateOptions;
+pub use par2::{repair_par2, verify_par2};
 pub use repair::{RepairOptions, Repaired, repair};
 pub use update::{UpdateOptions, update};
 pub use verdict::{FileFinding, FileVerdict, Finding, ParityFinding, ParityVerdict};

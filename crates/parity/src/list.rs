@@ -82,7 +82,7 @@ pub(crate) fn decode(mut list: &[u8], count: usize) -> Option<Vec<Piece>> {
 }
 
 /// Whether a path leads down from the root and nowhere else.
-fn is_plain(path: &[u8]) -> bool {
+pub(crate) fn is_plain(path: &[u8]) -> bool {
     !path.contains(&0) && path.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
 }
 

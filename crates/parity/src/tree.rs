@@ -34,6 +34,11 @@ impl Tree {
         self.progress.add(u64::from(is_last), piece.length);
     }
 
+    /// Adds to the progress bytes that were read, and the file if those were its last.
+    pub(crate) fn add(&self, is_last: bool, bytes: u64) {
+        self.progress.add(u64::from(is_last), bytes);
+    }
+
     /// Adds to what is to be read.
     pub(crate) fn expect(&self, bytes: u64) {
         self.progress.expect(bytes);

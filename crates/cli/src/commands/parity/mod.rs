@@ -41,7 +41,9 @@ pub(crate) enum ParityCommand {
         long_about = "Read all files that have parity, and the parity itself, and print what is not as it was: \
             damaged (other bytes, or bytes that cannot be read, with the recorded time of modification), \
             missing, changed (somebody wrote to it: run update). Files that are new have no parity and are not \
-            named."
+            named.\n\n\
+            With a PAR2 file instead of a directory, its set is read: the files beside it, and all PAR2 files \
+            of the set."
     )]
     Verify(verify::VerifyArgs),
     /// Mend damaged and missing files, and damaged parity
@@ -49,7 +51,9 @@ pub(crate) enum ParityCommand {
             A file is written anew beside the bad one, brought to the disk, read back and compared with every \
             recorded digest; only then does it take the bad one's place. Owner, permissions, times and \
             extended attributes stay. A file for which there is not parity enough is left as it is, and so is \
-            one that somebody wrote to since, unless --changed says otherwise.")]
+            one that somebody wrote to since, unless --changed says otherwise.\n\n\
+            With a PAR2 file instead of a directory, the files beside it are mended from the PAR2 files of its \
+            set. PAR2 records no times, so all that differs is mended; damaged PAR2 files stay as they are.")]
     Repair(repair::RepairArgs),
 }
 
@@ -71,7 +75,7 @@ struct TreeArgs {
     #[command(flatten)]
     progress: ProgressArgs,
 
-    /// The directory at the top of the tree
+    /// The directory at the top of the tree; of verify and repair also a PAR2 file
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     tree: PathBuf,
 }
@@ -80,6 +84,15 @@ impl TreeArgs {
     /// The number of threads, if one was named.
     fn threads(&self, usual: usize) -> Result<usize, Failure> {
         Ok(self.threads.as_deref().map(sizes::threads).transpose()?.unwrap_or(usual))
+    }
+
+    /// Whether it is a PAR2 file. What else is no directory fails when it is opened.
+    fn is_par2(&self) -> Result<bool, Failure> {
+        let is_file = std::fs::metadata(&self.tree).is_ok_and(|metadata| metadata.is_file());
+        match is_file && self.to.is_some() {
+            true => Err(Failure::Usage("--to is for a directory, not for a PAR2 file".to_string())),
+            false => Ok(is_file),
+        }
     }
 
     /// Does `work`, and shows the progress that it makes.

@@ -44,8 +44,16 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
     let progress = options.progress.clone();
+    let is_par2 = arguments.tree.is_par2()?;
+    if is_par2 && options.changed {
+        return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
+    }
     let done = arguments.tree.watch(&progress, || {
-        verisum::parity::repair(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+        let report = &mut |finding| reporter.take(finding);
+        match is_par2 {
+            true => verisum::parity::repair_par2(tree, &options, report),
+            false => verisum::parity::repair(tree, to.as_deref(), &options, report),
+        }
     })?;
     reporter.end(&RepairedTotals::new(&done, options.dry_run))
 }

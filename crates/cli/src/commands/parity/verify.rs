@@ -22,8 +22,13 @@ pub(super) fn run(arguments: &VerifyArgs, output: &mut Output) -> Result<Exit, F
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
     let progress = options.progress.clone();
+    let is_par2 = arguments.tree.is_par2()?;
     let found = arguments.tree.watch(&progress, || {
-        verisum::parity::verify(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+        let report = &mut |finding| reporter.take(finding);
+        match is_par2 {
+            true => verisum::parity::verify_par2(tree, &options, report),
+            false => verisum::parity::verify(tree, to.as_deref(), &options, report),
+        }
     })?;
     reporter.end(&VerifiedTotals::new(&found))
 }

@@ -1,0 +1,81 @@
+//! PAR2: the recovery files of par2cmdline, MultiPar and others, read and used.
+//!
+//! The format is that of Parity Volume Set Specification 2.0 (2003). Blocks are looked for where they were: a file
+//! with bytes put in or taken out counts as damaged from there on.
+
+mod field;
+mod judge;
+mod packet;
+mod repair;
+mod scan;
+mod set;
+mod solve;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use verisum_digest::Digest;
+
+use crate::tree::Tree;
+use crate::{Error, Finding, RepairOptions, Repaired, Verified, VerifyOptions};
+use scan::{FileState, Scan};
+use set::Set;
+
+/// An MD5.
+type Md5 = [u8; 16];
+
+/// A set of PAR2 files with the directory that they and their files are in.
+struct Opened {
+    tree: Tree,
+    set: Set,
+    md5: Digest,
+}
+
+fn open(file: &Path, progress: &std::sync::Arc<verisum_files::Progress>) -> Result<Opened, Error> {
+    let folder = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let tree = Tree::open(folder, progress)?;
+    let md5 = Digest::find("md5")?;
+    let set = Set::read(&tree, file.file_name().unwrap_or(OsStr::new("")), &md5)?;
+    Ok(Opened { tree, set, md5 })
+}
+
+/// Compares the files of the set of a PAR2 file, and the set itself, with the recorded MD5.
+pub fn verify_par2(
+    file: &Path,
+    options: &VerifyOptions,
+    report: &mut dyn FnMut(Finding),
+) -> Result<Verified, Error> {
+    let opened = open(file, &options.progress)?;
+    let scan = Scan::new(&opened, options.threads)?;
+    let can_be_repaired = scan.can_be_repaired();
+    let mut totals = Verified { files: opened.set.members.len() as u64, ..Verified::default() };
+    for finding in scan.of_volumes(&opened.set) {
+        totals.parity_damaged += 1;
+        report(finding);
+    }
+    for (member, state) in opened.set.members.iter().zip(scan.files) {
+        totals.bytes += member.size;
+        let is_beyond = !can_be_repaired && !state.lost().is_empty();
+        match state {
+            FileState::Found { .. } if !state.is_bad(member) => continue,
+            FileState::Found { is_steady: true, .. } => totals.damaged += 1,
+            FileState::Missing { .. } => totals.missing += 1,
+            _ => totals.unreadable += 1,
+        }
+        totals.beyond_repair += u64::from(is_beyond && state.is_wanted());
+        report(Finding::of(&member.path, state.verdict(&opened.set, member, can_be_repaired)));
+    }
+    Ok(totals)
+}
+
+/// Mends the files of the set of a PAR2 file. The PAR2 files themselves stay as they are.
+pub fn repair_par2(
+    file: &Path,
+    options: &RepairOptions,
+    report: &mut dyn FnMut(Finding),
+) -> Result<Repaired, Error> {
+    repair::repair(&open(file, &options.progress)?, options, report)
+}
