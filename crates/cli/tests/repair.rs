@@ -92,6 +92,55 @@ fn content(tree: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
+fn a_scrub_repairs_what_it_finds_and_leaves_missing_files_missing() {
+    let trees = Trees::new(&[(b"bad", "one"), (b"gone", "two"), (b"well", "three")]);
+    let (tree, copy, kept) = (trees.path("tree"), trees.path("copy"), trees.path("kept"));
+    change_and_restore_time(&tree.join("bad"), "ONE");
+    fs::remove_file(tree.join("gone")).unwrap();
+    let [from, keep] = [&copy, &kept].map(|path| path.to_str().unwrap());
+    let repairing = ["--repair", "--from", from];
+    // Somebody may have written it.
+    let ended = scrub(&trees.catalog(), &tree, &repairing);
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.out().contains("refused       ") && ended.out().ends_with("1 left alone\n"),
+        "{}",
+        ended.out()
+    );
+    assert!(!ended.stderr.contains("bad or missing"), "{}", ended.stderr);
+    let ended = scrub(&trees.catalog(), &tree, &[&repairing[..], &["--keep-bad", keep, "--json"]].concat());
+    assert_eq!(ended.code, Some(1), "that something was bad is said");
+    let lines: Vec<serde_json::Value> =
+        ended.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["file", "summary", "repair", "repairs"]);
+    assert_eq!((&lines[2]["outcome"], &lines[3]["repaired"]), (&"repaired".into(), &1.into()));
+    assert_eq!(fs::read(tree.join("bad")).unwrap(), b"one");
+    assert_eq!(content(&kept).into_values().collect::<Vec<_>>(), [b"ONE"]);
+    assert!(!tree.join("gone").exists());
+    // What is missing can be mended all the same, and status says how.
+    scrub(&trees.catalog(), &tree, &repairing).clean();
+    scrub(&trees.catalog(), &copy, &[]).clean();
+    let status = verisum([s("catalog"), s("status"), s("--catalog"), trees.catalog()]).clean();
+    assert!(
+        status.contains("1 file is bad or missing; copies of 1 are known: `verisum repair --catalog "),
+        "{status}"
+    );
+    // A copy of which directory?
+    let two = verisum([
+        s("scrub"),
+        s("--repair"),
+        s("--from"),
+        copy.clone(),
+        s("--catalog"),
+        trees.catalog(),
+        tree,
+        copy,
+    ]);
+    refused(&two, 2, "--from PLACE is a copy of one directory");
+}
+
+#[test]
 fn rot_on_every_file_system_is_mended_and_the_file_keeps_what_else_it_has() {
     let marker = b"verisum: these bytes are going to rot";
     for kind in [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs] {

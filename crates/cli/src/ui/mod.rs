@@ -19,6 +19,7 @@ pub(crate) mod hosts;
 pub(crate) mod input;
 pub(crate) mod kernel;
 pub(crate) mod locale;
+pub(crate) mod mending;
 pub(crate) mod names;
 mod output;
 pub(crate) mod progress;

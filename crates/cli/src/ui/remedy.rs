@@ -3,11 +3,14 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use verisum::catalog::store::{Listed, State, Trouble, is_address};
+use serde_json::{Value, json};
+use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
 use verisum::files::{Class, Verdict};
 
 use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
 use crate::ui::shell;
+use crate::ui::values::counted;
 
 /// What a list with a file in this state ends with.
 pub(crate) fn exit(state: State) -> Exit {
@@ -46,4 +49,50 @@ pub(crate) fn mend_command(catalog: Option<&Path>, from: Option<&Path>, file: &L
         State::Trouble(Trouble::Verdict(Verdict::Suspicious)) => format!("{command} --keep-bad DIR"),
         _ => command,
     })
+}
+
+/// What mends a tree of this machine.
+pub(crate) struct Remedy {
+    /// Files whose recorded content is wanted again.
+    wanted: u64,
+    /// Those of them that the catalogue knows a copy of.
+    pub(crate) mendable: u64,
+    /// The command that repairs these.
+    command: String,
+}
+
+impl Remedy {
+    /// None if nothing is to be mended, or not from here. `named` is the catalogue that was named, if one was.
+    pub(crate) fn of(
+        catalog: &Catalog,
+        named: Option<&Path>,
+        root: &Root,
+    ) -> Result<Option<Remedy>, Failure> {
+        let Some(command) = repair_command(named, None, &root.path) else { return Ok(None) };
+        let (wanted, mendable) = catalog.mendable(root)?;
+        Ok((wanted > 0).then_some(Remedy { wanted, mendable, command }))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let Remedy { wanted, mendable, command } = self;
+        let are = if *wanted == 1 { "is" } else { "are" };
+        let files = counted(*wanted, "file");
+        match mendable {
+            0 => format!(
+                "{files} {are} bad or missing, and no copy is known (`{command} --from PLACE` takes one)"
+            ),
+            _ => format!(
+                "{files} {are} bad or missing; copies of {mendable} are known: `{command}` puts them in place"
+            ),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({ "files": self.wanted, "mendable": self.mendable, "command": self.command })
+    }
+
+    /// Files whose recorded content is wanted again, and those of them that have no known copy.
+    pub(crate) fn figures(&self) -> [(&'static str, u64); 2] {
+        [("yes", self.mendable), ("no", self.wanted - self.mendable)]
+    }
 }

@@ -11,6 +11,7 @@ use verisum::files::Verdict;
 use super::metrics::{figure, label};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
+use crate::ui::remedy::Remedy;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
@@ -45,6 +46,8 @@ struct Tree {
     troubles: Vec<(State, u64)>,
     /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
     oldest: Option<i64>,
+    /// What mends it.
+    remedy: Option<Remedy>,
     /// When the last run began, and why it failed.
     last: Option<(i64, Option<String>)>,
 }
@@ -93,12 +96,14 @@ impl Health {
         let mut health = Health { trees: Vec::new(), bad: Vec::new(), max_age, now: values::now() };
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
+            let is_wanted = troubles.iter().any(|(state, _)| state.is_repairable());
             health.trees.push(Tree {
                 path: root.path.clone(),
                 files: root.files,
                 bytes: root.bytes,
                 troubles,
                 oldest: catalog.oldest(root.id)?,
+                remedy: if is_wanted { Remedy::of(catalog, named, root)? } else { None },
                 last: runs.first().map(|run| (run.started, run.error.clone())),
             });
         }
@@ -233,6 +238,16 @@ impl Health {
                         tree.troubles.iter().find(|(found, _)| *found == state).map_or(0, |row| row.1);
                     let (root, state) = (label(&tree.path), state.name());
                     let _ = writeln!(text, "{name}{{root=\"{root}\",state=\"{state}\"}} {count}");
+                }
+            }
+        });
+        let help = "Files that are bad or missing, by whether the catalogue knows a copy.";
+        figure(&mut text, "verisum_catalog_repairable_files", help, |text, name| {
+            for tree in &self.trees {
+                let figures = tree.remedy.as_ref().map_or([("yes", 0), ("no", 0)], Remedy::figures);
+                for (copy, count) in figures {
+                    let _ =
+                        writeln!(text, "{name}{{root=\"{}\",copy=\"{copy}\"}} {count}", label(&tree.path));
                 }
             }
         });

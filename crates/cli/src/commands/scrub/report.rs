@@ -15,6 +15,7 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::with_name;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
+use crate::ui::remedy::Remedy;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
 use crate::ui::{self, Output};
@@ -176,32 +177,6 @@ impl<'a, 'o> Reporter<'a, 'o> {
     /// The first failure to print, if there was one.
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.result
-    }
-}
-
-/// What mends a tree.
-pub(crate) struct Remedy {
-    /// Files whose recorded content is wanted again.
-    pub(crate) wanted: u64,
-    /// Those of them that the catalogue knows a copy of.
-    pub(crate) mendable: u64,
-    /// The command that repairs these.
-    pub(crate) command: String,
-}
-
-impl Remedy {
-    fn text(&self) -> String {
-        let Remedy { wanted, mendable, command } = self;
-        let are = if *wanted == 1 { "is" } else { "are" };
-        let files = counted(*wanted, "file");
-        match mendable {
-            0 => format!(
-                "{files} {are} bad or missing, and no copy is known (`{command} --from PLACE` takes one)"
-            ),
-            _ => format!(
-                "{files} {are} bad or missing; copies of {mendable} are known: `{command}` puts them in place"
-            ),
-        }
     }
 }
 
@@ -381,11 +356,7 @@ fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
         "still_missing": summary.still_missing,
         "held": summary.held,
         "alarm": summary.alarm.is_some(),
-        "repair": remedy.map(|remedy| json!({
-            "files": remedy.wanted,
-            "mendable": remedy.mendable,
-            "command": remedy.command,
-        })),
+        "repair": remedy.map(Remedy::json),
         "forecast": summary.forecast.map(|forecast| json!({
             "seconds": forecast.time.as_secs_f64(),
             "needed": forecast.needed,

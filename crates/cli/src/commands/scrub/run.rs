@@ -9,11 +9,14 @@ use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use verisum::catalog::scrub::{Options, Summary};
-use verisum::catalog::store::Catalog;
+use verisum::catalog::store::{Catalog, State};
 use verisum::digest::{Digest, Policy};
 use verisum::files::{Class, Excludes, Stop};
+use verisum::mend::repair;
 
 use super::health;
+use super::metrics::Summaries;
+use super::report::Style;
 use super::results::{Failing, ResultArgs};
 use super::trees::{self, Trees};
 use crate::ui::PROGRAM;
@@ -21,6 +24,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
+use crate::ui::mending::{Telling, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::values;
 use crate::ui::{self, Output};
@@ -86,6 +90,18 @@ pub(crate) struct ScrubArgs {
     #[command(flatten)]
     pub(super) results: ResultArgs,
 
+    /// Then repair bad files from other copies, as `verisum repair` does; missing files stay missing
+    #[arg(long, conflicts_with = "nagios", help_heading = "Repair")]
+    pub(super) repair: bool,
+
+    /// A copy of DIR to repair from, a directory or HOST:DIR; without it, all trees of the catalogue
+    #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::AnyPath, help_heading = "Repair")]
+    from: Vec<OsString>,
+
+    /// Move bad files to this directory instead of removing them
+    #[arg(long, value_name = "DIR", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
+    keep_bad: Option<PathBuf>,
+
     /// The directories. HOST:DIR and ssh://HOST/DIR are on other machines, s3://BUCKET/PREFIX in a bucket; all their
     /// files are read
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -148,6 +164,11 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     arguments.results.refuse_own(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
+    if !arguments.from.is_empty() && directories.len() != 1 {
+        return Err(Failure::Usage(
+            "--from PLACE is a copy of one directory: name that one alone".to_string(),
+        ));
+    }
     let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
     if let (true, Err(failure)) = (all_recorded && !places.is_empty(), arguments.refused_for_hosts()) {
         ui::say(PROGRAM, &format!("{}: they are read whole", failure.message()));
@@ -163,6 +184,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         trees.there(&places, &catalog, &of_hosts(&options))?;
     }
     let (summaries, found, printed) = trees.end();
+    if arguments.repair && !is_interrupted {
+        mend(arguments, &catalog, &summaries, &options, output)?;
+    }
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(&summaries, worst, &options, output);
@@ -173,6 +197,42 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         }
     }
     printed.and(told)
+}
+
+/// Repairs what is bad in the trees of this machine. The run ends with what was found all the same: that something
+/// was bad is to be known. Missing files may be meant to be gone.
+fn mend(
+    arguments: &ScrubArgs,
+    catalog: &Catalog,
+    summaries: &Summaries,
+    options: &Options,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let style = arguments.results.style();
+    for (path, summary) in summaries {
+        // So much changed at once that it may be on purpose.
+        let is_alarmed = !summary.as_ref().is_ok_and(|summary| summary.alarm.is_none());
+        let Some(root) = catalog.root_of(path)?.filter(|root| !is_alarmed && !root.is_remote()) else {
+            continue;
+        };
+        let troubles = catalog.troubles(root.id)?;
+        if !troubles.iter().any(|(state, _)| state.is_repairable() && *state != State::MISSING) {
+            continue;
+        }
+        let mut sources = sources(&arguments.from, &arguments.hosts, catalog, path)?;
+        let options = repair::Options {
+            keep_bad: arguments.keep_bad.as_deref().map(absolute).transpose()?,
+            leaves_missing: true,
+            enters: !options.one_file_system,
+            stop: options.stop.clone(),
+            now: values::now(),
+            dry: false,
+        };
+        let mut telling = Telling::new(["repair", "repairs"], style == Style::Json, false, output);
+        let done = repair::repair(catalog, path, &mut sources, &options, &mut |file| telling.file(file))?;
+        telling.end(&done, false)?;
+    }
+    Ok(())
 }
 
 /// The options of a scrub of trees on hosts, which are read whole by programs that are there.

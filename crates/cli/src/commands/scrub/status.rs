@@ -15,6 +15,7 @@ use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
+use crate::ui::remedy::Remedy;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
 
@@ -97,8 +98,8 @@ fn status_of(
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
     for (root, runs) in trees.iter().filter(|_| !arguments.nagios) {
         match arguments.json {
-            true => output.json(&line(catalog, root, runs, goes_on)?)?,
-            false => print(catalog, root, runs, goes_on, output)?,
+            true => output.json(&line(catalog, arguments, (root, runs), goes_on)?)?,
+            false => print(catalog, arguments, (root, runs), goes_on, output)?,
         }
     }
     Ok(trees)
@@ -106,8 +107,8 @@ fn status_of(
 
 fn print(
     catalog: &Catalog,
-    root: &Root,
-    runs: &[Run],
+    arguments: &StatusArgs,
+    (root, runs): (&Root, &[Run]),
     goes_on: Option<i64>,
     output: &mut Output,
 ) -> Result<(), Failure> {
@@ -115,6 +116,9 @@ fn print(
     output.line(&format!("{path}: {}, {}", counted(root.files, "file"), human(root.bytes)))?;
     for (state, count) in catalog.troubles(root.id)? {
         output.line(&format!("  {}: {count}", state.name()))?;
+    }
+    if let Some(remedy) = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), root)? {
+        output.line(&format!("  {}", remedy.text()))?;
     }
     if let Some(oldest) = catalog.oldest(root.id)? {
         let when = if oldest == 0 { "never".to_string() } else { written(oldest) };
@@ -153,7 +157,13 @@ fn counts(run: &Run) -> Vec<String> {
     counted.chain(unlisted).map(|(name, count)| format!("{name} {count}")).collect()
 }
 
-fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> Result<Value, Failure> {
+fn line(
+    catalog: &Catalog,
+    arguments: &StatusArgs,
+    (root, runs): (&Root, &[Run]),
+    goes_on: Option<i64>,
+) -> Result<Value, Failure> {
+    let remedy = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), root)?;
     let troubles: serde_json::Map<_, _> = catalog
         .troubles(root.id)?
         .into_iter()
@@ -178,6 +188,7 @@ fn line(catalog: &Catalog, root: &Root, runs: &[Run], goes_on: Option<i64>) -> R
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,
+        "repair": remedy.as_ref().map(Remedy::json),
         "stalest_verification_ms": catalog.oldest(root.id)?,
         "runs": runs,
     });

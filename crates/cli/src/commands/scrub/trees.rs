@@ -12,13 +12,13 @@ use verisum::files::{Class, Entry, Order, Verdict};
 use verisum::remote::{Address, Host, Hosts};
 
 use super::metrics::Reason;
-use super::report::{Remedy, Reporter, Style};
+use super::report::{Reporter, Style};
 use super::run::{ScrubArgs, exit};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, OnHost};
-use crate::ui::remedy::repair_command;
+use crate::ui::remedy::Remedy;
 use crate::ui::{self, Output, names, progress};
 
 /// The trees of a run: those of this machine first, one after the other, then those of hosts, some hosts at once.
@@ -165,21 +165,21 @@ impl<'a, 'o> Trees<'a, 'o> {
     }
 
     /// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
-    /// have changed on purpose.
+    /// have changed on purpose. None where the run repairs by itself.
     fn remedy(&self, catalog: &Catalog, summary: &Summary) -> Option<Remedy> {
         // What is missing for long was named when it went, and may be meant to be gone.
         let is_bad =
             Verdict::ALL.iter().any(|one| one.class() >= Class::Unchecked && summary.count(*one) > 0);
-        if summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0 {
+        if self.arguments.repair || summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0
+        {
             return None;
         }
         let root = catalog.root_of(&summary.root).ok()??;
         if root.is_remote() {
             return None;
         }
-        let (wanted, mendable) = catalog.mendable(&root).ok()?;
-        let command = repair_command(self.arguments.catalog.catalog.as_deref(), None, &root.path)?;
-        (wanted > 0 && (is_bad || mendable > 0)).then_some(Remedy { wanted, mendable, command })
+        let remedy = Remedy::of(catalog, self.arguments.catalog.catalog.as_deref(), &root).ok()?;
+        remedy.filter(|remedy| is_bad || remedy.mendable > 0)
     }
 
     fn failed(&self, path: &Path, failure: &Failure) {

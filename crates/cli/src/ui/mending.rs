@@ -1,0 +1,220 @@
+//! Repair of files from other copies, as the command does it: where the copies are, and what is printed.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use verisum::catalog::store::{Catalog, State, Trouble};
+use verisum::files::place::LocalPlace;
+use verisum::files::{Class, Verdict};
+use verisum::mend::repair::{Outcome, Repaired, Source, Summary};
+use verisum::remote::{Address, Host};
+
+use crate::ui::Output;
+use crate::ui::catalog::{absolute, with_name};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{self, HostArgs};
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::values::counted;
+
+/// The copies that were named; without any, all trees of the catalogue. The tree itself may have copies under other
+/// names, and comes last.
+pub(crate) fn sources(
+    from: &[OsString],
+    hosts: &HostArgs,
+    catalog: &Catalog,
+    path: &Path,
+) -> Result<Vec<Source<'static>>, Failure> {
+    let remote = from.iter().filter(|text| hosts::is_remote(text)).count();
+    let reached = hosts.hosts(remote)?;
+    let mut sources: Vec<Source> = Vec::new();
+    for text in from {
+        let (address, place) = hosts::tree(text, &reached)?;
+        let (shown, root) = match address.host {
+            Host::Local => {
+                let shown = absolute(Path::new(OsStr::from_bytes(&address.path)))?;
+                let root = shown.as_os_str().as_bytes().to_vec();
+                (shown, root)
+            }
+            _ => (OsString::from_vec(address.address()).into(), address.path),
+        };
+        sources.push(Source { address: shown, place, root, is_counterpart: true });
+    }
+    let own = catalog.root_of(path)?.map(|root| root.path);
+    let known = match sources.is_empty() {
+        true => catalog
+            .roots()?
+            .into_iter()
+            .map(|root| root.path)
+            .filter(|root| Some(root) != own.as_ref())
+            .collect(),
+        false => Vec::new(),
+    };
+    for tree in known.into_iter().chain(own) {
+        let place: Box<dyn verisum::files::place::Place> =
+            match Address::of_address(tree.as_os_str().as_bytes()) {
+                Some(address) => {
+                    let place = Box::new(hosts::place(&reached, &address.host)?);
+                    sources.push(Source { address: tree, place, root: address.path, is_counterpart: false });
+                    continue;
+                }
+                None => Box::new(LocalPlace::default()),
+            };
+        sources.push(Source { is_counterpart: false, ..Source::new(&tree, place) });
+    }
+    Ok(sources)
+}
+
+/// Prints what became of each file, and keeps the worst of it.
+pub(crate) struct Telling<'o> {
+    /// What JSON calls the line of a file and that of the totals.
+    types: [&'static str; 2],
+    json: bool,
+    /// Whether only what could not be repaired is printed.
+    quiet: bool,
+    output: &'o mut Output,
+    worst: Exit,
+    printed: Result<(), Failure>,
+}
+
+impl<'o> Telling<'o> {
+    pub(crate) fn new(
+        types: [&'static str; 2],
+        json: bool,
+        quiet: bool,
+        output: &'o mut Output,
+    ) -> Telling<'o> {
+        Telling { types, json, quiet, output, worst: Exit::Clean, printed: Ok(()) }
+    }
+
+    pub(crate) fn file(&mut self, file: &Repaired) {
+        let exit = exit(file);
+        self.worst = self.worst.max(exit);
+        if self.printed.is_err() || self.quiet && exit == Exit::Clean && !self.json {
+            return;
+        }
+        self.printed = match self.json {
+            true => self.output.json(&line(self.types[0], file)),
+            false => self.output.line(&text(file)),
+        };
+        if self.printed.is_ok() {
+            self.printed = self.output.flush();
+        }
+    }
+
+    /// Prints the totals, and returns the worst that is left.
+    pub(crate) fn end(self, summary: &Summary, dry: bool) -> Result<Exit, Failure> {
+        self.output.found(self.worst);
+        self.printed?;
+        if self.json {
+            self.output.json(&summary_line(self.types[1], summary))?;
+        } else if !self.quiet {
+            self.output.line(&summary_text(summary, dry))?;
+        }
+        Ok(self.worst)
+    }
+}
+
+/// What a file that was to be repaired means for the end of the run.
+fn exit(file: &Repaired) -> Exit {
+    let is_good =
+        matches!(file.outcome, Outcome::Repaired { .. } | Outcome::Mendable { .. } | Outcome::Sound);
+    match file.state {
+        _ if is_good => Exit::Clean,
+        State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt => Exit::Mismatch,
+        _ => Exit::Unchecked,
+    }
+}
+
+fn text(file: &Repaired) -> String {
+    let shown = |path: &Path| names::quoted(path.as_os_str());
+    let mut facts = vec![format!("was {}", file.state.name())];
+    match &file.outcome {
+        Outcome::Repaired { from, bytes, other_names } => {
+            facts.push(format!("from {}", shown(from)));
+            facts.push(match bytes {
+                0 if file.size > 0 => "linked to another name of it".to_string(),
+                bytes => human(*bytes),
+            });
+            facts.push(format!("{} {} read back", file.algorithm, file.recorded));
+            if *other_names > 0 {
+                facts.push(format!("{} elsewhere keep the bad content", counted(*other_names, "more name")));
+            }
+        }
+        Outcome::Mendable { from } => {
+            facts.push(format!("from {}; {}", shown(from), human(file.size)));
+            if matches!(file.state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious))) {
+                facts.push("needs --keep-bad".to_string());
+            }
+        }
+        Outcome::Sound => facts.push("it is as recorded now: the next scrub says so".to_string()),
+        Outcome::NoSource { tried } if tried.is_empty() => facts.push("no copy of it is known".to_string()),
+        Outcome::NoSource { tried } => {
+            facts.extend(tried.iter().map(|(path, why)| format!("{}: {}", shown(path), names::plain(why))));
+        }
+        Outcome::Refused(why) | Outcome::Failed(why) => facts.push(names::plain(why)),
+    }
+    format!("{:<12}  {}  ({})", file.outcome.name(), shown(&file.path), facts.join("; "))
+}
+
+fn line(kind: &str, file: &Repaired) -> Value {
+    let mut line = json!({
+        "type": kind,
+        "outcome": file.outcome.name(),
+        "was": file.state.name(),
+        "algorithm": file.algorithm,
+        "digest": file.recorded.to_string(),
+        "size": file.size,
+    });
+    match &file.outcome {
+        Outcome::Repaired { from, bytes, other_names } => {
+            line["from"] = json!(Name::new(from));
+            line["bytes"] = (*bytes).into();
+            line["other_names"] = (*other_names).into();
+        }
+        Outcome::Mendable { from } => line["from"] = json!(Name::new(from)),
+        Outcome::NoSource { tried } => {
+            let tried = tried.iter().map(|(path, why)| with_name(json!({ "error": why }), path));
+            line["tried"] = tried.collect();
+        }
+        Outcome::Refused(why) | Outcome::Failed(why) => line["error"] = why.as_str().into(),
+        Outcome::Sound => {}
+    }
+    with_name(line, &file.path)
+}
+
+fn summary_text(summary: &Summary, dry: bool) -> String {
+    let mut facts = Vec::new();
+    if summary.repaired + summary.mendable > 0 {
+        let done = if dry { "could be repaired" } else { "repaired" };
+        let files = counted(summary.repaired + summary.mendable, "file");
+        facts.push(format!("{files} {done} ({})", human(summary.bytes)));
+    }
+    let count = |count, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    facts.extend(count(summary.sound, "as recorded now"));
+    facts.extend(count(summary.without_source, "without a good copy"));
+    facts.extend(count(summary.left, "left alone"));
+    if facts.is_empty() {
+        facts.push("nothing to repair".to_string());
+    }
+    if summary.interrupted {
+        facts.push("interrupted".to_string());
+    }
+    facts.join(", ")
+}
+
+fn summary_line(kind: &str, summary: &Summary) -> Value {
+    json!({
+        "type": kind,
+        "repaired": summary.repaired,
+        "mendable": summary.mendable,
+        "ok": summary.sound,
+        "no_source": summary.without_source,
+        "left": summary.left,
+        "bytes": summary.bytes,
+        "interrupted": summary.interrupted,
+    })
+}
