@@ -32,7 +32,10 @@ side_by_side() {
     cat "$work/second"
 }
 
-test_workspace() { cargo test --locked --workspace --no-fail-fast "$@"; }
+# What a script starts in the background has SIGINT ignored, and so have all programs below it that tests send one.
+with_signals() { env --default-signal "$@"; }
+
+test_workspace() { with_signals cargo test --locked --workspace --no-fail-fast "$@"; }
 
 first_half() {
     stage "workspace, a to q" test_workspace --test '[a-q]*'
@@ -49,14 +52,14 @@ test_scripts() {
     local script
     for script in scripts/tests/*.sh; do
         [ -x "$script" ] || continue
-        stage "$(basename "$script" .sh)" "$script"
+        stage "$(basename "$script" .sh)" with_signals "$script"
     done
 }
 
 test_python() {
     stage "reference" python3 -m unittest discover -s reference -p '*test*.py'
     stage "vectors" python3 reference/make_vectors.py --check
-    stage "python" scripts/test_python.sh
+    stage "python" with_signals scripts/test_python.sh
 }
 
 all() {
