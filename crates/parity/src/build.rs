@@ -213,6 +213,10 @@ impl Source for Steady<'_> {
         }
     }
 
+    fn go_on(&self) -> Result<(), Error> {
+        self.tree.go_on()
+    }
+
     fn close(&mut self, piece: usize, file: &File) {
         self.tree.was_read(&self.pieces[piece]);
         let before = self.opened.take();

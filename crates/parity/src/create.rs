@@ -54,11 +54,23 @@ pub fn create(
 ) -> Result<Made, Error> {
     options.check()?;
     let place = place_of(tree, place);
-    let tree = Tree::open(tree, &options.progress)?;
+    let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::make(&place)?;
     if store.has_parity()? {
         return Err(Error::Exists { path: place });
     }
+    let made = make((&tree, &store), options, report);
+    if made.is_err() {
+        store.discard();
+    }
+    made
+}
+
+fn make(
+    (tree, store): (&Tree, &Store),
+    options: &CreateOptions,
+    report: &mut dyn FnMut(Finding),
+) -> Result<Made, Error> {
     let mut index = Index {
         generation: 1,
         next: 1,
@@ -72,6 +84,7 @@ pub fn create(
     store.commit(&index, &[])?;
     let mut pieces: Vec<Piece> = Vec::new();
     for found in tree.files(store.identity()?) {
+        tree.go_on()?;
         match found {
             Ok(piece) => pieces.push(piece),
             Err(error) => report(Finding::Unseen(error)),
@@ -79,23 +92,15 @@ pub fn create(
     }
     let total = pieces.iter().map(|piece| piece.size).sum();
     let files = pieces.len() as u64;
-    let builder = Builder {
-        tree: &tree,
-        store: &store,
-        set_bytes: options::set_bytes(total, &index),
-        threads: options.threads,
-    };
+    let builder =
+        Builder { tree, store, set_bytes: options::set_bytes(total, &index), threads: options.threads };
     let mut left_out = 0;
     let built = builder.build(&mut index, pieces, &mut |finding| {
         left_out += 1;
         report(finding);
-    });
-    let built = built.and_then(|built| {
-        let index = Index { generation: 2, sets: built.sets.clone(), ..index.clone() };
-        store.commit(&index, &built.sets)?;
-        Ok(built)
-    });
-    let built = built.inspect_err(|_| tidy(&store))?;
+    })?;
+    let index = Index { generation: 2, sets: built.sets.clone(), ..index };
+    store.commit(&index, &built.sets)?;
     Ok(Made {
         files: files - left_out.min(files),
         new: files - left_out.min(files),

@@ -46,6 +46,9 @@ pub enum Error {
         /// The directory of the parity files.
         path: PathBuf,
     },
+    /// It was asked to stop.
+    #[error("it was stopped before its end")]
+    Stopped,
     /// A share of redundancy or a size that cannot be.
     #[error("{what}")]
     Options {

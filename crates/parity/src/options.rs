@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use verisum_files::Progress;
+use verisum_files::{Progress, Stop};
 
 use crate::Error;
 use crate::code::Shape;
@@ -46,6 +46,8 @@ pub struct CreateOptions {
     pub threads: usize,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
+    /// When to end early, with [`Error::Stopped`].
+    pub stop: Arc<Stop>,
 }
 
 impl Default for CreateOptions {
@@ -56,6 +58,7 @@ impl Default for CreateOptions {
             set_bytes: None,
             threads: threads(),
             progress: Arc::default(),
+            stop: Arc::default(),
         }
     }
 }

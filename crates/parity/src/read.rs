@@ -12,6 +12,9 @@ pub(crate) trait Source {
     /// Opens the file of a piece; none if there is nothing to read.
     fn open(&mut self, piece: usize) -> Option<File>;
 
+    /// Fails if the run is to end.
+    fn go_on(&self) -> Result<(), Error>;
+
     /// Takes the file back, when all of its piece was read.
     fn close(&mut self, piece: usize, file: &File);
 }
@@ -39,6 +42,7 @@ pub(crate) fn read_blocks(
         let file = source.open(piece);
         for part in own {
             if part.block != number {
+                source.go_on()?;
                 each(number, &mut block, &parts)?;
                 parts.clear();
                 block.fill(0);

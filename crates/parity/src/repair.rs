@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use verisum_files::Progress;
+use verisum_files::{Progress, Stop};
 
 use crate::Error;
 use crate::create::place_of;
@@ -37,6 +37,8 @@ pub struct RepairOptions {
     pub only: Vec<PathBuf>,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
+    /// When to end early, with [`Error::Stopped`].
+    pub stop: Arc<Stop>,
 }
 
 impl Default for RepairOptions {
@@ -49,6 +51,7 @@ impl Default for RepairOptions {
             keep_bad: None,
             only: Vec::new(),
             progress: Arc::default(),
+            stop: Arc::default(),
         }
     }
 }
@@ -97,7 +100,7 @@ pub fn repair(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Repaired, Error> {
     let place = place_of(tree, place);
-    let tree = Tree::open(tree, &options.progress)?;
+    let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, !options.dry_run)?;
     let index = store.index()?;
     let mut job = Job {

@@ -132,6 +132,10 @@ impl Source for Found<'_> {
         file
     }
 
+    fn go_on(&self) -> Result<(), Error> {
+        self.tree.go_on()
+    }
+
     fn close(&mut self, piece: usize, file: &File) {
         self.tree.was_read(&self.head.pieces[piece]);
         let before = self.opened.take();

@@ -29,6 +29,8 @@ const LONGEST_INDEX: u64 = 64 << 20;
 pub(crate) struct Store {
     path: PathBuf,
     folder: Arc<Directory>,
+    /// Whether the directory was not there before.
+    is_new: bool,
     /// Opened to be locked; unlocked when it is closed.
     _lock: File,
 }
@@ -66,13 +68,14 @@ impl Store {
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) | Ok(()) => {}
             Err(errno) => return Err(Error::io(path, "lock", errno)),
         }
-        Ok(Store { path: path.to_path_buf(), folder, _lock: lock.into() })
+        Ok(Store { path: path.to_path_buf(), folder, is_new: false, _lock: lock.into() })
     }
 
     /// Makes the directory if it is not there, and opens it.
     pub(crate) fn make(path: &Path) -> Result<Store, Error> {
         match rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => Store::open(path, true),
+            Ok(()) => Ok(Store { is_new: true, ..Store::open(path, true)? }),
+            Err(Errno::EXIST) => Store::open(path, true),
             Err(errno) => Err(Error::io(path, "create", errno)),
         }
     }
@@ -160,6 +163,18 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Removes all that there is, for parity that never was whole. What cannot be removed does no harm.
+    pub(crate) fn discard(&self) {
+        for name in self.names().unwrap_or_default() {
+            if number_of(&name).is_some() || name.ends_with(".new") || INDEX.contains(&name.as_str()) {
+                let _ = self.remove(&name);
+            }
+        }
+        if self.is_new {
+            let _ = rustix::fs::rmdir(&self.path);
+        }
     }
 
     /// Writes a set: its head, its parity blocks, its head again. It is not yet on the disk, and counts only

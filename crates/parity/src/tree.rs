@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::AtFlags;
-use verisum_files::{Directory, Entry, Kind, Operation, Order, Progress, Stat, Timestamp, Walk, WalkOptions};
+use verisum_files::{
+    Directory, Entry, Kind, Operation, Order, Progress, Stat, Stop, Timestamp, Walk, WalkOptions,
+};
 
 use crate::Error;
 use crate::head::Piece;
@@ -20,12 +22,19 @@ pub(crate) struct Tree {
     root: Arc<Directory>,
     path: PathBuf,
     progress: Arc<Progress>,
+    stop: Arc<Stop>,
 }
 
 impl Tree {
     /// Opens the root.
-    pub(crate) fn open(path: &Path, progress: &Arc<Progress>) -> Result<Tree, Error> {
-        Ok(Tree { root: Directory::named(path)?, path: path.to_path_buf(), progress: progress.clone() })
+    pub(crate) fn open(path: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Tree, Error> {
+        let (progress, stop) = (progress.clone(), stop.clone());
+        Ok(Tree { root: Directory::named(path)?, path: path.to_path_buf(), progress, stop })
+    }
+
+    /// Fails if the run is to end.
+    pub(crate) fn go_on(&self) -> Result<(), Error> {
+        if self.stop.is_due() { Err(Error::Stopped) } else { Ok(()) }
     }
 
     /// Adds to the progress a piece that was read.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use verisum_files::{Progress, Timestamp};
+use verisum_files::{Progress, Stop, Timestamp};
 
 use crate::Error;
 use crate::build::Builder;
@@ -30,12 +30,19 @@ pub struct UpdateOptions {
     pub accept_damage: bool,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
+    /// When to end early, with [`Error::Stopped`].
+    pub stop: Arc<Stop>,
 }
 
 impl Default for UpdateOptions {
     /// A thread for each core, and no damage accepted.
     fn default() -> UpdateOptions {
-        UpdateOptions { threads: threads(), accept_damage: false, progress: Arc::default() }
+        UpdateOptions {
+            threads: threads(),
+            accept_damage: false,
+            progress: Arc::default(),
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -70,7 +77,7 @@ pub fn update(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, Error> {
     let place = place_of(tree, place);
-    let tree = Tree::open(tree, &options.progress)?;
+    let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, true)?;
     let index = store.index()?;
     let mut job = Job { tree: &tree, store: &store, options, index, sizes: Vec::new() };

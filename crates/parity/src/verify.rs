@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use verisum_files::Progress;
+use verisum_files::{Progress, Stop};
 
 use crate::Error;
 use crate::create::place_of;
@@ -25,12 +25,14 @@ pub struct VerifyOptions {
     pub threads: usize,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
+    /// When to end early, with [`Error::Stopped`].
+    pub stop: Arc<Stop>,
 }
 
 impl Default for VerifyOptions {
     /// A thread for each core.
     fn default() -> VerifyOptions {
-        VerifyOptions { threads: threads(), progress: Arc::default() }
+        VerifyOptions { threads: threads(), progress: Arc::default(), stop: Arc::default() }
     }
 }
 
@@ -184,7 +186,7 @@ pub fn verify(
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, Error> {
     let place = place_of(tree, place);
-    let tree = Tree::open(tree, &options.progress)?;
+    let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, false)?;
     let index = store.index()?;
     let mut totals = Verified::default();

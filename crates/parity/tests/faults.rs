@@ -5,8 +5,10 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::{Content, Tree, flip, unexpected};
+use verisum_files::Stop;
 use verisum_parity::{
     CreateOptions, Error, FileVerdict, Finding, RepairOptions, UpdateOptions, VerifyOptions,
 };
@@ -320,6 +322,32 @@ fn a_file_that_is_open_to_be_written_to_is_left_alone() {
     drop(writer);
     assert!(repair(&tree, &RepairOptions::default())[0].starts_with("a: Repaired"));
     tree.assert_whole();
+}
+
+#[test]
+fn what_is_stopped_leaves_what_was_there() {
+    let tree = tree();
+    let stop = Arc::new(Stop::default());
+    let mut create = CreateOptions::default();
+    create.stop = stop.clone();
+    stop.request();
+    let ended = verisum_parity::create(tree.path(), None, &create, &mut unexpected);
+    assert!(matches!(ended, Err(Error::Stopped)), "{ended:?}");
+    assert!(!tree.path().join(verisum_parity::USUAL_PLACE).exists());
+    // A directory that was there stays.
+    let place = tempfile::tempdir().unwrap();
+    assert!(verisum_parity::create(tree.path(), Some(place.path()), &create, &mut unexpected).is_err());
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    tree.create(100_000, None);
+    flip(&tree.path().join("b/c"), 70_000);
+    let now = tree.now();
+    let repair = options(|options| options.stop = stop.clone());
+    let ended = verisum_parity::repair(tree.path(), None, &repair, &mut unexpected);
+    assert!(matches!(ended, Err(Error::Stopped)) && tree.now() == now, "{ended:?}");
+    let mut verify = VerifyOptions::default();
+    verify.stop = stop.clone();
+    let ended = verisum_parity::verify(tree.path(), None, &verify, &mut unexpected);
+    assert!(matches!(ended, Err(Error::Stopped)), "{ended:?}");
 }
 
 #[test]

@@ -13,8 +13,10 @@ mod solve;
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
 use verisum_digest::Digest;
+use verisum_files::{Progress, Stop};
 
 use crate::tree::Tree;
 use crate::{Error, Finding, RepairOptions, Repaired, Verified, VerifyOptions};
@@ -31,12 +33,12 @@ struct Opened {
     md5: Digest,
 }
 
-fn open(file: &Path, progress: &std::sync::Arc<verisum_files::Progress>) -> Result<Opened, Error> {
+fn open(file: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Opened, Error> {
     let folder = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let tree = Tree::open(folder, progress)?;
+    let tree = Tree::open(folder, progress, stop)?;
     let md5 = Digest::find("md5")?;
     let set = Set::read(&tree, file.file_name().unwrap_or(OsStr::new("")), &md5)?;
     Ok(Opened { tree, set, md5 })
@@ -48,7 +50,7 @@ pub fn verify_par2(
     options: &VerifyOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, Error> {
-    let opened = open(file, &options.progress)?;
+    let opened = open(file, &options.progress, &options.stop)?;
     let scan = Scan::new(&opened, options.threads)?;
     let can_be_repaired = scan.can_be_repaired();
     let mut totals = Verified { files: opened.set.members.len() as u64, ..Verified::default() };
@@ -77,5 +79,5 @@ pub fn repair_par2(
     options: &RepairOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Repaired, Error> {
-    repair::repair(&open(file, &options.progress)?, options, report)
+    repair::repair(&open(file, &options.progress, &options.stop)?, options, report)
 }

@@ -258,6 +258,7 @@ impl Solver<'_> {
             }
             let (_, file) = tree.file(&member.path)?;
             for block in (0..member.blocks.len()).filter(|block| lost.binary_search(block).is_err()) {
+                tree.go_on()?;
                 let at = block as u64 * set.block + offset;
                 let there = member.size.saturating_sub(at).min(length as u64) as usize;
                 file.read_exact_at(&mut bytes[..there], at)

@@ -167,6 +167,7 @@ fn stat_of(tree: &Tree, member: &Member) -> Result<Stat, verisum_files::Error> {
 /// Compares some parts. Each file is opened once.
 fn compare(opened: &Opened, group: &[Part]) -> Result<Vec<bool>, Error> {
     let Opened { tree, set, md5 } = opened;
+    tree.go_on()?;
     let mut files: Vec<(Part, Option<File>)> = Vec::new();
     for part in group {
         let is_open = files.last().is_some_and(|(other, _)| is_same_file(set, other, part));
