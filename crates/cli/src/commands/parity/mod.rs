@@ -10,11 +10,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
-use verisum::files::Progress;
+use verisum::files::{Progress, Stop};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::{self, ProgressArgs, Total};
+use crate::ui::signals::Ending;
 use crate::ui::{Output, sizes};
 
 /// The verbs of `verisum parity`.
@@ -95,9 +96,24 @@ impl TreeArgs {
         }
     }
 
+    /// Lets signals ask for the end of a run, so that it leaves nothing half done.
+    fn ending(&self, stop: &mut Arc<Stop>) -> Result<Ending, Failure> {
+        let ending = Ending::new()?;
+        *stop = Arc::new(Stop::when(ending.asked().clone()));
+        Ok(ending)
+    }
+
     /// Does `work`, and shows the progress that it makes.
-    fn watch<T>(&self, progress: &Arc<Progress>, work: impl FnOnce() -> T) -> T {
-        progress::of_files(self.progress.wanted(), Total::Unknown, progress, work)
+    fn watch<T>(
+        &self,
+        (progress, ending): (&Arc<Progress>, &Ending),
+        work: impl FnOnce() -> Result<T, verisum::parity::Error>,
+    ) -> Result<T, Failure> {
+        let done = progress::of_files(self.progress.wanted(), Total::Unknown, progress, work);
+        if done.is_err() {
+            ending.obey();
+        }
+        Ok(done?)
     }
 }
 

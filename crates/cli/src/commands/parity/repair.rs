@@ -44,11 +44,12 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
     let progress = options.progress.clone();
+    let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
     if is_par2 && options.changed {
         return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
     }
-    let done = arguments.tree.watch(&progress, || {
+    let done = arguments.tree.watch((&progress, &ending), || {
         let report = &mut |finding| reporter.take(finding);
         match is_par2 {
             true => verisum::parity::repair_par2(tree, &options, report),

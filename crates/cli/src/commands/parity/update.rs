@@ -27,7 +27,8 @@ pub(super) fn run(arguments: &UpdateArgs, output: &mut Output) -> Result<Exit, F
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
     let progress = options.progress.clone();
-    let made = arguments.tree.watch(&progress, || {
+    let ending = arguments.tree.ending(&mut options.stop)?;
+    let made = arguments.tree.watch((&progress, &ending), || {
         verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
     })?;
     reporter.end(&MadeTotals::new(&made))

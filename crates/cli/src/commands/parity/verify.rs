@@ -22,8 +22,9 @@ pub(super) fn run(arguments: &VerifyArgs, output: &mut Output) -> Result<Exit, F
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
     let progress = options.progress.clone();
+    let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
-    let found = arguments.tree.watch(&progress, || {
+    let found = arguments.tree.watch((&progress, &ending), || {
         let report = &mut |finding| reporter.take(finding);
         match is_par2 {
             true => verisum::parity::verify_par2(tree, &options, report),
