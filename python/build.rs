@@ -5,7 +5,7 @@ use std::{env, fs, io, path::Path};
 const STUBS: &str = "verisum/_native.pyi";
 
 /// What has a text.
-const NAMED: [&str; 12] = [
+const NAMED: [&str; 14] = [
     "def new",
     "def hash_many",
     "def hash_files",
@@ -13,6 +13,8 @@ const NAMED: [&str; 12] = [
     "def scrub",
     "def accept",
     "def repair",
+    "def copy",
+    "class Parity",
     "def check",
     "def image_sum",
     "class BlockMap",

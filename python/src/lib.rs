@@ -12,6 +12,7 @@ mod buffer;
 mod catalog;
 mod check;
 mod compare;
+mod copy;
 #[allow(unsafe_code)]
 mod digests;
 mod errors;
@@ -22,6 +23,7 @@ mod interrupt;
 mod iterator;
 mod log;
 mod many;
+mod parity;
 mod parquet;
 mod place;
 mod record_columns;
@@ -47,6 +49,8 @@ mod _native {
     #[pymodule_export]
     use crate::compare::{Comparison, Difference, Side, compare};
     #[pymodule_export]
+    use crate::copy::{CopiedFile, Copy, CopySummary, copy};
+    #[pymodule_export]
     use crate::digests::Digests;
     #[pymodule_export]
     use crate::files::{HashFiles, hash_files};
@@ -56,6 +60,8 @@ mod _native {
     use crate::image::{BlockMap, ImageSum, image_sum};
     #[pymodule_export]
     use crate::many::hash_many;
+    #[pymodule_export]
+    use crate::parity::{Parity, ParityFinding, ParityRun};
     #[pymodule_export]
     use crate::place::Hosts;
     #[pymodule_export]

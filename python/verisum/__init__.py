@@ -9,7 +9,8 @@
 Hash objects are those of hashlib. `hash_many` hashes independent buffers side by side, on all cores.
 `hash_files` hashes the files of trees, and gives a row for each.
 `check` compares files with lists, `compare` two trees, and `scrub` a tree with its `Catalog`; `accept`
-takes a file as it is now, and `repair` gives bad ones their recorded content again.
+takes a file as it is now, and `repair` gives bad ones their recorded content again. `copy` copies trees
+with proof, and `Parity` mends damage without another copy.
 `image_sum` computes the block hash of a disk image, and `BlockMap` reads the digests of its blocks.
 """
 
@@ -27,6 +28,9 @@ from verisum._native import (
     Check,
     CheckRow,
     Comparison,
+    CopiedFile,
+    Copy,
+    CopySummary,
     Difference,
     Digests,
     FileRow,
@@ -37,6 +41,9 @@ from verisum._native import (
     HashFiles,
     Hosts,
     ImageSum,
+    Parity,
+    ParityFinding,
+    ParityRun,
     Problem,
     Problems,
     Record,
@@ -50,6 +57,7 @@ from verisum._native import (
     accept,
     check,
     compare,
+    copy,
     hash_files,
     hash_many,
     image_sum,
@@ -75,6 +83,9 @@ __all__ = [
     "Check",
     "CheckRow",
     "Comparison",
+    "CopiedFile",
+    "Copy",
+    "CopySummary",
     "Difference",
     "DigestError",
     "Digests",
@@ -90,6 +101,9 @@ __all__ = [
     "Hosts",
     "ImageError",
     "ImageSum",
+    "Parity",
+    "ParityFinding",
+    "ParityRun",
     "Problem",
     "Problems",
     "Record",
@@ -104,6 +118,7 @@ __all__ = [
     "algorithms_available",
     "check",
     "compare",
+    "copy",
     "file_digest",
     "hash_files",
     "hash_many",

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeAlias, Ty
 
 from typing_extensions import Buffer, Self
 
-from verisum._errors import DigestError, FileError, HostError
+from verisum._errors import DigestError, Error, FileError, HostError
 
 __all__ = [
     "Accepted",
@@ -20,6 +20,9 @@ __all__ = [
     "Check",
     "CheckRow",
     "Comparison",
+    "CopiedFile",
+    "Copy",
+    "CopySummary",
     "Difference",
     "Digests",
     "Excludes",
@@ -31,6 +34,9 @@ __all__ = [
     "HashFiles",
     "Hosts",
     "ImageSum",
+    "Parity",
+    "ParityFinding",
+    "ParityRun",
     "Problem",
     "Problems",
     "Record",
@@ -46,6 +52,7 @@ __all__ = [
     "algorithms",
     "check",
     "compare",
+    "copy",
     "hash_files",
     "hash_many",
     "image_sum",
@@ -758,6 +765,277 @@ def scrub(
         FileError: The tree cannot be looked at, or is not the one that was recorded.
         HostError: A host cannot be reached.
     """
+
+@final
+class CopiedFile:
+    """What came of a file, link or device that was to be copied."""
+
+    @property
+    def path(self) -> str:
+        """Its path in the source."""
+
+    @property
+    def name(self) -> str:
+        """Its path below the target; empty for the target itself."""
+
+    @property
+    def outcome(self) -> str:
+        """``copied``; ``linked`` to a file that was copied before; ``current`` if it was there already, ``touched`` if only
+        its times, owner or mode were set; ``made`` for a link or device; ``failed``; ``differs`` if other bytes were read
+        back; or the verdict on a file that is not as recorded, ``rot`` or ``suspicious``."""
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether somebody should know: it failed, or its data is not what it should be."""
+
+    @property
+    def size(self) -> int:
+        """The length of a file in bytes."""
+
+    @property
+    def hexdigests(self) -> dict[str, str]:
+        """The digests of the bytes that are at the target now, by their names; none of what was not read."""
+
+    @property
+    def mismatch(self) -> tuple[str, str] | None:
+        """The digest that was recorded or written, and that of what was read, where they differ."""
+
+    @property
+    def error(self) -> Error | None:
+        """Why it could not be copied."""
+
+@final
+class CopySummary:
+    """What a copy came to, in files unless another unit is named."""
+
+    @property
+    def copied(self) -> int:
+        """That were copied."""
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes, with those of holes."""
+
+    @property
+    def compared(self) -> int:
+        """Of these, that were compared with a record."""
+
+    @property
+    def linked(self) -> int:
+        """Names that were given to copied files."""
+
+    @property
+    def current(self) -> int:
+        """Files and links that were there already."""
+
+    @property
+    def touched(self) -> int:
+        """Whose times, owner or mode alone were set."""
+
+    @property
+    def made(self) -> int:
+        """Symbolic links and special files."""
+
+    @property
+    def directories(self) -> int:
+        """Directories that were gone through."""
+
+    @property
+    def bad(self) -> int:
+        """That are not as recorded, copied or not."""
+
+    @property
+    def differ(self) -> int:
+        """Copies that were read back with other bytes, and removed."""
+
+    @property
+    def failed(self) -> int:
+        """What could not be copied."""
+
+    @property
+    def reduced(self) -> int:
+        """Entries some of whose owners, modes or attributes the target did not take."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was ended early."""
+
+@final
+class Copy(_Iterator[CopiedFile]):
+    """A copy that goes on: an iterator of what came of each file, in no order.
+
+    If nobody takes them, it waits. Closing or dropping it, and Ctrl-C, end it after the files in progress.
+    """
+
+    @property
+    def summary(self) -> CopySummary | None:
+        """What it came to; None until all files were taken."""
+
+    def finish(self) -> CopySummary:
+        """Takes all files that are left, and gives the summary."""
+
+def copy(
+    source: _Path,
+    target: _Path,
+    *,
+    algorithm: str | None = None,
+    verify: Literal["reread", "written", "none"] = "reread",
+    catalog: _Path | None = None,
+    allow_bad: bool = False,
+    update: bool = False,
+    tag: bool = False,
+    reflink: Literal["never", "auto", "always"] = "never",
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    threads: int = 0,
+    progress: _Progress | None = None,
+) -> Copy:
+    """Copies a tree or a file, as `verisum copy` does: each file gets its name only when it is proved good.
+
+    Args:
+        source: A directory or file of this machine.
+        target: The directory or file that becomes the copy.
+        algorithm: The digest; None for that of a file's record, and SHA-256 where it has none.
+        verify: ``reread`` brings copies to the disk and reads them back past the page cache, ``written`` brings them to the
+            disk, ``none`` leaves them to the system.
+        catalog: The catalogue with the records of the source; tags are read in any case.
+        allow_bad: Also copy files that are not as recorded.
+        update: Compare the records of both sides, where both have one, instead of sizes and times.
+        tag: Write tags to the copies.
+        reflink: Whether copies may share storage with the originals.
+        one_file_system: Do not enter file systems that are mounted below.
+        exclude: Patterns of what is left out.
+        limit: The most bytes to read in a second.
+        threads: How many; 0 for one for each core.
+        progress: Called with files and bytes that were read.
+
+    Raises:
+        FileError: From the iterator: the source cannot be opened, the target cannot be made, or one is in the other.
+        CatalogError: From the iterator: the catalogue cannot be read.
+    """
+
+@final
+class ParityFinding:
+    """Something that is not as it was when parity was made, or was repaired."""
+
+    @property
+    def path(self) -> str:
+        """The path of the file below the tree; of a file of the parity, and of what cannot be looked at, its whole path."""
+
+    @property
+    def outcome(self) -> str:
+        """``damaged``, ``missing``, ``changed``, ``touched``, ``busy``, ``unreadable``, ``repaired`` or ``not-repaired``; of
+        parity also ``lost``."""
+
+    @property
+    def bytes(self) -> int | None:
+        """How many bytes lie in parts that are damaged, or were computed from parity."""
+
+    @property
+    def mendable(self) -> bool | None:
+        """Whether there is parity enough to mend it; None where it is neither damaged nor missing."""
+
+    @property
+    def of_parity(self) -> bool:
+        """Whether it is a file of the parity itself."""
+
+    @property
+    def error(self) -> Error | None:
+        """Why it could not be read or repaired."""
+
+@final
+class ParityRun(_Iterator[ParityFinding]):
+    """What goes on with parity: an iterator of its findings.
+
+    If nobody takes them, it waits. Closing or dropping it, and Ctrl-C, end it; no file is left half written.
+    """
+
+    @property
+    def summary(self) -> dict[str, int] | None:
+        """Its totals, by the names that `verisum parity --json` gives them; None until all findings were taken."""
+
+    def finish(self) -> dict[str, int]:
+        """Takes all findings that are left, and gives the totals."""
+
+@final
+class Parity:
+    """Parity of a tree, so that damage is mended without another copy; or the PAR2 files of other programs.
+
+    Args:
+        tree: A directory, or a PAR2 file, which can be verified and repaired with.
+        place: The directory of the parity files; None for the usual one in the tree.
+    """
+
+    def __new__(cls, tree: _Path, place: _Path | None = None) -> Self: ...
+    def create(
+        self,
+        *,
+        redundancy: float = 0.05,
+        set_bytes: int | None = None,
+        threads: int = 0,
+        progress: _Progress | None = None,
+    ) -> ParityRun:
+        """Makes parity of all files.
+
+        Args:
+            redundancy: The share of parity, above 0 and at most 1.
+            set_bytes: The most bytes of data in a set, 4 KiB to 256 MiB; None for what suits the tree.
+            threads: How many; 0 for one for each core.
+            progress: Called with files and bytes that were read.
+
+        Raises:
+            FileError: From the iterator: there is parity already, or it cannot be written.
+        """
+
+    def update(
+        self, *, accept_damage: bool = False, threads: int = 0, progress: _Progress | None = None
+    ) -> ParityRun:
+        """Renews the parity of files that are new, were written to or are gone.
+
+        Args:
+            accept_damage: Take damaged files that share a set with changed ones as they are now.
+            threads: How many; 0 for one for each core.
+            progress: Called with files and bytes that were read.
+
+        Raises:
+            FileError: From the iterator: there is no parity, or it cannot be written.
+        """
+
+    def verify(self, *, threads: int = 0, progress: _Progress | None = None) -> ParityRun:
+        """Reads all files that have parity, and the parity. It changes nothing.
+
+        Args:
+            threads: How many; 0 for one for each core.
+            progress: Called with files and bytes that were read.
+
+        Raises:
+            FileError: From the iterator: the tree cannot be read, or there is no parity.
+        """
+
+    def repair(
+        self,
+        *,
+        dry_run: bool = False,
+        changed: bool = False,
+        keep_bad: _Path | None = None,
+        only: _Path | Iterable[_Path] | None = None,
+        threads: int = 0,
+        progress: _Progress | None = None,
+    ) -> ParityRun:
+        """Mends damaged and missing files, and damaged parity.
+
+        Args:
+            dry_run: Tell what could be mended, and change nothing.
+            changed: Also bring back what files were that somebody wrote to since.
+            keep_bad: Keep a copy of each bad file in this directory.
+            only: Look only at what these files need, by their paths below the tree.
+            threads: How many; 0 for one for each core.
+            progress: Called with files and bytes that were read.
+
+        Raises:
+            FileError: From the iterator: there is no parity, or it cannot be written.
+        """
 
 @final
 class RepairedFile:

@@ -1,0 +1,324 @@
+//! `Parity`: parity of a tree, or the PAR2 files of other programs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use verisum::files::{Progress, Stop};
+use verisum::parity::{
+    self, CreateOptions, FileVerdict, ParityVerdict, RepairOptions, UpdateOptions, VerifyOptions,
+};
+
+use crate::errors::{Failure, Kind};
+use crate::iterator::{Done, Running, python_iterator};
+use crate::place;
+
+type Counts = BTreeMap<&'static str, u64>;
+
+/// Something that is not as it was when parity was made.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct ParityFinding {
+    path: PathBuf,
+    #[pyo3(get)]
+    outcome: &'static str,
+    #[pyo3(get)]
+    bytes: Option<u64>,
+    #[pyo3(get)]
+    mendable: Option<bool>,
+    #[pyo3(get)]
+    of_parity: bool,
+    error: Option<Failure>,
+}
+
+#[pymethods]
+impl ParityFinding {
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    #[getter]
+    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.error.as_ref().map(|failure| failure.object(py))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.ParityFinding {:?}: {}>", self.path.to_string_lossy(), self.outcome)
+    }
+}
+
+impl From<parity::Finding> for ParityFinding {
+    fn from(finding: parity::Finding) -> ParityFinding {
+        let of = |path, outcome| ParityFinding {
+            path,
+            outcome,
+            bytes: None,
+            mendable: None,
+            of_parity: false,
+            error: None,
+        };
+        match finding {
+            parity::Finding::File(file) => {
+                let (outcome, bytes, mendable, error) = match file.verdict {
+                    FileVerdict::Damaged { bytes, can_be_repaired } => {
+                        ("damaged", Some(bytes), Some(can_be_repaired), None)
+                    }
+                    FileVerdict::Missing { can_be_repaired } => {
+                        ("missing", None, Some(can_be_repaired), None)
+                    }
+                    FileVerdict::Changed => ("changed", None, None, None),
+                    FileVerdict::Touched => ("touched", None, None, None),
+                    FileVerdict::Busy => ("busy", None, None, None),
+                    FileVerdict::Unreadable(error) => ("unreadable", None, None, Some(Failure::from(&error))),
+                    FileVerdict::Repaired { bytes } => ("repaired", Some(bytes), None, None),
+                    FileVerdict::NotRepaired(error) => ("not-repaired", None, None, Some(failure(&error))),
+                    _ => ("unknown", None, None, None),
+                };
+                ParityFinding { bytes, mendable, error, ..of(file.path, outcome) }
+            }
+            parity::Finding::Parity(found) => {
+                let outcome = match found.verdict {
+                    ParityVerdict::Damaged { .. } => "damaged",
+                    ParityVerdict::Lost => "lost",
+                    ParityVerdict::Repaired => "repaired",
+                    ParityVerdict::NotRepaired => "not-repaired",
+                    _ => "unknown",
+                };
+                ParityFinding { of_parity: true, ..of(found.path, outcome) }
+            }
+            parity::Finding::Unseen(error) => {
+                let path = error.path().to_path_buf();
+                ParityFinding { error: Some(Failure::from(&error)), ..of(path, "unreadable") }
+            }
+            _ => of(PathBuf::new(), "unknown"),
+        }
+    }
+}
+
+/// What goes on with parity.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct ParityRun(Running<ParityFinding, Counts>);
+
+#[pymethods]
+impl ParityRun {
+    #[getter]
+    fn summary(&self) -> Option<Counts> {
+        self.0.summary().map(|counts| (*counts).clone())
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
+        Ok((*self.0.finish(py)?).clone())
+    }
+}
+
+python_iterator!(ParityRun, ParityFinding);
+
+/// How a run tells how far it is, and when it is to end.
+type Watched = (Arc<Progress>, Arc<Stop>);
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/Parity"))]
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Parity {
+    tree: PathBuf,
+    place: Option<PathBuf>,
+    is_par2: bool,
+}
+
+impl Parity {
+    fn run(
+        &self,
+        changes: bool,
+        progress: Option<Py<PyAny>>,
+        work: impl FnOnce(
+            &Path,
+            Option<&Path>,
+            Watched,
+            &mut dyn FnMut(parity::Finding),
+        ) -> Result<Counts, parity::Error>
+        + Send
+        + 'static,
+    ) -> PyResult<ParityRun> {
+        let done = Arc::new(Done::default());
+        let (tree, place, told) = (self.tree.clone(), self.place.clone(), done.here.clone());
+        let running = Running::start(changes, (done, progress), move |steps| {
+            // Who takes no more has also asked it to stop.
+            let mut report = |finding: parity::Finding| {
+                steps.result(finding.into());
+            };
+            let ended = work(&tree, place.as_deref(), (told, steps.stop()), &mut report);
+            steps.end(ended.map_err(|error| failure(&error)));
+        })?;
+        Ok(ParityRun(running))
+    }
+
+    /// Fails for what only verisum's own parity has.
+    fn require_own(&self, what: &str) -> PyResult<()> {
+        match self.is_par2 {
+            true => Err(PyValueError::new_err(format!("PAR2 files have no {what}"))),
+            false => Ok(()),
+        }
+    }
+}
+
+#[pymethods]
+impl Parity {
+    #[new]
+    #[pyo3(signature = (tree, place=None))]
+    fn new(tree: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>) -> PyResult<Parity> {
+        let tree = place::fs_path(tree)?;
+        let place = place.map(place::fs_path).transpose()?;
+        let is_par2 = std::fs::metadata(&tree).is_ok_and(|found| found.is_file());
+        match is_par2 && place.is_some() {
+            true => Err(PyValueError::new_err("a PAR2 file has no place")),
+            false => Ok(Parity { tree, place, is_par2 }),
+        }
+    }
+
+    #[pyo3(signature = (*, redundancy=0.05, set_bytes=None, threads=0, progress=None))]
+    fn create(
+        &self,
+        redundancy: f64,
+        set_bytes: Option<u64>,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ParityRun> {
+        self.require_own("create")?;
+        if !(0.000_001..=1.0).contains(&redundancy) {
+            return Err(PyValueError::new_err("redundancy must be a share above 0 and at most 1"));
+        }
+        let mut options = CreateOptions::default();
+        options.redundancy = (redundancy * 1e6).round() as u32;
+        options.set_bytes = set_bytes;
+        self.run(true, progress, move |tree, place, (progress, stop), report| {
+            (options.progress, options.stop) = (progress, stop);
+            set_threads(&mut options.threads, threads);
+            parity::create(tree, place, &options, report).map(|made| counts_of_made(&made))
+        })
+    }
+
+    #[pyo3(signature = (*, accept_damage=false, threads=0, progress=None))]
+    fn update(
+        &self,
+        accept_damage: bool,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ParityRun> {
+        self.require_own("update")?;
+        let mut options = UpdateOptions::default();
+        options.accept_damage = accept_damage;
+        self.run(true, progress, move |tree, place, (progress, stop), report| {
+            (options.progress, options.stop) = (progress, stop);
+            set_threads(&mut options.threads, threads);
+            parity::update(tree, place, &options, report).map(|made| counts_of_made(&made))
+        })
+    }
+
+    #[pyo3(signature = (*, threads=0, progress=None))]
+    fn verify(&self, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<ParityRun> {
+        let is_par2 = self.is_par2;
+        let mut options = VerifyOptions::default();
+        self.run(false, progress, move |tree, place, (progress, stop), report| {
+            (options.progress, options.stop) = (progress, stop);
+            set_threads(&mut options.threads, threads);
+            let verified = match is_par2 {
+                true => parity::verify_par2(tree, &options, report),
+                false => parity::verify(tree, place, &options, report),
+            };
+            verified.map(|verified| counts_of_verified(&verified))
+        })
+    }
+
+    #[pyo3(signature = (*, dry_run=false, changed=false, keep_bad=None, only=None, threads=0, progress=None))]
+    fn repair(
+        &self,
+        dry_run: bool,
+        changed: bool,
+        keep_bad: Option<&Bound<'_, PyAny>>,
+        only: Option<&Bound<'_, PyAny>>,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ParityRun> {
+        if changed {
+            self.require_own("changed files, as they record no times")?;
+        }
+        let is_par2 = self.is_par2;
+        let mut options = RepairOptions::default();
+        (options.dry_run, options.changed) = (dry_run, changed);
+        options.keep_bad = keep_bad.map(place::fs_path).transpose()?;
+        options.only = only.map(place::paths).transpose()?.unwrap_or_default();
+        self.run(!dry_run, progress, move |tree, place, (progress, stop), report| {
+            (options.progress, options.stop) = (progress, stop);
+            set_threads(&mut options.threads, threads);
+            let repaired = match is_par2 {
+                true => parity::repair_par2(tree, &options, report),
+                false => parity::repair(tree, place, &options, report),
+            };
+            repaired.map(|repaired| counts_of_repaired(&repaired))
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.Parity of {:?}>", self.tree.to_string_lossy())
+    }
+}
+
+fn set_threads(threads: &mut usize, wanted: usize) {
+    if wanted > 0 {
+        *threads = wanted;
+    }
+}
+
+fn counts_of_made(made: &parity::Made) -> Counts {
+    Counts::from([
+        ("files", made.files),
+        ("bytes", made.data),
+        ("new", made.new),
+        ("changed", made.changed),
+        ("gone", made.gone),
+        ("sets_written", made.sets_written),
+        ("sets_kept", made.sets_kept),
+        ("bytes_written", made.written),
+    ])
+}
+
+fn counts_of_verified(verified: &parity::Verified) -> Counts {
+    Counts::from([
+        ("files", verified.files),
+        ("bytes", verified.bytes),
+        ("damaged", verified.damaged),
+        ("missing", verified.missing),
+        ("beyond_repair", verified.beyond_repair),
+        ("changed", verified.changed),
+        ("touched", verified.touched),
+        ("unreadable", verified.unreadable),
+        ("parity_damaged", verified.parity_damaged),
+    ])
+}
+
+fn counts_of_repaired(repaired: &parity::Repaired) -> Counts {
+    Counts::from([
+        ("repaired", repaired.repaired),
+        ("not_repaired", repaired.not_repaired),
+        ("changed", repaired.changed),
+        ("unreadable", repaired.unreadable),
+        ("parity_repaired", repaired.parity_repaired),
+        ("parity_damaged", repaired.parity_damaged),
+        ("sets", repaired.sets),
+    ])
+}
+
+fn failure(error: &parity::Error) -> Failure {
+    let of = |path: &PathBuf| Failure::new(Kind::File, &error.to_string()).path(path);
+    match error {
+        parity::Error::Tree(error) => Failure::from(error),
+        parity::Error::Digest(error) => Failure::from(error),
+        parity::Error::Io { path, operation, source } => of(path).operation(operation).system(Some(source)),
+        parity::Error::Damaged { path, .. } => of(path).operation("read"),
+        parity::Error::None { path } | parity::Error::Exists { path } => of(path).operation("open"),
+        parity::Error::Busy { path } => of(path).operation("lock"),
+        _ => Failure::new(Kind::File, &error.to_string()),
+    }
+}

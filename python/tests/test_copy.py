@@ -1,0 +1,78 @@
+"""`copy`: every byte is hashed, compared with its record and read back."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+import verisum
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
+    (tree / "sub").mkdir(parents=True)
+    (tree / "one").write_bytes(b"one" * 100_000)
+    (tree / "sub" / "two").write_bytes(b"two")
+    os.link(tree / "one", tree / "sub" / "link")
+    (tree / "symbolic").symlink_to("one")
+    return tree
+
+
+def test_a_tree_is_copied_and_goes_on(tree: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    copying = verisum.copy(tree, target, algorithm="blake2b-256")
+    copied = {file.name: file for file in copying}
+    assert sorted(copied) == ["one", "sub/link", "sub/two", "symbolic"]
+    assert sorted(file.outcome for file in copied.values()) == ["copied", "copied", "linked", "made"]
+    two = copied["sub/two"]
+    digest = hashlib.blake2b(b"two", digest_size=32).hexdigest()
+    assert (two.hexdigests, two.size, two.is_problem) == ({"blake2b-256": digest}, 3, False)
+    assert two.mismatch is None and two.error is None
+    summary = copying.summary
+    assert summary is not None and (summary.copied, summary.linked, summary.made) == (2, 1, 1)
+    assert (target / "sub" / "two").read_bytes() == b"two"
+    assert (target / "one").stat().st_ino == (target / "sub" / "link").stat().st_ino
+    again = verisum.copy(tree, target, verify="none").finish()
+    assert (again.copied, again.current, again.failed) == (0, 4, 0)
+
+
+def test_rot_is_not_copied(tree: Path, tmp_path: Path) -> None:
+    catalog = tmp_path / "c.db"
+    verisum.scrub(tree, catalog=catalog).finish()
+    path = tree / "sub" / "two"
+    seen = path.stat()
+    path.write_bytes(b"TWO")
+    os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    copying = verisum.copy(tree, tmp_path / "target", catalog=catalog)
+    [bad] = [file for file in copying if file.is_problem]
+    assert bad.mismatch == (hashlib.sha256(b"two").hexdigest(), hashlib.sha256(b"TWO").hexdigest())
+    assert not (tmp_path / "target" / "sub" / "two").exists()
+    assert verisum.copy(tree, tmp_path / "target", catalog=catalog, allow_bad=True).finish().bad == 1
+    assert (tmp_path / "target" / "sub" / "two").exists()
+
+
+def test_what_is_wrong_is_told(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(verisum.FileError):
+        verisum.copy(tmp_path / "nowhere", tmp_path / "target").finish()
+    with pytest.raises(verisum.FileError, match="is in"):
+        verisum.copy(tree, tree / "sub").finish()
+    (tmp_path / "target" / "sub" / "two").mkdir(parents=True)
+    [failed] = [file for file in verisum.copy(tree, tmp_path / "target") if file.outcome == "failed"]
+    assert isinstance(failed.error, verisum.FileError) and "in the way" in str(failed.error)
+    with pytest.raises(ValueError, match="verify"):
+        verisum.copy(tree, tmp_path / "target", verify="perhaps")  # type: ignore[arg-type]
+    with pytest.raises(verisum.DigestError):
+        verisum.copy(tree, tmp_path / "target", algorithm="md6")
+
+
+def test_an_early_end_leaves_whole_files(tree: Path, tmp_path: Path) -> None:
+    for number in range(300):
+        (tree / f"file {number}").write_bytes(bytes([number % 256]) * 5_000)
+    with verisum.copy(tree, tmp_path / "target", threads=2) as copying:
+        next(copying)
+    for path in (tmp_path / "target").rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            assert path.read_bytes() == (tree / path.relative_to(tmp_path / "target")).read_bytes()
+    assert verisum.copy(tree, tmp_path / "target").finish().failed == 0

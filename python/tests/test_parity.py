@@ -1,0 +1,98 @@
+"""`Parity` over trees with real rot, and over PAR2 files of par2cmdline."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import verisum
+
+CONTENT = {name: name.encode() * 30_000 for name in ("aa", "bb", "cc")}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name, content in CONTENT.items():
+        (tree / name).write_bytes(content)
+    return tree
+
+
+def rot(path: Path) -> None:
+    """Writes a byte behind the time of modification."""
+    seen = path.stat()
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff")
+    os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+
+def assert_whole(tree: Path) -> None:
+    assert {name: (tree / name).read_bytes() for name in CONTENT} == CONTENT
+
+
+def test_rot_is_found_and_mended(tree: Path) -> None:
+    parity = verisum.Parity(tree)
+    calls: list[tuple[int, int]] = []
+    made = parity.create(redundancy=0.1, progress=lambda files, count: calls.append((files, count))).finish()
+    assert (made["files"], made["bytes"], made["new"]) == (3, 180_000, 3)
+    assert calls[-1] == (3, 180_000)
+    assert list(parity.verify()) == []
+    rot(tree / "aa")
+    verification = parity.verify()
+    [found] = verification
+    assert (found.path, found.outcome, found.mendable, found.of_parity) == ("aa", "damaged", True, False)
+    assert found.bytes and found.error is None
+    assert verification.summary is not None and verification.summary["damaged"] == 1
+    (tree / "bb").write_bytes(b"changed")
+    assert parity.repair(dry_run=True).finish()["repaired"] == 0, "what was written to takes parity away"
+    assert parity.repair(changed=True, keep_bad=tree.parent / "bad").finish()["not_repaired"] == 2
+    (tree / "bb").write_bytes(CONTENT["bb"])
+    outcomes = {found.path: found.outcome for found in parity.repair()}
+    assert outcomes["aa"] == "repaired"
+    assert_whole(tree)
+    (tree / "cc").unlink()
+    assert parity.update().finish()["gone"] == 1
+
+
+def test_parity_elsewhere_and_what_is_wrong(tree: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    with pytest.raises(verisum.FileError, match="no parity"):
+        verisum.Parity(tree, place).verify().finish()
+    parity = verisum.Parity(os.fsencode(tree), str(place))
+    parity.create().finish()
+    with pytest.raises(verisum.FileError, match="already"):
+        parity.create().finish()
+    for share in (0, -1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match="redundancy"):
+            parity.create(redundancy=share)
+    with pytest.raises(verisum.FileError):
+        verisum.Parity(tmp_path / "nowhere").create().finish()
+    with parity.verify() as run:
+        pass
+    assert run.summary is None
+    assert sorted(path.name for path in tree.iterdir()) == ["aa", "bb", "cc"]
+
+
+def test_par2_files(tree: Path) -> None:
+    par2 = shutil.which("par2")
+    if par2 is None:
+        assert "CI" not in os.environ, "there is no par2"
+        pytest.skip("there is no par2")
+    subprocess.run(
+        [par2, "create", "-q", "-q", "-s1000", "-c80", "set.par2", *CONTENT], cwd=tree, check=True, capture_output=True
+    )
+    parity = verisum.Parity(tree / "set.par2")
+    rot(tree / "aa")
+    (tree / "bb").unlink()
+    assert {found.path: found.outcome for found in parity.verify()} == {"aa": "damaged", "bb": "missing"}
+    assert parity.repair().finish()["repaired"] == 2
+    assert_whole(tree)
+    for refused in (parity.create, parity.update):
+        with pytest.raises(ValueError, match="PAR2"):
+            refused()
+    with pytest.raises(ValueError, match="place"):
+        verisum.Parity(tree / "set.par2", tree)
