@@ -30,8 +30,11 @@ fn reading_needs_no_right_to_write() {
     fs::set_permissions(&catalog, Permissions::from_mode(0o640)).unwrap();
     run(&["scrub"], &catalog, &[&root]).clean();
     let before = fs::read(&catalog).unwrap();
+    // The other user need not reach the folder that the program was built in.
+    let program = folder.path().join("verisum");
+    fs::copy(VERISUM, &program).unwrap();
     let as_other = |verb: &str| {
-        let mut command = command(VERISUM);
+        let mut command = command(program.to_str().unwrap());
         command.args(["catalog", verb, "--catalog"]).arg(&catalog).uid(65534).gid(65534);
         Ended::of(command.output().unwrap())
     };
@@ -238,8 +241,9 @@ fn damage_to_a_record_is_no_rot_of_the_file() {
         (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
     let mut bytes = fs::read(&catalog).unwrap();
     let places: Vec<usize> = (0..bytes.len() - 32).filter(|&at| bytes[at..at + 32] == digest).collect();
-    assert_eq!(places.len(), 1, "a digest is kept once");
-    bytes[places[0] + 7] ^= 4;
+    assert!(!places.is_empty(), "a digest is kept as its bytes");
+    // What SQLite moved from one page to another leaves bytes behind that count no more.
+    places.iter().for_each(|place| bytes[place + 7] ^= 4);
     fs::write(&catalog, &bytes).unwrap();
     let path = root.join("f3");
     let ended = run(&["catalog", "check"], &catalog, &[]);

@@ -189,8 +189,11 @@ fn a_place_that_cannot_be_listed_keeps_nobody_from_the_rest() {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     closed(0);
+    // The other user need not reach the folder that the program was built in.
+    let program = folder.path().join("verisum");
+    fs::copy(common::VERISUM, &program).unwrap();
     let run = || {
-        let mut command = common::command(common::VERISUM);
+        let mut command = common::command(program.to_str().unwrap());
         command.args(["scrub", "--json", "--catalog"]).arg(folder.path().join("c.db")).arg(&tree);
         if verisum_testkit::require_root().is_some() {
             // Root may list everything.
