@@ -91,6 +91,74 @@ fn content(tree: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// `repair` without a catalogue, with a copy for a source.
+fn repair_by(tree: &Path, copy: &Path, options: &[&str]) -> Ended {
+    let mut arguments = vec![s("repair"), s("--from"), copy.into()];
+    arguments.extend(options.iter().map(PathBuf::from));
+    arguments.push(tree.into());
+    verisum(arguments)
+}
+
+#[test]
+fn a_list_says_what_is_repaired() {
+    let files: [(&[u8], &str); 5] =
+        [(b"bad", "one"), (b"a/gone", "two"), (b"well", "three"), (b"new\nline", "four"), (b"both", "five")];
+    let trees = Trees::new(&files);
+    let (tree, copy, list) = (trees.path("tree"), trees.path("copy"), trees.path("SUMS"));
+    let sums = verisum([s("sum"), s("-r"), s("-a"), s("blake3"), s("--tag"), tree.clone()]).clean();
+    // Names from the tree, with a dot, and whole ones.
+    let sums = sums.replace(&format!("{}/", tree.display()), "./");
+    let whole = format!("{}/well", tree.display());
+    fs::write(&list, sums.replace("./well", &whole)).unwrap();
+    let [sums, kept] = [&list, &trees.path("kept")].map(|path| path.to_str().unwrap().to_string());
+    became(&repair_by(&tree, &copy, &["--sums", &sums]), 0, &[]);
+    fs::write(tree.join("bad"), "ONE and more").unwrap();
+    fs::remove_dir_all(tree.join("a")).unwrap();
+    fs::remove_file(tree.join("new\nline")).unwrap();
+    let now = content(&tree);
+    let dry = repair_by(&tree, &copy, &["--sums", &sums, "--dry-run"]);
+    assert!(dry.out().ends_with("3 files could be repaired (10 bytes)\n"), "{}", dry.out());
+    assert!(content(&tree) == now);
+    let ended = repair_by(&tree, &copy, &["--sums", &sums]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.out().ends_with("2 files repaired (7 bytes), 1 left alone\n"), "{}", ended.out());
+    became(
+        &repair_by(&tree, &copy, &["--sums", &sums, "--keep-bad", &kept]),
+        0,
+        &[("repaired", &tree.join("bad"))],
+    );
+    assert!(content(&tree) == content(&copy));
+    assert_eq!(fs::read(Path::new(&kept).join("bad")).unwrap(), b"ONE and more");
+    // A copy that is bad itself, and lines that say nothing.
+    fs::write(tree.join("both"), "FIVE").unwrap();
+    fs::write(copy.join("both"), "fIVE").unwrap();
+    let ended = repair_by(&tree, &copy, &["--sums", &sums, "--keep-bad", &kept]);
+    assert!(ended.code == Some(1) && ended.out().contains("other content"), "{}", ended.out());
+    assert_eq!(fs::read(tree.join("both")).unwrap(), b"FIVE");
+    let digest = "0".repeat(64);
+    let lines = ["../x", "/etc/passwd", "a/../../x", "", "."].map(|name| format!("{digest}  {name}\n"));
+    fs::write(&list, lines.concat() + "junk\n" + &format!("{digest}  y\n{}  y\n", "1".repeat(64))).unwrap();
+    let ended = repair_by(&tree, &copy, &["--sums", &sums]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 7), "{}", ended.stderr);
+    assert!(ended.stderr.contains("line 8: another line has another digest of it"), "{}", ended.stderr);
+    refused(&verisum([s("repair"), s("--sums"), list, tree]), 2, "need a copy: --from PLACE");
+}
+
+#[test]
+fn tags_say_what_is_repaired() {
+    let trees = Trees::new(&[(b"bad", "one"), (b"written", "two"), (b"untagged", "three")]);
+    let (tree, copy) = (trees.path("tree"), trees.path("copy"));
+    verisum([s("tag"), s("--quiet"), tree.join("bad"), tree.join("written")]).clean();
+    change_and_restore_time(&tree.join("bad"), "ONE");
+    fs::write(tree.join("written"), "TWO").unwrap();
+    fs::write(tree.join("untagged"), "THREE").unwrap();
+    became(&repair_by(&tree, &copy, &["--tags"]), 0, &[("repaired", &tree.join("bad"))]);
+    let now = ["bad", "written", "untagged"].map(|name| fs::read_to_string(tree.join(name)).unwrap());
+    assert_eq!(now, ["one", "TWO", "THREE"]);
+    // The new file has the tag of the old one.
+    verisum([s("verify"), s("--quiet"), tree.join("bad")]).clean();
+}
+
 #[test]
 fn a_scrub_repairs_what_it_finds_and_leaves_missing_files_missing() {
     let trees = Trees::new(&[(b"bad", "one"), (b"gone", "two"), (b"well", "three")]);

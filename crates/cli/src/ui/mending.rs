@@ -20,13 +20,12 @@ use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 
-/// The copies that were named; without any, all trees of the catalogue. The tree itself may have copies under other
+/// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have copies under other
 /// names, and comes last.
 pub(crate) fn sources(
     from: &[OsString],
     hosts: &HostArgs,
-    catalog: &Catalog,
-    path: &Path,
+    known: Option<(&Catalog, &Path)>,
 ) -> Result<Vec<Source<'static>>, Failure> {
     let remote = from.iter().filter(|text| hosts::is_remote(text)).count();
     let reached = hosts.hosts(remote)?;
@@ -43,6 +42,7 @@ pub(crate) fn sources(
         };
         sources.push(Source { address: shown, place, root, is_counterpart: true });
     }
+    let Some((catalog, path)) = known else { return Ok(sources) };
     let own = catalog.root_of(path)?.map(|root| root.path);
     let known = match sources.is_empty() {
         true => catalog
@@ -145,12 +145,15 @@ fn text(file: &Repaired) -> String {
             }
         }
         Outcome::Mendable { from } => {
-            facts.push(format!("from {}; {}", shown(from), human(file.size)));
+            facts.push(format!("from {}", shown(from)));
+            if file.size > 0 {
+                facts.push(human(file.size));
+            }
             if matches!(file.state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious))) {
                 facts.push("needs --keep-bad".to_string());
             }
         }
-        Outcome::Sound => facts.push("it is as recorded now: the next scrub says so".to_string()),
+        Outcome::Sound => facts.push("it is as recorded now".to_string()),
         Outcome::NoSource { tried } if tried.is_empty() => facts.push("no copy of it is known".to_string()),
         Outcome::NoSource { tried } => {
             facts.extend(tried.iter().map(|(path, why)| format!("{}: {}", shown(path), names::plain(why))));

@@ -17,6 +17,10 @@ use super::{Error, Options, Outcome, Repaired, Source, Summary};
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
 
+/// Why a file is left alone.
+pub(super) const MAY_BE_MEANT: &str =
+    "somebody may have written it: --keep-bad DIR repairs it and keeps what it is now";
+
 /// How many copies of one content are looked at.
 const COPIES: usize = 8;
 
@@ -47,7 +51,7 @@ pub fn repair(
     };
     require_tree(catalog, &root, path)?;
     if let Some(keep) = &options.keep_bad {
-        require_room(keep, &root)?;
+        require_room(keep, &root.path)?;
     }
     let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::Error::from)?;
     let work = Work {
@@ -86,13 +90,16 @@ pub fn repair(
 }
 
 /// Fails if bad files could not be moved to a directory.
-fn require_room(keep: &Path, root: &Root) -> Result<(), Error> {
+pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), Error> {
     let failed = |operation| move |source| Error::KeepBad { path: keep.to_path_buf(), operation, source };
-    if keep.starts_with(&root.path) {
+    if keep.starts_with(tree) {
         return Err(failed("move bad files there")(std::io::Error::other("it is in the tree itself")));
     }
     std::fs::create_dir_all(keep).map_err(failed("create"))?;
-    let devices = (std::fs::metadata(keep).map_err(failed("open"))?.dev(), root_device(root));
+    let devices = (
+        std::fs::metadata(keep).map_err(failed("open"))?.dev(),
+        std::fs::metadata(tree).ok().map(|found| found.dev()),
+    );
     match devices {
         (keep, Some(tree)) if keep != tree => {
             let why = "it is not on the file system of the tree";
@@ -100,10 +107,6 @@ fn require_room(keep: &Path, root: &Root) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-fn root_device(root: &Root) -> Option<u64> {
-    std::fs::metadata(&root.path).ok().map(|found| found.dev())
 }
 
 /// Where the catalogue has the content of what is in trouble.
@@ -150,9 +153,8 @@ impl Work<'_> {
                     .to_string(),
             ),
             (state, _) if may_be_meant(state) => {
-                let why = "somebody may have written it (--keep-bad DIR repairs it and keeps what it is now; \
-                           `verisum accept` takes it as it is)";
-                (self.options.keep_bad.is_none() && !self.options.dry).then(|| why.to_string())
+                let why = || format!("{MAY_BE_MEANT}; `verisum accept` takes it as it is");
+                (self.options.keep_bad.is_none() && !self.options.dry).then(why)
             }
             (state, _) if !state.is_repairable() => {
                 Some("it could not be compared: scrub it first".to_string())
@@ -178,7 +180,7 @@ impl Work<'_> {
             digest,
             recorded: record.digest,
             size: record.size,
-            modified: record.mtime,
+            modified: Some(record.mtime),
             found,
             copies: self.copies.get(&content).cloned().unwrap_or_default(),
         }))

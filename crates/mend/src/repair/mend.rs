@@ -38,8 +38,8 @@ pub(super) struct Damaged {
     pub(super) recorded: Output,
     /// The recorded length in bytes.
     pub(super) size: u64,
-    /// The recorded time of modification, as [`stamp`] has it.
-    pub(super) modified: i64,
+    /// The recorded time of modification, as [`stamp`] has it; none for that of the bad file, or of the copy.
+    pub(super) modified: Option<i64>,
     /// What the file may be, by length and time of modification, to be the one that was found bad.
     pub(super) found: Vec<(u64, i64)>,
     /// Where the catalogue has its content.
@@ -244,7 +244,7 @@ impl<'a> Tree<'a> {
             },
             (None, Some(source)) => {
                 match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
-                    Ok(new) => (new, damaged.size),
+                    Ok(filled) => filled,
                     Err(why) => return failed(why),
                 }
             }
@@ -275,7 +275,7 @@ impl<'a> Tree<'a> {
         Ok(Done { outcome, now, before: bad.before })
     }
 
-    /// A new file with the content of a copy, and with what else the old one has, or else the copy.
+    /// A new file with the content of a copy, and with what else the old one has, or else the copy; and its length.
     ///
     /// # Errors
     /// The outer one is the copy's, the inner one the new file's.
@@ -286,7 +286,7 @@ impl<'a> Tree<'a> {
         source: &mut Source,
         candidate: &Candidate,
         target: &Path,
-    ) -> Result<Result<Replacement, String>, String> {
+    ) -> Result<Result<(Replacement, u64), String>, String> {
         let new = match Replacement::new(target) {
             Ok(new) => new,
             Err(error) => return Ok(Err(of_new(&error))),
@@ -295,14 +295,14 @@ impl<'a> Tree<'a> {
         let mut content = source.place.read(&candidate.path, range).map_err(|error| error.to_string())?;
         let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
         let expected = (&damaged.digest, &damaged.recorded);
-        match fill(new.file(), &mut *content, expected, damaged.size, is_sparse) {
-            Ok(_) => {}
+        let length = match fill(new.file(), &mut *content, expected, damaged.size, is_sparse) {
+            Ok(length) => length,
             Err(error) if error.is_of_source() => return Err(error.to_string()),
             Err(error) => return Ok(Err(error.to_string())),
-        }
+        };
         let of_copy = || source.place.is_here().then(|| File::open(candidate.here()).ok()).flatten();
         Ok(match dress(new.file(), old, of_copy, damaged.modified) {
-            Ok(true) => Ok(new),
+            Ok(true) => Ok((new, length)),
             Ok(false) => Err("its owner, group, mode or attributes cannot be kept (root may)".to_string()),
             Err(errno) => Err(format!("keep its times: {errno}")),
         })
@@ -327,15 +327,17 @@ fn dress(
     new: &File,
     old: Option<&File>,
     copy: impl FnOnce() -> Option<File>,
-    modified: i64,
+    modified: Option<i64>,
 ) -> Result<bool, Errno> {
     let copy = if old.is_none() { copy() } else { None };
     let model = old.or(copy.as_ref()).unwrap_or(new);
     let mut metadata = Metadata::new(&rustix::fs::fstat(model)?);
     metadata.read_attributes(model, false);
     const SECOND: i64 = 1_000_000_000;
-    metadata.times.last_modification =
-        Timespec { tv_sec: modified.div_euclid(SECOND), tv_nsec: modified.rem_euclid(SECOND) };
+    if let Some(modified) = modified {
+        metadata.times.last_modification =
+            Timespec { tv_sec: modified.div_euclid(SECOND), tv_nsec: modified.rem_euclid(SECOND) };
+    }
     let is_whole = metadata.apply(new, true, false)?;
     // A file that is made again may get another owner, as any copy does.
     Ok(is_whole || old.is_none())

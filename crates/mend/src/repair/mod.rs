@@ -9,6 +9,7 @@
 
 mod catalog;
 mod fill;
+mod listed;
 mod mend;
 mod source;
 
@@ -20,6 +21,7 @@ use verisum_catalog::store::{self, State};
 use verisum_files::Stop;
 
 pub use catalog::repair;
+pub use listed::{Recorded, repair_recorded, tagged};
 pub use source::Source;
 
 /// How to repair.

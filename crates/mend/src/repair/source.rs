@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
     }
 
     /// A path in the place, by its path below the tree's top.
-    fn path_of(&self, below: &Path) -> Vec<u8> {
+    pub(super) fn path_of(&self, below: &Path) -> Vec<u8> {
         let mut path = self.root.clone();
         let below = below.as_os_str().as_bytes();
         if !below.is_empty() {

@@ -1,12 +1,14 @@
 //! `verisum repair`: gives bad and missing files their recorded content again, from other copies.
 
+mod lists;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::files::Stop;
-use verisum::mend::repair::{self, Options};
+use verisum::mend::repair::{self, Options, Recorded, Repaired};
 
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute, absolute_name};
@@ -22,6 +24,18 @@ use crate::ui::values;
 pub(crate) struct RepairArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    /// Repair the files below PATH that are not as this list of checksums says; may be given several times
+    #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath, conflicts_with = "catalog")]
+    sums: Vec<PathBuf>,
+
+    /// The digest, if the list does not tell; `verisum digests` lists them
+    #[arg(short, long, value_name = "DIGEST", requires = "sums")]
+    algorithm: Option<String>,
+
+    /// Repair the files below PATH that are not as their tags say
+    #[arg(long, conflicts_with_all = ["catalog", "sums"])]
+    tags: bool,
 
     /// A copy of PATH: a directory or file, HOST:PATH or ssh://HOST/PATH. Can be given several times
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
@@ -54,17 +68,13 @@ pub(crate) struct RepairArgs {
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
-    /// A directory or file of this machine that the catalogue has
+    /// A directory or file of this machine that the catalogue has; with --sums or --tags any directory
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
 }
 
 /// Repairs files.
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let (_lock, catalog) = arguments.catalog.open_existing()?;
-    let named = absolute_name(&arguments.path)?;
-    let path = if catalog.root_of(&named)?.is_some() { named } else { absolute(&arguments.path)? };
-    let mut sources = sources(&arguments.from, &arguments.hosts, &catalog, &path)?;
     let ending = Ending::new()?;
     let options = Options {
         dry: arguments.dry_run,
@@ -74,10 +84,45 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
         stop: Arc::new(Stop::when(ending.asked().clone())),
         now: values::now(),
     };
-    let mut telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
-    let summary = repair::repair(&catalog, &path, &mut sources, &options, &mut |file| telling.file(file))?;
-    let worst = telling.end(&summary, arguments.dry_run)?;
+    let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
+    let worst = match arguments.tags || !arguments.sums.is_empty() {
+        true => by_records(arguments, &options, telling)?,
+        false => by_catalog(arguments, &options, telling)?,
+    };
     output.flush()?;
     ending.obey();
     Ok(worst)
+}
+
+fn by_catalog(arguments: &RepairArgs, options: &Options, mut telling: Telling) -> Result<Exit, Failure> {
+    let (_lock, catalog) = arguments.catalog.open_existing()?;
+    let named = absolute_name(&arguments.path)?;
+    let path = if catalog.root_of(&named)?.is_some() { named } else { absolute(&arguments.path)? };
+    let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
+    let summary = repair::repair(&catalog, &path, &mut sources, options, &mut |file| telling.file(file))?;
+    telling.end(&summary, arguments.dry_run)
+}
+
+/// By lists or tags, which know of no other copies than those that are named.
+fn by_records(arguments: &RepairArgs, options: &Options, mut telling: Telling) -> Result<Exit, Failure> {
+    if arguments.from.is_empty() {
+        return Err(Failure::Usage("--sums and --tags need a copy: --from PLACE".to_string()));
+    }
+    let tree = absolute(&arguments.path)?;
+    let mut records = Vec::new();
+    let mut useless = 0;
+    for list in &arguments.sums {
+        let (of_list, bad) = lists::records(list, arguments.algorithm.as_deref(), &tree)?;
+        records.extend(of_list);
+        useless += bad;
+    }
+    let mut records: Box<dyn Iterator<Item = Recorded>> = match arguments.tags {
+        true => Box::new(repair::tagged(&tree)),
+        false => Box::new(records.into_iter()),
+    };
+    let mut sources = sources(&arguments.from, &arguments.hosts, None)?;
+    let report = &mut |file: &Repaired| telling.file(file);
+    let summary = repair::repair_recorded(&tree, &mut *records, &mut sources, options, report)?;
+    let worst = telling.end(&summary, arguments.dry_run)?;
+    Ok(if useless > 0 { worst.max(Exit::Unchecked) } else { worst })
 }

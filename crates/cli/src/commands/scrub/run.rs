@@ -219,7 +219,7 @@ fn mend(
         if !troubles.iter().any(|(state, _)| state.is_repairable() && *state != State::MISSING) {
             continue;
         }
-        let mut sources = sources(&arguments.from, &arguments.hosts, catalog, path)?;
+        let mut sources = sources(&arguments.from, &arguments.hosts, Some((catalog, path)))?;
         let options = repair::Options {
             keep_bad: arguments.keep_bad.as_deref().map(absolute).transpose()?,
             leaves_missing: true,

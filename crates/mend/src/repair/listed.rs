@@ -1,0 +1,169 @@
+//! Repairs files whose content a list records, or their own tags.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use verisum_catalog::store::{State, Trouble, stamp};
+use verisum_digest::{Digest, Output};
+use verisum_files::place::LocalPlace;
+use verisum_files::store::xattr::Family;
+use verisum_files::{Entry, Kind, Standing, Stat, Verdict, Walk, WalkOptions};
+
+use super::catalog::{MAY_BE_MEANT, require_room};
+use super::mend::{Damaged, Tree};
+use super::{Error, Options, Outcome, Repaired, Source, Summary};
+
+/// How many files are compared and repaired together.
+const PAGE: usize = 1024;
+
+/// The most bytes that a file of unknown length may have.
+const ANY_LENGTH: u64 = 1 << 62;
+
+/// What the content of a file should be.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The path below the tree.
+    pub below: PathBuf,
+    /// The digest.
+    pub digest: Digest,
+    /// Its value.
+    pub value: Output,
+    /// Whether nobody wrote to the file since, as its time of modification tells. Where that is not known, a file with
+    /// other content may be what somebody wants it to be.
+    pub is_unwritten: bool,
+}
+
+/// What the tags of the files in a tree record, where nobody seems to have written to the file since. What cannot be
+/// looked at is passed over: it has no record.
+pub fn tagged(tree: &Path) -> impl Iterator<Item = Recorded> {
+    let root = tree.to_path_buf();
+    Walk::new(vec![root.clone()], WalkOptions::default()).flatten().filter_map(move |entry| {
+        if entry.kind() != Kind::File {
+            return None;
+        }
+        let below = entry.path().strip_prefix(&root).ok()?.to_path_buf();
+        let file = entry.open_regular().ok()?;
+        let stat = Stat::of(&file).ok()?;
+        let mut found = Vec::new();
+        for family in Family::ALL {
+            let _ = family.read(&file, &mut found);
+        }
+        let records = found.into_iter().flatten();
+        let mut current =
+            records.filter(|record| matches!(record.standing(&stat), Standing::Current | Standing::Resized));
+        let (record, digest) =
+            current.find_map(|record| Some((record, Digest::find(record.algorithm.id).ok()?)))?;
+        Some(Recorded { below, digest, value: record.digest, is_unwritten: true })
+    })
+}
+
+/// Gives files of a tree their recorded content again, where they have another or are missing: from the files at the
+/// same paths in the sources. All of them are read first. Nothing is recorded.
+///
+/// # Errors
+/// The tree cannot be opened, or a directory for bad files cannot be used.
+pub fn repair_recorded(
+    tree: &Path,
+    records: &mut dyn Iterator<Item = Recorded>,
+    sources: &mut [Source],
+    options: &Options,
+    report: &mut dyn FnMut(&Repaired),
+) -> Result<Summary, Error> {
+    if let Some(keep) = &options.keep_bad {
+        require_room(keep, tree)?;
+    }
+    let mut opened = Tree::open(tree, options).map_err(verisum_catalog::scrub::Error::from)?;
+    let mut own = Source::new(tree, Box::new(LocalPlace::default()));
+    let mut summary = Summary::default();
+    loop {
+        if options.stop.is_due() {
+            summary.interrupted = true;
+            break;
+        }
+        let page: Vec<Recorded> = records.take(PAGE).collect();
+        if page.is_empty() {
+            break;
+        }
+        let (mut damaged, mut states) = (Vec::new(), Vec::new());
+        for (recorded, found) in compare(&mut own, page) {
+            let path = tree.join(&recorded.below);
+            let state = match (found, std::fs::symlink_metadata(&path)) {
+                (_, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => State::MISSING,
+                (Ok(found), _) if found == recorded.value => continue,
+                (Ok(_), _) if recorded.is_unwritten => State::Trouble(Trouble::Verdict(Verdict::Rot)),
+                (Ok(_), _) => State::Trouble(Trouble::Verdict(Verdict::Suspicious)),
+                (Err(_), _) => State::Trouble(Trouble::Verdict(Verdict::IoError)),
+            };
+            if state == State::MISSING && options.leaves_missing {
+                continue;
+            }
+            let is_meant = state == State::Trouble(Trouble::Verdict(Verdict::Suspicious));
+            let file = damaged_file(path, recorded);
+            if is_meant && options.keep_bad.is_none() && !options.dry {
+                tell(&file, state, Outcome::Refused(MAY_BE_MEANT.to_string()), &mut summary, report);
+                continue;
+            }
+            damaged.push(file);
+            states.push(state);
+        }
+        opened.mend(&damaged, sources, &mut |at, done| {
+            tell(&damaged[at], states[at], done.outcome, &mut summary, report);
+        });
+    }
+    Ok(summary)
+}
+
+fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
+    let stat = Entry::named(&path).and_then(|entry| entry.stat()).ok();
+    Damaged {
+        path,
+        below: recorded.below,
+        digest: recorded.digest,
+        recorded: recorded.value,
+        size: ANY_LENGTH,
+        modified: None,
+        found: stat.iter().map(|stat| (stat.size, stamp(stat.modified))).collect(),
+        copies: Vec::new(),
+    }
+}
+
+fn tell(
+    file: &Damaged,
+    state: State,
+    outcome: Outcome,
+    summary: &mut Summary,
+    report: &mut dyn FnMut(&Repaired),
+) {
+    let size = match &outcome {
+        Outcome::Repaired { bytes, .. } => *bytes,
+        Outcome::Mendable { from } => std::fs::metadata(from).map_or(0, |found| found.len()),
+        _ => 0,
+    };
+    let file = Repaired {
+        path: file.path.clone(),
+        state,
+        size,
+        algorithm: file.digest.name().to_string(),
+        recorded: file.recorded,
+        outcome,
+    };
+    summary.count(&file);
+    report(&file);
+}
+
+/// The digests that files of the tree have now, side by side where the processor can.
+fn compare(own: &mut Source, page: Vec<Recorded>) -> Vec<(Recorded, Result<Output, String>)> {
+    let mut of_digest: HashMap<String, Vec<Recorded>> = HashMap::new();
+    for recorded in page {
+        of_digest.entry(recorded.digest.name().to_string()).or_default().push(recorded);
+    }
+    let mut compared = Vec::new();
+    for records in of_digest.into_values() {
+        let digest = records[0].digest.clone();
+        let paths = records.iter().map(|recorded| own.path_of(&recorded.below)).collect();
+        let found = own.digests(&digest, paths);
+        compared.extend(records.into_iter().zip(found));
+    }
+    compared.sort_by(|(one, _), (other, _)| one.below.cmp(&other.below));
+    compared
+}
