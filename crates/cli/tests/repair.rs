@@ -498,6 +498,9 @@ fn a_host_is_a_source_too() {
             fs::write(folder.join(name), text).unwrap();
         }
     }
+    // Times of whole seconds tell nothing of a file; when it was made does.
+    let old = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::options().write(true).open(here.join("a")).unwrap().set_modified(old).unwrap();
     let here = here.canonicalize().unwrap();
     let catalog = server.path("catalog.db");
     scrub(&catalog, &here, &[]).clean();
