@@ -81,6 +81,8 @@ pub fn update(
     let Plan { touched, mut wanted, mut made, .. } = plan;
     if touched.is_empty() && wanted.is_empty() && lost.is_empty() && !job.index.is_scratched {
         made.sets_kept = job.index.sets.len() as u64;
+        // A run that was killed may have left sets that do not count.
+        tidy(&store);
         return Ok(made);
     }
     wanted.sort_by(|one, other| (&one.path, one.offset).cmp(&(&other.path, other.offset)));

@@ -212,6 +212,17 @@ fn parity_that_was_cut_off_anywhere_after_its_head_is_made_again() {
 }
 
 #[test]
+fn what_a_killed_run_left_goes_with_the_next_update() {
+    let tree = tree();
+    tree.create(100_000, None);
+    let sets = tree.sets();
+    fs::copy(&sets[0], sets[0].with_file_name("set-00000099.parity")).unwrap();
+    assert_eq!(update(&tree), Vec::<String>::new());
+    assert_eq!(tree.sets(), sets);
+    assert_eq!(verify(&tree), Vec::<String>::new());
+}
+
+#[test]
 fn lost_parity_is_said_and_made_anew() {
     let tree = tree();
     tree.create(100_000, Some(64 << 10));
