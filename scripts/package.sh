@@ -58,7 +58,7 @@ cargo_tool() {
 
 # Neither the time nor the folder, nor what the user's own settings say, is in what is built.
 same_bytes() {
-    local from map rust=() c=()
+    local map rust=() c=()
     SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
     # The last that fits counts.
     for map in "${CARGO_HOME:-$HOME/.cargo}=/usr/src/cargo" "$ROOT=/usr/src/verisum" "$TARGET=/usr/src/verisum/target"; do
