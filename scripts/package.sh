@@ -98,7 +98,7 @@ debian_packages() {
         printf '  * Version %s. What it does is in CHANGELOG.md.gz.\n\n' "$version"
         printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' debian/control)" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
     } >debian/changelog
-    install_into "$PWD/debian/tmp" /usr "/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
+    install_into "$PWD/root" /usr "/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
     # No packages with debugging symbols: the programs have none.
     DEB_BUILD_OPTIONS=noautodbgsym debian/rules binary >"$work/debian.log" 2>&1 || {
         cat "$work/debian.log"
