@@ -6,10 +6,10 @@ DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint bench docs install uninstall clean
+.PHONY: help setup build run test lint bench docs package package-test install uninstall clean
 
 help: ## list these targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what building needs: a C compiler and a Rust toolchain, where they are missing
 	@scripts/setup.sh build
@@ -33,6 +33,14 @@ bench: setup ## run the criterion benches
 
 docs: setup ## build the book of docs/ into build/book; installs mdbook where it is missing
 	@scripts/docs.sh
+
+package: setup ## make Debian packages, tarballs, a wheel and their checksums in build/package/out
+	@scripts/setup.sh package
+	@scripts/package.sh
+
+package-test: ## install, use, upgrade and purge those Debian packages in a bare Debian; needs root
+	@scripts/setup.sh package
+	@scripts/package_test.sh
 
 install: ## install into PREFIX (/usr/local), below DESTDIR if given; LIBDIR for the library
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' scripts/install.sh

@@ -6,6 +6,7 @@
 #     scripts/arm64.sh test       also the tests of the kernels and the digests on three processors, and
 #                                 the command on a tree and an image
 #     scripts/arm64.sh count      instructions a byte of every kernel, and of OpenSSL: no speeds
+#     scripts/arm64.sh cargo ARGUMENT...   cargo itself, with all that is needed for `--target`
 #     scripts/arm64.sh run PROGRAM [ARGUMENT...]      a program that was built, on the processor QEMU_CPU
 #
 # Installs a cross compiler and qemu from Debian's packages. Rust's library for ARM comes with rustup; where
@@ -304,9 +305,14 @@ count)
     prepare
     count_instructions
     ;;
+cargo)
+    shift
+    prepare
+    cargo "$@"
+    ;;
 run)
     shift
     emulate "$@"
     ;;
-*) die "usage: scripts/arm64.sh prepare|build|test|count|run PROGRAM [ARGUMENT...]" ;;
+*) die "usage: scripts/arm64.sh prepare|build|test|count|cargo ARGUMENT...|run PROGRAM [ARGUMENT...]" ;;
 esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a job needs and the machine lacks: `setup.sh build|test|lint`. Says what it is about
+# Installs what a job needs and the machine lacks: `setup.sh build|test|lint|package`. Says what it is about
 # to install before it does, asks nothing, and does nothing where all is there.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -11,7 +11,8 @@ main() {
     build) ensure_packages build && ensure_rust ;;
     test) ensure_packages test && ensure_versitygw ;;
     lint) ensure_packages lint && ensure_rust_checkers ;;
-    *) die "setup.sh: unknown job '$job' (build, test or lint)" ;;
+    package) ensure_packages package ;;
+    *) die "setup.sh: unknown job '$job' (build, test, lint or package)" ;;
     esac
 }
 

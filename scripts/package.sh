@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Makes what a release consists of, in build/package/out: Debian packages, tarballs for x86-64 and 64-bit ARM, a
+# wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's.
+# The same commit gives the same bytes in any folder. WITHOUT="arm64 wheel" leaves those out.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+AUDITABLE=0.7.7
+CYCLONEDX=0.5.9
+# Of the Debian packages of one version.
+REVISION=1
+
+work=$ROOT/build/package
+out=$work/out
+tools=$ROOT/build/tools
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml")
+triple=$(uname -m)-unknown-linux-gnu
+arm=aarch64-unknown-linux-gnu
+
+main() {
+    need_rust
+    cd "$ROOT"
+    mkdir -p "$work"
+    cargo_tool cargo-auditable "$AUDITABLE"
+    cargo_tool cargo-cyclonedx "$CYCLONEDX"
+    export PATH=$tools/bin:$PATH
+    same_bytes
+    rm -rf "$out" "$work/debian" "$work/tar"
+    mkdir -p "$out"
+
+    build "$triple" cargo strip
+    debian_packages
+    tarball
+    if [ "$triple" != "$arm" ] && wanted arm64; then arm64_tarball; fi
+    bill_of_materials
+    if wanted wheel; then wheel; fi
+    sums
+    say "$out has:"
+    ls -l "$out"
+}
+
+wanted() {
+    case " ${WITHOUT:-} " in *" $1 "*)
+        warn "$1 is left out, as WITHOUT says"
+        return 1
+        ;;
+    esac
+}
+
+# cargo_tool NAME VERSION
+cargo_tool() {
+    [ ! -e "$tools/$1-$2" ] || return 0
+    say "installing $1 $2 into $tools"
+    cargo install --quiet --locked --root "$tools" "$1@$2"
+    touch "$tools/$1-$2"
+}
+
+# Neither the time nor the folder, nor what the user's own settings say, is in what is built.
+same_bytes() {
+    local map rust=() c=()
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+    # The last that fits counts.
+    for map in "${CARGO_HOME:-$HOME/.cargo}=/usr/src/cargo" "$ROOT=/usr/src/verisum" "$TARGET=/usr/src/verisum/target"; do
+        rust+=("--remap-path-prefix=$map")
+        c+=("-ffile-prefix-map=$map")
+    done
+    CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${rust[*]}")
+    CFLAGS=${c[*]}
+    export SOURCE_DATE_EPOCH CARGO_ENCODED_RUSTFLAGS CFLAGS LC_ALL=C.UTF-8 TZ=UTC
+    export CARGO_INCREMENTAL=0
+    umask 022
+}
+
+# build TRIPLE CARGO STRIP: leaves in $work/built/TRIPLE what scripts/install.sh installs. The programs hold the list of
+# their dependencies, for `cargo audit bin`.
+build() {
+    local built=$work/built/$1 cargo=$2 strip=$3 name
+    say "building the release for $1"
+    # shellcheck disable=SC2086 # a program, or a script and a word
+    $cargo auditable build --release --locked --target "$1" -p verisum-cli -p verisum-capi
+    mkdir -p "$built"
+    for name in verisum blksum verisum-serve libblkhash.so; do
+        "$strip" --strip-unneeded -o "$built/$name" "$TARGET/$1/release/$name"
+    done
+}
+
+install_into() {
+    BUILT=$work/built/$triple DESTDIR=$1 PREFIX=$2 LIBDIR=$3 "$ROOT/scripts/install.sh"
+}
+
+debian_packages() {
+    say "the Debian packages"
+    cp -r packaging "$work/debian"
+    cd "$work/debian"
+    {
+        printf 'verisum (%s-%s) unstable; urgency=medium\n\n' "$version" "$REVISION"
+        printf '  * Version %s. What it does is in CHANGELOG.md.gz.\n\n' "$version"
+        printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' debian/control)" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
+    } >debian/changelog
+    install_into "$PWD/root" /usr "/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
+    # No packages with debugging symbols: the programs have none.
+    DEB_BUILD_OPTIONS=noautodbgsym debian/rules binary >"$work/debian.log" 2>&1 || {
+        cat "$work/debian.log"
+        die "the Debian packages were not built"
+    }
+    mv ./*.deb "$out"
+    cd "$ROOT"
+}
+
+# `tar -xzf FILE --strip-components=1 -C /usr/local` installs it, and `bin/verisum` runs where it was unpacked.
+tarball() {
+    local name=verisum-$version-$triple
+    install_into "$work/tar" /usr/local /usr/local/lib
+    mv "$work/tar/usr/local" "$work/tar/$name"
+    pack "$name"
+}
+
+pack() {
+    tar -C "$work/tar" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+        --format=gnu -cf - "$1" | gzip -n9 >"$out/$1.tar.gz"
+}
+
+# All but the programs and the library is the same on every machine.
+arm64_tarball() {
+    local name=verisum-$version-$arm folder=$work/tar/verisum-$version-$arm built=$work/built/$arm
+    build "$arm" "scripts/arm64.sh cargo" aarch64-linux-gnu-strip
+    cp -a "$work/tar/verisum-$version-$triple" "$folder"
+    cp "$built"/{verisum,blksum} "$folder/bin/"
+    cp "$built/verisum-serve" "$folder/libexec/verisum/"
+    cp "$built/libblkhash.so" "$(readlink -f "$folder/lib/libblkhash.so")"
+    pack "$name"
+}
+
+# CycloneDX, of the command and of the library; every feature of their dependencies is that of the release.
+bill_of_materials() {
+    local crate name
+    say "the lists of what is in them"
+    cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$triple" --override-filename bom
+    for crate in cli:verisum capi:libblkhash; do
+        name=${crate#*:}
+        sed "s|path+file://$ROOT|path+file:///usr/src/verisum|g" "crates/${crate%:*}/bom.json" \
+            >"$out/$name-$version.cdx.json"
+    done
+    rm -f crates/*/bom.json python/bom.json fuzz/bom.json
+}
+
+wheel() {
+    say "the wheel"
+    python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" ./python
+}
+
+sums() {
+    cd "$out"
+    sha256sum -- * >"$work/SHA256SUMS"
+    mv "$work/SHA256SUMS" .
+    if [ -n "${SIGNING_KEY:-}" ]; then
+        ssh-keygen -q -Y sign -f "$SIGNING_KEY" -n file SHA256SUMS
+    else
+        warn "SHA256SUMS is not signed: SIGNING_KEY names no key"
+    fi
+}
+
+main "$@"
