@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, in build/package/out: Debian packages, tarballs for x86-64 and 64-bit ARM, a
 # wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's.
-# The same commit gives the same bytes in any folder. WITHOUT="arm64 wheel" leaves those out.
+# WITHOUT="arm64 wheel" leaves those out. Built again in the same folder it is meant to give the same bytes; in another
+# folder it does not yet: cargo gives the programs' and the library's own crates another `-C metadata` there.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -56,7 +57,7 @@ cargo_tool() {
     touch "$tools/$1-$2"
 }
 
-# Neither the time nor the folder, nor what the user's own settings say, is in what is built.
+# Keeps the time and the names of folders out of what is built.
 same_bytes() {
     local map rust=() c=()
     SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
