@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, in build/package/out: Debian packages, tarballs for x86-64 and 64-bit ARM, a
 # wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's.
-# WITHOUT="arm64 wheel" leaves those out. Built again in the same folder it is meant to give the same bytes; in another
-# folder it does not yet: cargo gives the programs' and the library's own crates another `-C metadata` there.
+# WITHOUT="arm64 wheel" leaves those out. The same commit gives the same bytes in any folder: scripts/package_again.sh.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +13,8 @@ REVISION=1
 
 work=$ROOT/build/package
 out=$work/out
-tools=$ROOT/build/tools
+# One place for all folders: cargo mixes the path of what wraps the compiler into the names of symbols.
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/verisum/tools
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml")
 triple=$(uname -m)-unknown-linux-gnu
 arm=aarch64-unknown-linux-gnu
