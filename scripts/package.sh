@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, in build/package/out: Debian packages, tarballs for x86-64 and 64-bit ARM, a
 # wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's.
-# The same commit gives the same bytes in any folder. WITHOUT="arm64 wheel" leaves those out.
+# WITHOUT="arm64 wheel" leaves those out. The same commit gives the same bytes in any folder: scripts/package_again.sh.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +13,8 @@ REVISION=1
 
 work=$ROOT/build/package
 out=$work/out
-tools=$ROOT/build/tools
+# One place for all folders: cargo mixes the path of what wraps the compiler into the names of symbols.
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/verisum/tools
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$ROOT/Cargo.toml")
 triple=$(uname -m)-unknown-linux-gnu
 arm=aarch64-unknown-linux-gnu
@@ -56,7 +57,7 @@ cargo_tool() {
     touch "$tools/$1-$2"
 }
 
-# Neither the time nor the folder, nor what the user's own settings say, is in what is built.
+# Keeps the time and the names of folders out of what is built.
 same_bytes() {
     local map rust=() c=()
     SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}

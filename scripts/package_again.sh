@@ -8,9 +8,6 @@ set -euo pipefail
 [ $# -eq 1 ] || die "usage: scripts/package_again.sh FOLDER"
 [ -e "$ROOT/build/package/out/SHA256SUMS" ] || die "there are no packages yet; run: make package"
 git clone --quiet --no-local "$ROOT" "$1"
-# Installed once: they are not in what is compared.
-mkdir -p "$1/build"
-ln -s "$ROOT/build/tools" "$1/build/tools"
 (unset CARGO_TARGET_DIR SIGNING_KEY && "$1/scripts/package.sh")
 diff "$ROOT/build/package/out/SHA256SUMS" "$1/build/package/out/SHA256SUMS" ||
     die "the packages of the two folders differ"
