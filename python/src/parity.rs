@@ -8,9 +8,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::files::{Progress, Stop};
-use verisum::parity::{
-    self, CreateOptions, FileVerdict, ParityVerdict, RepairOptions, UpdateOptions, VerifyOptions,
-};
+use verisum::parity::{self, CreateOptions, FileVerdict, RepairOptions, UpdateOptions, VerifyOptions};
 
 use crate::errors::{Failure, Kind};
 use crate::iterator::{Done, Running, python_iterator};
@@ -62,32 +60,26 @@ impl From<parity::Finding> for ParityFinding {
         };
         match finding {
             parity::Finding::File(file) => {
-                let (outcome, bytes, mendable, error) = match file.verdict {
+                let found = of(file.path, file.verdict.name());
+                match file.verdict {
                     FileVerdict::Damaged { bytes, can_be_repaired } => {
-                        ("damaged", Some(bytes), Some(can_be_repaired), None)
+                        ParityFinding { bytes: Some(bytes), mendable: Some(can_be_repaired), ..found }
                     }
                     FileVerdict::Missing { can_be_repaired } => {
-                        ("missing", None, Some(can_be_repaired), None)
+                        ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Changed => ("changed", None, None, None),
-                    FileVerdict::Touched => ("touched", None, None, None),
-                    FileVerdict::Busy => ("busy", None, None, None),
-                    FileVerdict::Unreadable(error) => ("unreadable", None, None, Some(Failure::from(&error))),
-                    FileVerdict::Repaired { bytes } => ("repaired", Some(bytes), None, None),
-                    FileVerdict::NotRepaired(error) => ("not-repaired", None, None, Some(failure(&error))),
-                    _ => ("unknown", None, None, None),
-                };
-                ParityFinding { bytes, mendable, error, ..of(file.path, outcome) }
+                    FileVerdict::Repaired { bytes } => ParityFinding { bytes: Some(bytes), ..found },
+                    FileVerdict::Unreadable(error) => {
+                        ParityFinding { error: Some(Failure::from(&error)), ..found }
+                    }
+                    FileVerdict::NotRepaired(error) => {
+                        ParityFinding { error: Some(failure(&error)), ..found }
+                    }
+                    _ => found,
+                }
             }
             parity::Finding::Parity(found) => {
-                let outcome = match found.verdict {
-                    ParityVerdict::Damaged { .. } => "damaged",
-                    ParityVerdict::Lost => "lost",
-                    ParityVerdict::Repaired => "repaired",
-                    ParityVerdict::NotRepaired => "not-repaired",
-                    _ => "unknown",
-                };
-                ParityFinding { of_parity: true, ..of(found.path, outcome) }
+                ParityFinding { of_parity: true, ..of(found.path, found.verdict.name()) }
             }
             parity::Finding::Unseen(error) => {
                 let path = error.path().to_path_buf();

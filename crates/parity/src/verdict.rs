@@ -37,6 +37,22 @@ pub enum FileVerdict {
     NotRepaired(crate::Error),
 }
 
+impl FileVerdict {
+    /// The word used in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            FileVerdict::Damaged { .. } => "damaged",
+            FileVerdict::Missing { .. } => "missing",
+            FileVerdict::Changed => "changed",
+            FileVerdict::Touched => "touched",
+            FileVerdict::Busy => "busy",
+            FileVerdict::Unreadable(_) => "unreadable",
+            FileVerdict::Repaired { .. } => "repaired",
+            FileVerdict::NotRepaired(_) => "not-repaired",
+        }
+    }
+}
+
 /// A file of which there is something to say.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,6 +90,18 @@ pub enum ParityVerdict {
     Repaired,
     /// Too much of its data is missing to make it again.
     NotRepaired,
+}
+
+impl ParityVerdict {
+    /// The word used in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ParityVerdict::Damaged { .. } => "damaged",
+            ParityVerdict::Lost => "lost",
+            ParityVerdict::Repaired => "repaired",
+            ParityVerdict::NotRepaired => "not-repaired",
+        }
+    }
 }
 
 /// Something that was found, in the order in which it was.

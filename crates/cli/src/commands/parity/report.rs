@@ -24,7 +24,7 @@ struct Line {
     name: Name,
     /// `file`, or `parity` for a file of the parity itself.
     of: &'static str,
-    outcome: String,
+    outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,11 +37,6 @@ struct Line {
 #[derive(Serialize)]
 struct Summary<'a, T> {
     summary: &'a T,
-}
-
-/// A verdict as JSON has it.
-fn one_word(verdict: &str) -> String {
-    verdict.replace(' ', "-")
 }
 
 /// The last line of a run.
@@ -101,61 +96,62 @@ struct Told {
 }
 
 fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, Told) {
-    let mut line =
-        Line { name, of: "file", outcome: String::new(), bytes: None, can_be_repaired: None, error: None };
+    let outcome = verdict.name();
+    let mut line = Line { name, of: "file", outcome, bytes: None, can_be_repaired: None, error: None };
     let able = |can: bool| if can { "can be repaired" } else { "too much is lost to repair it" };
-    let (exit, word, rest) = match verdict {
+    let (exit, rest) = match verdict {
         FileVerdict::Damaged { bytes, can_be_repaired } => {
             (line.bytes, line.can_be_repaired) = (Some(bytes), Some(can_be_repaired));
-            (Exit::Mismatch, "damaged", format!(" ({}; {})", human(bytes), able(can_be_repaired)))
+            (Exit::Mismatch, format!(" ({}; {})", human(bytes), able(can_be_repaired)))
         }
         FileVerdict::Missing { can_be_repaired } => {
             line.can_be_repaired = Some(can_be_repaired);
-            (Exit::Mismatch, "missing", format!(" ({})", able(can_be_repaired)))
+            (Exit::Mismatch, format!(" ({})", able(can_be_repaired)))
         }
-        FileVerdict::Changed => (Exit::Unchecked, "changed", "; run update".to_string()),
-        FileVerdict::Touched => (Exit::Clean, "touched", " (same bytes, another time)".to_string()),
-        FileVerdict::Busy => (Exit::Unchecked, "busy", " (it changes while it is read)".to_string()),
+        FileVerdict::Changed => (Exit::Unchecked, "; run update".to_string()),
+        FileVerdict::Touched => (Exit::Clean, " (same bytes, another time)".to_string()),
+        FileVerdict::Busy => (Exit::Unchecked, " (it changes while it is read)".to_string()),
         FileVerdict::Repaired { bytes } => {
             line.bytes = Some(bytes);
-            (Exit::Clean, "repaired", format!(" ({} from parity)", human(bytes)))
+            (Exit::Clean, format!(" ({} from parity)", human(bytes)))
         }
         FileVerdict::Unreadable(error) => {
             let reason = tree_message(&error);
             line.error = Some(reason.clone());
-            (Exit::Unchecked, "unreadable", format!(" ({reason})"))
+            (Exit::Unchecked, format!(" ({reason})"))
         }
         FileVerdict::NotRepaired(error) => {
             let reason = Failure::from(error).message();
             line.error = Some(reason.clone());
-            (Exit::Mismatch, "not repaired", format!(" ({reason})"))
+            (Exit::Mismatch, format!(" ({reason})"))
         }
-        _ => (Exit::Unchecked, "unknown", String::new()),
+        // What a later version of the library finds.
+        _ => (Exit::Unchecked, String::new()),
     };
-    line.outcome = one_word(word);
-    (exit, Told { text: format!("{}: {word}{rest}", names::quoted(path.as_os_str())), line })
+    (exit, Told { text: text(path, outcome, &rest), line })
 }
 
 fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, Told) {
-    let (exit, word, rest) = match verdict {
+    let (exit, rest) = match verdict {
         ParityVerdict::Damaged { blocks: 0, .. } => {
-            (Exit::Mismatch, "damaged", " (one of two copies of what it says)".to_string())
+            (Exit::Mismatch, " (one of two copies of what it says)".to_string())
         }
         ParityVerdict::Damaged { blocks, of } => {
-            (Exit::Mismatch, "damaged", format!(" ({blocks} of {of} parity blocks)"))
+            (Exit::Mismatch, format!(" ({blocks} of {of} parity blocks)"))
         }
-        ParityVerdict::Lost => {
-            (Exit::Mismatch, "lost", " (its files have no parity until update)".to_string())
-        }
-        ParityVerdict::Repaired => (Exit::Clean, "repaired", String::new()),
-        ParityVerdict::NotRepaired => {
-            (Exit::Mismatch, "not repaired", " (run update, once its files are well)".to_string())
-        }
-        _ => (Exit::Unchecked, "unknown", String::new()),
+        ParityVerdict::Lost => (Exit::Mismatch, " (its files have no parity until update)".to_string()),
+        ParityVerdict::Repaired => (Exit::Clean, String::new()),
+        ParityVerdict::NotRepaired => (Exit::Mismatch, " (run update, once its files are well)".to_string()),
+        _ => (Exit::Unchecked, String::new()),
     };
-    let line =
-        Line { name, of: "parity", outcome: one_word(word), bytes: None, can_be_repaired: None, error: None };
-    (exit, Told { text: format!("{}: {word}{rest}", names::quoted(path.as_os_str())), line })
+    let outcome = verdict.name();
+    let line = Line { name, of: "parity", outcome, bytes: None, can_be_repaired: None, error: None };
+    (exit, Told { text: text(path, outcome, &rest), line })
+}
+
+/// A finding in words.
+fn text(path: &std::path::Path, outcome: &str, rest: &str) -> String {
+    format!("{}: {}{rest}", names::quoted(path.as_os_str()), outcome.replace('-', " "))
 }
 
 /// A number and what it counts.
