@@ -55,6 +55,7 @@ mod tests {
         assert_eq!(numbers.len(), 50);
         assert!(Port::of_number(numbers[0]).is_none());
         drop(ports);
-        assert!(Port::of_number(numbers[0]).is_some());
+        // Other tests may have taken some of them meanwhile.
+        assert!(numbers.iter().any(|number| Port::of_number(*number).is_some()));
     }
 }
