@@ -147,8 +147,8 @@ fn what_does_not_go_is_said_in_one_line() {
     let path = folder.path();
     copy(path, ["none", "to"]).failed(3, "verisum: none: stat: No such file or directory");
     copy(path, ["from", "from/to"]).failed(3, "verisum: from/to: create: it is in from");
-    copy(path, ["web1:photos", "to"])
-        .failed(2, "verisum: web1:photos: only files of this machine can be copied");
+    copy(path, ["from", "web1:photos"])
+        .failed(2, "verisum: web1:photos: TO must be on this machine or in a bucket");
     copy(path, ["--tag", "-a", "blake2b-40", "from", "to"])
         .failed(2, "verisum: --algorithm: blake2b-40: tags have no place for it");
     copy(path, ["-a", "sha265", "from", "to"])

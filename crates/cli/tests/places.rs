@@ -16,7 +16,8 @@ use common::sshd::sshd;
 use tempfile::TempDir;
 use verisum::digest::Digest;
 use verisum::files::place::{
-    FileAnswer, FileRequest, FileState, Files, LocalPlace, Place, PlaceError, PlaceEvent, Reason,
+    FileAnswer, FileRequest, FileState, Files, LocalPlace, MOST_WHOLE, Place, PlaceError, PlaceEvent, Reason,
+    WholeFile,
 };
 use verisum::object::BucketPlace;
 use verisum::remote::{Address, Host, Hosts, Options, Program, SshOptions};
@@ -194,6 +195,28 @@ fn suite_over(what: &str, place: &mut dyn Place, folder: &Path, root: &[u8]) {
         assert_ne!(answer.request.seen, FileState::default(), "{what}");
     }
 
+    // The state of one, as listings tell it.
+    for answer in listed.iter().take(3) {
+        assert_eq!(place.state(&answer.request.path).unwrap().now, answer.request.seen, "{what}");
+    }
+    let missing = place.state(&path("none")).unwrap_err();
+    assert!(
+        matches!(&missing, PlaceError::File(error) if error.reason() == Reason::Missing),
+        "{what}: {missing}"
+    );
+
+    // Small files whole, or none.
+    let requests: Vec<FileRequest> = listed.iter().map(|answer| answer.request.clone()).collect();
+    for (request, whole) in requests.iter().zip(place.read_whole(&requests).unwrap()) {
+        let content = &expected[&request.path];
+        let is_small = content.len() as u64 <= MOST_WHOLE;
+        let is_whole = can.reads_ranges && !place.is_here() && is_small;
+        assert_eq!(whole.is_some(), is_whole, "{what}: {}", String::from_utf8_lossy(&request.path));
+        if let Some(WholeFile { content: found, known }) = whole {
+            assert_eq!((&found, known.now), (content, request.seen), "{what}");
+        }
+    }
+
     // Ranges, where there are any.
     let mut range = |name: &str, from: u64, to: u64| {
         let mut bytes = Vec::new();
@@ -215,11 +238,11 @@ fn suite_over(what: &str, place: &mut dyn Place, folder: &Path, root: &[u8]) {
     } else {
         assert!(matches!(range("a", 0, 1), Err(PlaceError::Unsupported(_))), "{what}");
     }
-    let written = place.write(&path("written"), &mut &b"new"[..]);
+    let written = place.write(&path("written"), &mut &b"new"[..], &FileState::default());
     assert_eq!(written.is_ok(), can.writes, "{what}");
     if can.writes {
         assert_eq!(fs::read(folder.join("written")).unwrap(), b"new", "{what}");
-        place.write(&path("written"), &mut Breaks).unwrap_err();
+        place.write(&path("written"), &mut Breaks, &FileState::default()).unwrap_err();
         assert_eq!(fs::read(folder.join("written")).unwrap(), b"new", "{what}");
     }
 }

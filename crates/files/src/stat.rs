@@ -1,6 +1,8 @@
 //! File metadata: kind, size, times, device and inode.
 
-use rustix::fs::FileType;
+use rustix::fd::AsFd;
+use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT, futimens};
+use rustix::io::Errno;
 
 /// A time of a file, in seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,6 +11,15 @@ pub struct Timestamp {
     pub seconds: i64,
     /// Nanoseconds after them, below 1,000,000,000.
     pub nanoseconds: u32,
+}
+
+impl Timestamp {
+    /// Makes this the time at which an open file was last modified. That of its last access stays.
+    pub fn set(self, file: impl AsFd) -> Result<(), Errno> {
+        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT as _ };
+        let last_modification = Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds as _ };
+        futimens(file, &Timestamps { last_access, last_modification })
+    }
 }
 
 impl std::fmt::Display for Timestamp {
@@ -71,7 +82,7 @@ pub struct Stat {
 
 impl Stat {
     /// Asks about an open file.
-    pub fn of(file: impl rustix::fd::AsFd) -> rustix::io::Result<Stat> {
+    pub fn of(file: impl AsFd) -> rustix::io::Result<Stat> {
         rustix::fs::fstat(file).map(Stat::from)
     }
 

@@ -12,11 +12,13 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
-use verisum_files::place::FileState;
+use verisum_files::Timestamp;
+use verisum_files::place::{FileState, KnownState, Modified};
 
 use crate::error::{OpenError, RequestError, root};
 use crate::listing::{self, Page};
 use crate::options::StoreOptions;
+use crate::upload::ORIGINAL_TIME;
 
 /// How often a request is sent until it is given up.
 const ATTEMPTS: u32 = 5;
@@ -25,7 +27,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// A request takes no longer than so many times the time in which a store must answer.
 const WHOLE: u32 = 10;
 /// The longest answer that is no object: a page of keys, or an error.
-const MOST_TEXT: u64 = 16 << 20;
+pub(crate) const MOST_TEXT: u64 = 16 << 20;
 
 /// A bucket, and how to ask for what is in it.
 pub(crate) struct Client {
@@ -44,25 +46,28 @@ pub(crate) struct Part {
     /// The length of the whole object, and when it was written.
     pub(crate) seen: FileState,
     pub(crate) size: u64,
+    /// When the file was modified that it was uploaded from.
+    pub(crate) original: Option<Modified>,
     /// What names this content of the object.
     pub(crate) etag: Option<String>,
 }
 
 /// What is asked for.
-struct Request<'a> {
-    method: Method,
-    key: &'a [u8],
-    query: String,
-    headers: Vec<(HeaderName, String)>,
+pub(crate) struct Request<'a> {
+    pub(crate) method: Method,
+    pub(crate) key: &'a [u8],
+    pub(crate) query: String,
+    pub(crate) headers: Vec<(HeaderName, String)>,
+    pub(crate) body: HttpRequestBody,
     /// The longest body that may come.
-    most: u64,
+    pub(crate) most: u64,
 }
 
 /// An answer with success.
-struct Answer {
+pub(crate) struct Answer {
     status: u16,
-    headers: HeaderMap,
-    body: Vec<u8>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Client {
@@ -119,17 +124,29 @@ impl Client {
         }
         let prefix = listing::encoded(prefix, false);
         query.push_str(&format!("encoding-type=url&list-type=2&max-keys={most}&prefix={prefix}"));
-        let request = Request { method: Method::GET, key: b"", query, headers: Vec::new(), most: MOST_TEXT };
+        let request = Request {
+            method: Method::GET,
+            key: b"",
+            query,
+            headers: Vec::new(),
+            body: HttpRequestBody::empty(),
+            most: MOST_TEXT,
+        };
         Page::read(&self.ask(&request).await?.body)
     }
 
     /// What is known of an object besides its content.
     pub(crate) async fn look(&self, key: &[u8]) -> Result<FileState, RequestError> {
-        let method = Method::HEAD;
-        let answer =
-            self.ask(&Request { method, key, query: String::new(), headers: Vec::new(), most: 0 }).await?;
+        self.look_closely(key).await.map(|known| known.now)
+    }
+
+    /// The same, with the time that the uploaded file had.
+    pub(crate) async fn look_closely(&self, key: &[u8]) -> Result<KnownState, RequestError> {
+        let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
+        let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
         let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
-        Ok(FileState { size, modified: modified(&answer.headers) })
+        let now = FileState { size, modified: modified(&answer.headers) };
+        Ok(KnownState { now, original: original(&answer.headers) })
     }
 
     /// A range of an object, which is not empty; with an ETag only of that content. It is shorter where the object
@@ -143,13 +160,14 @@ impl Client {
         let mut headers = vec![(RANGE, format!("bytes={}-{}", range.start, range.end - 1))];
         headers.extend(etag.map(|etag| (IF_MATCH, etag.to_string())));
         let most = range.end - range.start;
-        let asked = Request { method: Method::GET, key, query: String::new(), headers, most };
+        let (query, body) = (String::new(), HttpRequestBody::empty());
+        let asked = Request { method: Method::GET, key, query, headers, body, most };
         let answer = match self.ask(&asked).await {
             // An empty object has no ranges.
             Err(RequestError::Range) if range.start == 0 => {
-                let seen = self.look(key).await?;
+                let KnownState { now: seen, original } = self.look_closely(key).await?;
                 return match seen.size {
-                    Some(0) => Ok(Part { bytes: Vec::new(), seen, size: 0, etag: None }),
+                    Some(0) => Ok(Part { bytes: Vec::new(), seen, size: 0, original, etag: None }),
                     _ => Err(RequestError::Answer("it gives no range of an object")),
                 };
             }
@@ -167,11 +185,12 @@ impl Client {
         }
         let seen = FileState { size: Some(size), modified: modified(&answer.headers) };
         let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
-        Ok(Part { bytes: answer.body, seen, size, etag })
+        let original = original(&answer.headers);
+        Ok(Part { bytes: answer.body, seen, size, original, etag })
     }
 
     /// Sends a request until it succeeds, or must fail.
-    async fn ask(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
+    pub(crate) async fn ask(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
         let mut wait = FIRST_WAIT;
         let mut attempt = 1;
         loop {
@@ -192,7 +211,7 @@ impl Client {
         let key = listing::encoded(request.key, true);
         let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
         let url = format!("{}/{key}{query}", self.url);
-        let mut asked = HttpRequest::new(HttpRequestBody::empty());
+        let mut asked = HttpRequest::new(request.body.clone());
         *asked.method_mut() = request.method.clone();
         *asked.uri_mut() = url.parse().map_err(|_| RequestError::Answer("a key makes no URL"))?;
         for (name, value) in &request.headers {
@@ -231,11 +250,26 @@ async fn body(answer: HttpResponse, most: u64) -> Result<Answer, RequestError> {
     Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: found })
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn modified(headers: &HeaderMap) -> Option<verisum_files::place::Modified> {
+/// A time such as `1700000000.123456789`.
+fn time_of_upload(text: &str) -> Option<Modified> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |text: &str| text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(seconds.strip_prefix('-').unwrap_or(seconds)) || !is_number(fraction) {
+        return None;
+    }
+    let nanoseconds = format!("{fraction:0<9}")[..9].parse().ok()?;
+    Some(Modified { time: Timestamp { seconds: seconds.parse().ok()?, nanoseconds }, is_exact: true })
+}
+
+fn original(headers: &HeaderMap) -> Option<Modified> {
+    time_of_upload(text(headers, &ORIGINAL_TIME)?)
+}
+
+fn modified(headers: &HeaderMap) -> Option<Modified> {
     listing::time_of_header(text(headers, &LAST_MODIFIED)?)
 }
 

@@ -37,6 +37,7 @@ mod listing;
 mod options;
 mod place;
 mod queue;
+mod upload;
 
 pub use error::OpenError;
 pub use options::StoreOptions;

@@ -1,22 +1,26 @@
 //! A bucket as a place.
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 use verisum_digest::Digest;
-use verisum_files::Error;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRequest, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
+    Capabilities, FileAnswer, FileRequest, FileState, Files, KnownState, MOST_WHOLE, Place, PlaceError,
+    PlaceEvent, Sink, WholeFile,
 };
+use verisum_files::{Error, Operation};
 
-use crate::client::{Client, SharedClient};
+use crate::client::{Client, Part, SharedClient};
 use crate::error::{OpenError, RequestError};
 use crate::keys::{self, Keys, key, machine};
 use crate::options::StoreOptions;
-use crate::queue::{PIECE, Queue};
+use crate::queue::{AT_ONCE, PIECE, Queue};
+use crate::upload::{self, UploadError};
 
 /// Threads that wait for the network.
 const THREADS: usize = 2;
@@ -54,6 +58,7 @@ impl Place for BucketPlace {
         capabilities.tells_states = true;
         capabilities.in_order = true;
         capabilities.reads_ranges = true;
+        capabilities.writes = true;
         Ok(capabilities)
     }
 
@@ -94,17 +99,12 @@ impl Place for BucketPlace {
         queue.end()
     }
 
+    fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
+        self.runtime.block_on(self.client.look_closely(key(path))).map_err(|error| of_object(path, &error))
+    }
+
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
-        let not_read = |reason: Reason| {
-            use std::os::unix::ffi::OsStrExt;
-            let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
-            PlaceError::File(Error::NotRead { path, reason })
-        };
-        let seen = match self.runtime.block_on(self.client.look(key(path))) {
-            Ok(seen) => seen,
-            Err(error) if error.is_of_object() => return Err(not_read(error.reason())),
-            Err(error) => return Err(machine(&error)),
-        };
+        let seen = self.state(path)?.now;
         let size = seen.size.ok_or_else(|| machine(&RequestError::Answer("an object has no length")))?;
         Ok(Box::new(ObjectReader {
             client: self.client.clone(),
@@ -115,6 +115,45 @@ impl Place for BucketPlace {
             piece: Vec::new(),
             taken: 0,
         }))
+    }
+
+    fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
+        let ask = |file: &FileRequest| {
+            let (client, key) = (self.client.clone(), key(&file.path).to_vec());
+            self.runtime.spawn(async move { client.part(&key, 0..MOST_WHOLE + 1, None).await })
+        };
+        let mut found = Vec::with_capacity(files.len());
+        for group in files.chunks(AT_ONCE) {
+            let asked: Vec<_> = group.iter().map(ask).collect();
+            found.extend(asked.into_iter().map(|asked| match self.runtime.block_on(asked) {
+                Ok(Ok(Part { bytes, seen, size, original, .. })) if bytes.len() as u64 == size => {
+                    Some(WholeFile { content: bytes, known: KnownState { now: seen, original } })
+                }
+                // Who reads it alone hears why.
+                _ => None,
+            }));
+        }
+        Ok(found)
+    }
+
+    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
+        upload::write(&self.client, &self.runtime, key(path), content, about).map_err(|error| match error {
+            UploadError::Content(source) => Error::io(&path_of(path), Operation::Read, source).into(),
+            UploadError::Request(error) => machine(&error),
+        })
+    }
+}
+
+/// The path as a path of the system.
+fn path_of(path: &[u8]) -> PathBuf {
+    OsStr::from_bytes(path).into()
+}
+
+/// An error of one object, or of the store.
+fn of_object(path: &[u8], error: &RequestError) -> PlaceError {
+    match error.is_of_object() {
+        true => Error::NotRead { path: path_of(path), reason: error.reason() }.into(),
+        false => machine(error),
     }
 }
 

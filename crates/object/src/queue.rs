@@ -13,7 +13,7 @@ use crate::error::RequestError;
 use crate::keys::{key, machine, reason};
 
 /// How many requests are under way.
-const AT_ONCE: usize = 16;
+pub(crate) const AT_ONCE: usize = 16;
 /// How much of an object is asked for at once. No more than twice `AT_ONCE` of these are in memory.
 pub(crate) const PIECE: u64 = 2 << 20;
 /// A batch is hashed when it has so many objects, or so many bytes.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, LocalPlace, Place, PlaceError,
-    PlaceEvent, Sink, Sorted,
+    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, LocalPlace, MOST_WHOLE,
+    Place, PlaceError, PlaceEvent, Sink, Sorted, WholeFile,
 };
 
 use crate::address::{Address, Host};
@@ -20,6 +20,7 @@ use crate::error::SessionError;
 use crate::folder::Folder;
 use crate::range::RangeReader;
 use crate::session::{Options, Session};
+use crate::whole;
 
 /// Up to so many files are looked at one by one; for more the tree above them is listed.
 const FEW: usize = 32;
@@ -266,6 +267,32 @@ impl Place for HostPlace {
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
         let link = self.listing(&|_| true)?.shell().ok_or(PlaceError::Unsupported("read a range"))?;
         Ok(Box::new(RangeReader::open(link, path, range)?))
+    }
+
+    /// The host hashes what it gave: so a change of the content meanwhile shows, and what happened on the way.
+    fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
+        let digest = Digest::find(LISTING).map_err(|error| PlaceError::Digest(error.to_string()))?;
+        let session = self.session(&digest, &|_| true)?;
+        let Some(link) = session.shell() else {
+            return Ok(files.iter().map(|_| None).collect());
+        };
+        let contents = whole::read(link, files, MOST_WHOLE);
+        let contents = contents.map_err(|error| PlaceError::Machine(error.message()))?;
+        let found: Mutex<Vec<Option<WholeFile>>> = Mutex::new(files.iter().map(|_| None).collect());
+        let mut requests = files.iter().zip(0..).map(|(file, tag)| FileRequest { tag, ..file.clone() });
+        self.hash(std::slice::from_ref(&digest), Files::Named(&mut requests), &|event| {
+            if let PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) = event
+                && !read.changed
+                && let Some(Some(content)) = contents.get(request.tag as usize)
+                && digest.hash(content).is_ok_and(|digest| Some(digest) == read.digest())
+            {
+                let known = KnownState { now: request.seen, original: None };
+                let whole = WholeFile { content: content.clone(), known };
+                found.lock().unwrap_or_else(PoisonError::into_inner)[request.tag as usize] = Some(whole);
+            }
+            true
+        })?;
+        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Where the way to hash tells no states, files are looked at before and after by listing them.

@@ -51,6 +51,7 @@ mod timeout;
 mod tools;
 mod trial;
 mod ways;
+mod whole;
 mod windows;
 
 use verisum_digest::Output;

@@ -31,6 +31,25 @@ pub struct FileState {
     pub modified: Option<Modified>,
 }
 
+/// What is known of one file besides its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownState {
+    /// What a listing says of it.
+    pub now: FileState,
+    /// When the file was modified that it was uploaded from, where the place keeps that: its own time is that of the
+    /// upload then.
+    pub original: Option<Modified>,
+}
+
+/// A small file that was read at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WholeFile {
+    /// Its bytes.
+    pub content: Vec<u8>,
+    /// What else is known of the file that has them.
+    pub known: KnownState,
+}
+
 /// When a file was modified, as exactly as the place told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modified {

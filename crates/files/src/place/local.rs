@@ -133,11 +133,15 @@ impl Place for LocalPlace {
         Ok(Box::new(file.take(range.end.saturating_sub(range.start))))
     }
 
-    fn write(&mut self, path: &[u8], content: &mut dyn Read) -> Result<(), PlaceError> {
+    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
         let path = path_of(path);
         let replacement = Replacement::new(path)?;
         io::copy(content, &mut replacement.file())
             .map_err(|error| Error::io(path, Operation::Read, error))?;
+        if let Some(modified) = about.modified {
+            let set = modified.time.set(replacement.file());
+            set.map_err(|error| Error::io(path, Operation::Stat, error))?;
+        }
         Ok(replacement.place()?)
     }
 }

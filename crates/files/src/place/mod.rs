@@ -31,14 +31,17 @@ mod in_order;
 mod local;
 mod sorted;
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::Digest;
 
 use crate::{Error, ReplaceError};
 
-pub use answer::{FileAnswer, FileRead, FileRequest, FileState, Modified, Reason};
+pub use answer::{FileAnswer, FileRead, FileRequest, FileState, KnownState, Modified, Reason, WholeFile};
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
 
@@ -87,6 +90,27 @@ pub trait Place: Send {
         self.hash(std::slice::from_ref(digest), Files::Named(&mut files.into_iter()), sink)
     }
 
+    /// What is known of a file now besides its content.
+    ///
+    /// # Errors
+    /// There is no such file, or the place cannot be reached.
+    fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
+        let found = Mutex::new(None);
+        self.list(path, &|event| {
+            if let PlaceEvent::Answer(answer) = event {
+                let state = answer.result.map(|_| (answer.request.path, answer.request.seen));
+                found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(state);
+            }
+            true
+        })?;
+        let missing = || Error::NotRead { path: OsStr::from_bytes(path).into(), reason: Reason::Missing };
+        match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Ok((of, now))) if of == path => Ok(KnownState { now, original: None }),
+            Some(Err(error)) => Err(error.into()),
+            Some(Ok(_)) | None => Err(missing().into()),
+        }
+    }
+
     /// Opens a range of a file's bytes. It ends early where the file does.
     ///
     /// # Errors
@@ -95,14 +119,27 @@ pub trait Place: Send {
         Err(PlaceError::Unsupported("read a range"))
     }
 
-    /// Makes a file with this content, or replaces one: at once, when all of it is safely there, or not at all.
+    /// Reads small files whole, some at once: of each its content, and the state that the content is of. None for
+    /// one that must be read alone, because of what it is or became; a place may leave them all to that.
+    ///
+    /// # Errors
+    /// The place cannot be reached, or ends in the middle.
+    fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
+        Ok(files.iter().map(|_| None).collect())
+    }
+
+    /// Makes a file with this content, or replaces one: at once, when all of it is safely there, or not at all; so a
+    /// content that fails at its end leaves what was there. It gets this time, if one is known; the length is a hint.
     ///
     /// # Errors
     /// The content cannot be read or written, or the place takes none.
-    fn write(&mut self, _path: &[u8], _content: &mut dyn Read) -> Result<(), PlaceError> {
+    fn write(&mut self, _path: &[u8], _content: &mut dyn Read, _about: &FileState) -> Result<(), PlaceError> {
         Err(PlaceError::Unsupported("write"))
     }
 }
+
+/// The longest file that [`Place::read_whole`] reads, in bytes.
+pub const MOST_WHOLE: u64 = 64 << 10;
 
 /// A place of any kind is a place.
 impl<P: Place + ?Sized> Place for Box<P> {
@@ -131,12 +168,20 @@ impl<P: Place + ?Sized> Place for Box<P> {
         (**self).hash_settled(digest, files, sink)
     }
 
+    fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
+        (**self).state(path)
+    }
+
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
         (**self).read(path, range)
     }
 
-    fn write(&mut self, path: &[u8], content: &mut dyn Read) -> Result<(), PlaceError> {
-        (**self).write(path, content)
+    fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
+        (**self).read_whole(files)
+    }
+
+    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
+        (**self).write(path, content, about)
     }
 }
 

@@ -1,15 +1,18 @@
 //! Whole copies that wait until they are on the disk, are read back, and get their names.
 
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
+use verisum_digest::{Digest, Output};
 use verisum_files::store::xattr::Family;
 use verisum_files::{Record, Stat};
 
 use super::digests::Sums;
 use super::links::Identity;
+use super::target::TargetName;
 use super::temporary::Temporary;
-use super::worker::{Job, Worker};
+use super::worker::Worker;
 use super::{CopyEvent, CopyOutcome, Mismatch, Verification};
 
 /// The most bytes that wait in one thread.
@@ -20,7 +23,9 @@ const MANY: usize = 8;
 
 /// A copy that nobody sees yet.
 pub(super) struct Pending<'a> {
-    pub(super) job: Job<'a>,
+    /// The path of the original.
+    pub(super) path: PathBuf,
+    pub(super) target: TargetName<'a>,
     pub(super) temporary: Temporary<'a>,
     pub(super) sums: Sums,
     /// What was said of the original.
@@ -33,23 +38,15 @@ pub(super) struct Pending<'a> {
     pub(super) identity: Option<Identity>,
 }
 
-impl Pending<'_> {
-    pub(super) fn event<'e>(
-        &self,
-        paths: (&'e std::path::Path, &'e std::path::Path),
-        outcome: CopyOutcome,
-        digests: &'e [(verisum_digest::Digest, verisum_digest::Output)],
-    ) -> CopyEvent<'e> {
-        CopyEvent {
-            path: paths.0,
-            name: paths.1,
-            outcome,
-            size: self.stat.size,
-            modified: Some(self.stat.modified),
-            mode: Some(self.mode),
-            digests,
-        }
-    }
+/// What came of a file, by its path, its name below TO, and what was said of it.
+pub(super) fn event<'e>(
+    (path, name): (&'e Path, &'e Path),
+    (stat, mode): (&Stat, u32),
+    outcome: CopyOutcome,
+    digests: &'e [(Digest, Output)],
+) -> CopyEvent<'e> {
+    let (modified, mode) = (Some(stat.modified), Some(mode));
+    CopyEvent { path, name, outcome, size: stat.size, modified, mode, digests }
 }
 
 impl<'a> Worker<'a, '_> {
@@ -67,9 +64,9 @@ impl<'a> Worker<'a, '_> {
         self.pending_bytes = 0;
         let mut pending = std::mem::take(&mut self.pending);
         while !pending.is_empty() {
-            let device = pending[0].job.target.directory.device;
+            let device = pending[0].target.directory.device;
             let (same, rest): (Vec<_>, Vec<_>) =
-                pending.into_iter().partition(|one| one.job.target.directory.device == device);
+                pending.into_iter().partition(|one| one.target.directory.device == device);
             pending = rest;
             let synced = self.sync(same);
             let good = match self.shared.options.verification {
@@ -83,7 +80,7 @@ impl<'a> Worker<'a, '_> {
     }
 
     fn sync(&mut self, pending: Vec<Pending<'a>>) -> Vec<Pending<'a>> {
-        let directory = pending[0].job.target.directory.clone();
+        let directory = pending[0].target.directory.clone();
         if pending.len() >= MANY && directory.is_synced_whole {
             let synced = rustix::fs::syncfs(&*directory);
             return match synced {
@@ -106,8 +103,8 @@ impl<'a> Worker<'a, '_> {
 
     /// Tells of a copy that is given up.
     pub(super) fn not_kept(&mut self, one: &Pending<'a>, operation: &'static str, errno: Errno) {
-        let error = one.job.target.failed(operation)(errno);
-        self.failed(&one.job, one.identity, error);
+        let error = one.target.failed(operation)(errno);
+        self.lost(&one.path, &one.target, one.identity, error);
     }
 
     /// Gives a copy its name.
@@ -121,23 +118,22 @@ impl<'a> Worker<'a, '_> {
         {
             return self.not_kept(&pending, "set attribute", errno);
         }
-        let (path, name) = (pending.job.entry.path(), pending.job.target.below());
+        let name = pending.target.below();
         let outcome = match &pending.mismatch {
             Some(mismatch) => CopyOutcome::CopiedBad(mismatch.clone()),
             None => CopyOutcome::Copied,
         };
         let digests = pending.sums.pairs();
-        let event = pending.event((&path, &name), outcome, &digests);
-        let Pending { job, temporary, is_compared, replaces, identity, .. } = pending;
-        match temporary.place(self.shared, &job.target, replaces) {
+        let Pending { path, target, temporary, stat, mode, is_compared, replaces, identity, .. } = pending;
+        match temporary.place(self.shared, &target, replaces) {
             Ok(()) => {
                 self.shared.summary().compared += u64::from(is_compared);
-                self.shared.tell(&event);
-                self.placed(identity, &job.target);
+                self.shared.tell(&event((&path, &name), (&stat, mode), outcome, &digests));
+                self.placed(identity, &target);
             }
             Err(errno) => {
-                let error = job.target.failed("rename")(errno);
-                self.failed(&job, identity, error);
+                let error = target.failed("rename")(errno);
+                self.lost(&path, &target, identity, error);
             }
         }
     }

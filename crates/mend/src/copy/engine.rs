@@ -9,6 +9,7 @@ use std::thread;
 use rustix::fs::{Mode, OFlags, openat, syncfs};
 use rustix::process::{Resource, getrlimit};
 use verisum_catalog::store::Catalog;
+use verisum_files::Directory;
 
 use super::digests::Sets;
 use super::feed::Feed;
@@ -108,12 +109,16 @@ fn copy_tree<'a>(
         ended
     });
     ended?;
+    sync_names(shared, &top, to)
+}
+
+/// Brings the last names to the disk, where that is wanted.
+pub(super) fn sync_names(shared: &Shared, top: &Directory, to: &Path) -> Result<(), CopyError> {
     let summary = *shared.summary();
     let is_written = summary.copied + summary.linked + summary.touched + summary.made > 0;
-    if is_written && options.verification != Verification::None {
-        // The last names.
+    if is_written && shared.options.verification != Verification::None {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let synced = openat(&*top, ".", flags, Mode::empty()).and_then(syncfs);
+        let synced = openat(top, ".", flags, Mode::empty()).and_then(syncfs);
         synced.map_err(|errno| CopyError::target(to, "sync", errno))?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use verisum_files::place::PlaceError;
 
 /// Why something was not copied.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,14 @@ pub enum CopyError {
     /// The source cannot be found, opened, read or hashed.
     #[error(transparent)]
     Source(#[from] verisum_files::Error),
+    /// A place that is not this machine does not give it.
+    #[error("{}: {source}", path.display())]
+    Place {
+        /// Its address.
+        path: PathBuf,
+        /// Why not.
+        source: PlaceError,
+    },
     /// A system call failed at TO.
     #[error("{}: {operation}: {source}", path.display())]
     Target {
@@ -70,6 +79,22 @@ pub enum CopyError {
 impl CopyError {
     pub(super) fn target(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> CopyError {
         CopyError::Target { path: path.to_path_buf(), operation, source: source.into() }
+    }
+
+    pub(super) fn place(address: &Path, error: PlaceError) -> CopyError {
+        let path = address.to_path_buf();
+        match error {
+            // By its address.
+            PlaceError::File(error) => {
+                CopyError::Source(verisum_files::Error::NotRead { path, reason: error.reason() })
+            }
+            source => CopyError::Place { path, source },
+        }
+    }
+
+    /// Whether a host or a store failed, and not the file.
+    pub(super) fn is_of_place(&self) -> bool {
+        matches!(self, CopyError::Place { source: PlaceError::Machine(_) | PlaceError::Digest(_), .. })
     }
 
     /// Whether all that follows would fail for the same reason: TO is full or read-only.

@@ -59,7 +59,7 @@ pub enum CopyOutcome {
     Bad(Mismatch),
     /// It is not as recorded, and was copied all the same.
     CopiedBad(Mismatch),
-    /// What was read back from TO is not what was written; the copy was removed.
+    /// What was read back from TO is not what was written. On this machine the copy was removed, elsewhere it stays.
     Differs {
         /// The name of the digest.
         algorithm: String,
@@ -145,6 +145,8 @@ pub struct CopySummary {
     pub failed: u64,
     /// Entries some of whose owners, modes or attributes TO did not take.
     pub reduced: u64,
+    /// Links and special files that TO cannot hold.
+    pub left_out: u64,
     /// Whether it ended before all was looked at.
     pub stopped: bool,
 }

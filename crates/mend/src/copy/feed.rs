@@ -58,7 +58,9 @@ impl<'a, 'c> Feed<'a, 'c> {
             None => return Err(Error::io(from, Operation::Open, Errno::NOENT).into()),
         };
         let is_file = root.kind() != Kind::Directory;
-        let (top, was_there) = open_target(from, to, &root, is_file)?;
+        let (top, was_there) = open_target(to, is_file, Mode::RWXU, &|directory, is_to| {
+            require_apart(from, to, &root, directory, is_to)
+        })?;
         let records = |path| -> Result<Option<Records<'c>>, CopyError> {
             Ok(catalog.map(|catalog| Records::of(catalog, path)).transpose()?.flatten())
         };
@@ -119,7 +121,8 @@ impl<'a, 'c> Feed<'a, 'c> {
             return Err(CopyError::Overlap { from: entry.path(), to: above.path_of(entry.name()), how });
         }
         let metadata = original(entry)?;
-        let mut directory = above.enter(entry.name())?;
+        // Nobody else can enter it until it gets its own mode.
+        let mut directory = above.enter(entry.name(), Mode::RWXU)?;
         directory.finish_as(entry.path(), metadata);
         self.stack.push((entry.path(), Arc::new(directory)));
         Ok(())
@@ -181,33 +184,19 @@ fn original(entry: &Entry) -> Result<Metadata, CopyError> {
     Ok(metadata)
 }
 
-/// Opens TO, or the directory that it is to be in, and makes it if FROM is a directory. Says whether it was
-/// there.
-fn open_target(
-    from: &Path,
+/// Opens TO, or the directory that it is to be in, and makes it with this mode if FROM is a directory. Says whether it
+/// was there. The check is asked before anything is made: of TO, or of the directory in which TO is made.
+pub(super) fn open_target(
     to: &Path,
-    root: &Entry,
     is_file: bool,
+    mode: Mode,
+    check: &dyn Fn(&Directory, bool) -> Result<(), CopyError>,
 ) -> Result<(Arc<Directory>, bool), CopyError> {
     let failed = |operation| move |errno: Errno| CopyError::target(to, operation, errno);
-    let source = root.stat()?;
-    let source = (source.device, source.inode);
-    let overlap = |how| CopyError::Overlap { from: from.to_path_buf(), to: to.to_path_buf(), how };
-    let within = "is in";
     match Directory::trusted(to) {
         Ok(top) => {
-            if !is_file && is_within(&*top, source).map_err(failed("open"))? {
-                let own = Stat::of(&*top).map_err(failed("stat"))?;
-                let is_same = (own.device, own.inode) == source;
-                return Err(overlap(if is_same { "is the same as" } else { within }));
-            }
             if !is_file {
-                let own = Stat::of(&*top).map_err(failed("stat"))?;
-                let original = openat(root.directory(), root.name(), STEP, Mode::empty());
-                let original = original.map_err(|errno| root.failed(Operation::Open, errno))?;
-                if is_within(&original, (own.device, own.inode)).map_err(failed("open"))? {
-                    return Err(overlap("holds"));
-                }
+                check(&top, true)?;
             }
             Ok((top, true))
         }
@@ -221,10 +210,8 @@ fn open_target(
             if is_file {
                 return Ok((above, true));
             }
-            if is_within(&*above, source).map_err(failed("open"))? {
-                return Err(overlap(within));
-            }
-            mkdirat(&*above, name, Mode::RWXU).map_err(failed("create"))?;
+            check(&above, false)?;
+            mkdirat(&*above, name, mode).map_err(failed("create"))?;
             let top = above.beneath(Path::new(name), None).map_err(|error| created(to, &error))?;
             Ok((top, false))
         }
@@ -236,6 +223,37 @@ fn open_target(
             Err(CopyError::InTheWay { path: to.to_path_buf(), what: "a file" })
         }
         Err(error) => Err(created(to, &error)),
+    }
+}
+
+/// Fails if TO is FROM, in FROM, or holds it. The directory is TO, or the one in which it will be made.
+fn require_apart(
+    from: &Path,
+    to: &Path,
+    root: &Entry,
+    directory: &Directory,
+    is_to: bool,
+) -> Result<(), CopyError> {
+    let failed = |operation| move |errno: Errno| CopyError::target(to, operation, errno);
+    let overlap = |how| Err(CopyError::Overlap { from: from.to_path_buf(), to: to.to_path_buf(), how });
+    let source = root.stat()?;
+    let source = (source.device, source.inode);
+    if !is_to {
+        return match is_within(directory, source).map_err(failed("open"))? {
+            true => overlap("is in"),
+            false => Ok(()),
+        };
+    }
+    let own = Stat::of(directory).map_err(failed("stat"))?;
+    let own = (own.device, own.inode);
+    if is_within(directory, source).map_err(failed("open"))? {
+        return overlap(if own == source { "is the same as" } else { "is in" });
+    }
+    let original = openat(root.directory(), root.name(), STEP, Mode::empty());
+    let original = original.map_err(|errno| root.failed(Operation::Open, errno))?;
+    match is_within(&original, own).map_err(failed("open"))? {
+        true => overlap("holds"),
+        false => Ok(()),
     }
 }
 
@@ -252,7 +270,7 @@ fn created(to: &Path, error: &Error) -> CopyError {
 }
 
 /// The directory of TO, and its name there.
-fn split(to: &Path) -> Result<(&Path, &OsStr), CopyError> {
+pub(super) fn split(to: &Path) -> Result<(&Path, &OsStr), CopyError> {
     match (to.parent(), to.file_name()) {
         (Some(folder), Some(name)) => Ok((folder, name)),
         _ => Err(CopyError::target(to, "create", Errno::INVAL)),

@@ -83,24 +83,23 @@ impl Buffer {
 impl Pump<'_> {
     /// Reads to the end, and returns the digests and the length of what was read.
     pub(super) fn run(&self, shared: &Shared, digests: &[Digest]) -> Result<(Vec<Output>, u64), Stopped> {
-        let messages = digests.iter().map(Digest::lone_message).collect::<Result<Vec<_>, _>>();
-        let mut hasher = Hasher { digests, messages: messages.map_err(Stopped::Digest)? };
+        let mut hasher = Hasher::new(digests).map_err(Stopped::Digest)?;
         if self.size < LARGE {
             let mut pieces = Inline { hasher: &mut hasher, buffer: Some(Arc::new(Buffer::new(PIECE))) };
             let length = self.read(shared, &mut pieces)?;
-            return Ok((hasher.finish()?, length));
+            return Ok((hasher.finish().map_err(Stopped::Digest)?, length));
         }
         thread::scope(|scope| {
             let (filled, take) = mpsc::sync_channel(PIECES);
             let (hashed, back) = mpsc::channel();
             let hash = move || -> Result<Vec<Output>, Stopped> {
                 for run in take {
-                    hasher.update(&run)?;
+                    hasher.update(&run).map_err(Stopped::Digest)?;
                     drop(run);
                     // Nobody waits for it at the end.
                     let _ = hashed.send(());
                 }
-                hasher.finish()
+                hasher.finish().map_err(Stopped::Digest)
             };
             let thread = thread::Builder::new().spawn_scoped(scope, hash);
             let thread = thread
@@ -237,7 +236,7 @@ impl Pieces for Inline<'_, '_> {
     }
 
     fn put(&mut self, run: Run) -> Result<(), Stopped> {
-        self.hasher.update(&run)
+        self.hasher.update(&run).map_err(Stopped::Digest)
     }
 
     fn give_back(&mut self, buffer: Arc<Buffer>) {
@@ -279,13 +278,18 @@ impl Pieces for Piped {
 }
 
 /// One message for each digest.
-struct Hasher<'d> {
+pub(super) struct Hasher<'d> {
     digests: &'d [Digest],
     messages: Vec<Message>,
 }
 
-impl Hasher<'_> {
-    fn update(&mut self, run: &Run) -> Result<(), Stopped> {
+impl<'d> Hasher<'d> {
+    pub(super) fn new(digests: &'d [Digest]) -> Result<Hasher<'d>, verisum_digest::Error> {
+        let messages = digests.iter().map(Digest::lone_message).collect::<Result<_, _>>()?;
+        Ok(Hasher { digests, messages })
+    }
+
+    fn update(&mut self, run: &Run) -> Result<(), verisum_digest::Error> {
         match run {
             Run::Bytes(buffer, length) => self.add(&buffer.bytes()[..*length]),
             Run::Zeros(length) => {
@@ -300,18 +304,18 @@ impl Hasher<'_> {
         }
     }
 
-    fn add(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), verisum_digest::Error> {
         for (digest, message) in self.digests.iter().zip(&mut self.messages) {
-            digest.advance(&mut [(message, bytes)]).map_err(Stopped::Digest)?;
+            digest.advance(&mut [(message, bytes)])?;
         }
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Vec<Output>, Stopped> {
+    pub(super) fn finish(&mut self) -> Result<Vec<Output>, verisum_digest::Error> {
         let finished = self.messages.iter_mut().zip(self.digests).map(|(message, digest)| {
             let mut output = Output::zeroed(digest.len());
             message.finish(output.as_mut_bytes()).map(|()| output)
         });
-        finished.collect::<Result<_, _>>().map_err(Stopped::Digest)
+        finished.collect()
     }
 }

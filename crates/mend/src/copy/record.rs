@@ -8,6 +8,7 @@ use std::sync::Arc;
 use verisum_catalog::scrub::is_same_time;
 use verisum_catalog::store::{self, Catalog, Root, State, absolute, stamp};
 use verisum_digest::Output;
+use verisum_files::place::FileState;
 use verisum_files::store::xattr::Family;
 use verisum_files::{Comparison, Evidence, SecondRead, Standing, Stat, Verdict};
 
@@ -45,8 +46,12 @@ pub(super) struct Expected {
 impl<'c> Records<'c> {
     /// Those of a path, if it is in a tree of the catalogue.
     pub(super) fn of(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::Error> {
-        let path = absolute(path)?;
-        let Some(root) = catalog.root_of(&path)? else { return Ok(None) };
+        Records::of_address(catalog, &absolute(path)?)
+    }
+
+    /// Those of an absolute path or an address.
+    pub(super) fn of_address(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::Error> {
+        let Some(root) = catalog.root_of(path)? else { return Ok(None) };
         let below = path.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
         let names = catalog.algorithms()?.into_iter().map(|(id, name)| (id, name.into())).collect();
         Ok(Some(Records { catalog, names, root, below, last: None }))
@@ -81,25 +86,34 @@ impl<'c> Records<'c> {
 impl Known {
     /// What it says of a file that nobody seems to have written to since; none of one that was written to.
     pub(super) fn expected(&self, stat: &Stat) -> Option<Expected> {
+        // Nothing writes a length and leaves the time.
+        let same_ctime = self.record.ctime == stamp(stat.changed) && self.record.size == stat.size;
+        is_same_time(self.record.mtime, stamp(stat.modified)).then(|| self.expect(Some(same_ctime)))
+    }
+
+    /// The same of a file in another place, as far as its state is known.
+    pub(super) fn expected_there(&self, seen: &FileState) -> Option<Expected> {
+        let has_other_size = seen.size.is_some_and(|size| size != self.record.size);
+        let modified = stamp(seen.modified?.time);
+        is_same_time(self.record.mtime, modified).then(|| self.expect(has_other_size.then_some(false)))
+    }
+
+    fn expect(&self, same_ctime: Option<bool>) -> Expected {
         let record = &self.record;
-        if !is_same_time(record.mtime, stamp(stat.modified)) {
-            return None;
-        }
         let comparison = Comparison {
             same_digest: false,
             same_mtime: true,
-            // Nothing writes a length and leaves the time.
-            same_ctime: Some(record.ctime == stamp(stat.changed) && record.size == stat.size),
+            same_ctime,
             same_file: None,
             time_tells: true,
             second: SecondRead::Same,
         };
-        Some(Expected {
+        Expected {
             algorithm: self.algorithm.clone(),
             digest: record.digest,
             verdict: Evidence::Compared(comparison).verdict(),
             place: RecordPlace::Catalogue,
-        })
+        }
     }
 }
 

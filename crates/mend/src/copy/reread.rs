@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::batch::Pending;
+use super::batch::{Pending, event};
 use super::digests::{Set, Sums};
 use super::pump::{ALIGNMENT, Buffer, Pump, Stopped};
 use super::small::SMALL;
@@ -73,8 +73,8 @@ impl<'a> Worker<'a, '_> {
             }
             Err(source) => {
                 for (one, _) in group {
-                    let error = CopyError::Digest { path: one.job.target.path(), source: source.clone() };
-                    self.failed(&one.job, one.identity, error);
+                    let error = CopyError::Digest { path: one.target.path(), source: source.clone() };
+                    self.lost(&one.path, &one.target, one.identity, error);
                 }
             }
         }
@@ -106,8 +106,8 @@ impl<'a> Worker<'a, '_> {
                         self.not_kept(&one, "read back", errno);
                     }
                     Stopped::Digest(source) => {
-                        let error = CopyError::Digest { path: one.job.target.path(), source };
-                        self.failed(&one.job, one.identity, error);
+                        let error = CopyError::Digest { path: one.target.path(), source };
+                        self.lost(&one.path, &one.target, one.identity, error);
                     }
                 }
                 None
@@ -122,8 +122,8 @@ impl<'a> Worker<'a, '_> {
         let Some(((written, found), digest)) = other.next() else { return Some(one) };
         let (algorithm, written, found) = (digest.name().to_string(), *written, *found);
         let outcome = CopyOutcome::Differs { algorithm, written, found };
-        let (path, name) = (one.job.entry.path(), one.job.target.below());
-        self.shared.tell(&one.event((&path, &name), outcome, &[]));
+        let name = one.target.below();
+        self.shared.tell(&event((&one.path, &name), (&one.stat, one.mode), outcome, &[]));
         self.give_up(one.identity);
         None
     }

@@ -1,7 +1,7 @@
 //! What all threads of a copy share: options, counts, and whom to tell.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{CopyEvent, CopyOptions, CopyOutcome, CopySummary};
@@ -9,12 +9,17 @@ use super::{CopyEvent, CopyOptions, CopyOutcome, CopySummary};
 /// Takes what comes of each entry, from several threads.
 pub(super) type Sink<'a> = &'a (dyn Fn(&CopyEvent) + Sync);
 
+/// After so many failures of a place in a row it is given up.
+const MOST_FAILED: u32 = 8;
+
 pub(super) struct Shared<'a> {
     pub(super) options: &'a CopyOptions,
     sink: Sink<'a>,
     summary: Mutex<CopySummary>,
     /// Whether TO cannot be written to any more.
     is_ended: AtomicBool,
+    /// How many files failed in a row because of the place that they are in or go to.
+    failed_there: AtomicU32,
     /// Whether files at TO have names from the start: its file system knows no others.
     pub(super) has_names_only: AtomicBool,
     /// Whether files may be opened without moving the time of their last access.
@@ -31,6 +36,7 @@ impl<'a> Shared<'a> {
             sink,
             summary: Mutex::default(),
             is_ended: AtomicBool::new(false),
+            failed_there: AtomicU32::new(0),
             has_names_only: AtomicBool::new(false),
             opens_quietly: AtomicBool::new(true),
             next_name: AtomicU64::new(0),
@@ -51,6 +57,16 @@ impl<'a> Shared<'a> {
             && self.is_ended.swap(true, Ordering::Relaxed)
         {
             return;
+        }
+        match &event.outcome {
+            CopyOutcome::Failed(error) if error.is_of_place() => {
+                let before = self.failed_there.fetch_add(1, Ordering::Relaxed);
+                if before + 1 >= MOST_FAILED {
+                    self.is_ended.store(true, Ordering::Relaxed);
+                }
+            }
+            CopyOutcome::Failed(_) => {}
+            _ => self.failed_there.store(0, Ordering::Relaxed),
         }
         if !matches!(event.outcome, CopyOutcome::Made) {
             self.options.progress.add(1, 0);

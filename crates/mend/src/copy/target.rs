@@ -11,7 +11,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
-use verisum_files::Stat;
+use verisum_files::{Stat, Timestamp};
 
 use super::shared::Shared;
 use super::temporary::LEFTOVER;
@@ -107,10 +107,14 @@ impl<'a> TargetDirectory<'a> {
         Ok(directory)
     }
 
-    /// Opens a directory in this one, or makes it; nobody else can enter it until it gets its own mode.
-    pub(super) fn enter(self: &Arc<Self>, name: &OsStr) -> Result<TargetDirectory<'a>, CopyError> {
+    /// Opens a directory in this one, or makes it with this mode.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        name: &OsStr,
+        mode: Mode,
+    ) -> Result<TargetDirectory<'a>, CopyError> {
         let failed = |operation| move |errno| CopyError::target(&self.path_of(name), operation, errno);
-        let was_there = match mkdirat(self, name, Mode::RWXU) {
+        let was_there = match mkdirat(self, name, mode) {
             Ok(()) => false,
             Err(Errno::EXIST) => true,
             Err(errno) => return Err(failed("create")(errno)),
@@ -131,10 +135,9 @@ impl<'a> TargetDirectory<'a> {
     }
 
     /// Whether a file at TO has the time of modification of its original, as exactly as TO keeps it.
-    pub(super) fn is_same_time(&self, original: &Stat, there: &Stat) -> bool {
-        let (original, there) = (original.modified, there.modified);
+    pub(super) fn is_same_time(&self, original: Timestamp, there: Timestamp) -> bool {
         original == there
-            || there.nanoseconds % 10_000_000 == 0
+            || there.nanoseconds.is_multiple_of(10_000_000)
                 && (original.seconds - there.seconds).abs() < self.time_step
     }
 

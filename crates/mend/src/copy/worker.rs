@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use verisum_files::{Directory, Entry, Error, Kind, Operation, Stat, settle};
 
-use super::batch::Pending;
+use super::batch::{Pending, event};
 use super::digests::{Batches, Set, Sets, Sums};
 use super::links::{Identity, Links, Turn};
 use super::pump::{Pump, Stopped};
@@ -19,11 +20,11 @@ use super::shared::Shared;
 use super::small::Group;
 use super::target::TargetName;
 use super::temporary::Temporary;
-use super::{CopyError, CopyEvent, CopyOutcome, Mismatch, Reflink, Verification};
+use super::{CopyError, CopyOptions, CopyOutcome, Mismatch, Reflink, Verification};
 use crate::metadata::Metadata;
 
 /// The digest where neither the caller nor a record says which.
-pub(super) const USUAL: &str = "sha256";
+const USUAL: &str = "sha256";
 
 /// What was changed so lately may be written to through a mapping without another time.
 const LATELY: Duration = Duration::from_secs(60);
@@ -261,7 +262,8 @@ impl<'a, 'c> Worker<'a, 'c> {
             return false;
         }
         let is_own = (there.device, there.inode) == (stat.device, stat.inode);
-        let is_alike = there.size == stat.size && job.target.directory.is_same_time(stat, &there);
+        let is_alike =
+            there.size == stat.size && job.target.directory.is_same_time(stat.modified, there.modified);
         let by_record = match self.shared.options.update && !is_own {
             true => self.is_same_by_record(job, &there, expected),
             false => None,
@@ -306,17 +308,8 @@ impl<'a, 'c> Worker<'a, 'c> {
         openat(&*target.directory, &target.name, flags, Mode::empty()).map(File::from)
     }
 
-    /// The digests to compute: the chosen one first, and those of the records.
-    fn set(&self, expected: &[Expected]) -> Result<Arc<Set>, verisum_digest::Error> {
-        let chosen = self.shared.options.algorithm.as_ref().map(|digest| digest.name());
-        let first = chosen.or(expected.first().map(|expected| &*expected.algorithm)).unwrap_or(USUAL);
-        let mut names = vec![first];
-        for expected in expected {
-            if !names.contains(&&*expected.algorithm) {
-                names.push(&expected.algorithm);
-            }
-        }
-        self.common.sets.of(&names)
+    pub(super) fn set(&self, expected: &[Expected]) -> Result<Arc<Set>, verisum_digest::Error> {
+        set_of(&self.common.sets, self.shared.options, expected)
     }
 
     /// Takes a file for what it is now.
@@ -430,7 +423,8 @@ impl<'a, 'c> Worker<'a, 'c> {
         let Opened { job, stat, metadata, expected, replaces, identity, .. } = opened;
         let is_compared = !expected.is_empty();
         let pending = Pending {
-            job,
+            path: job.entry.path(),
+            target: job.target,
             temporary,
             sums,
             stat,
@@ -463,7 +457,18 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     pub(super) fn failed(&mut self, job: &Job<'a>, identity: Option<Identity>, error: CopyError) {
-        self.shared.tell_plain(&job.entry.path(), &job.target.below(), CopyOutcome::Failed(error));
+        self.lost(&job.entry.path(), &job.target, identity, error);
+    }
+
+    /// Tells that nothing came of a file.
+    pub(super) fn lost(
+        &mut self,
+        path: &Path,
+        target: &TargetName<'a>,
+        identity: Option<Identity>,
+        error: CopyError,
+    ) {
+        self.shared.tell_plain(path, &target.below(), CopyOutcome::Failed(error));
         self.give_up(identity);
     }
 
@@ -475,16 +480,26 @@ impl<'a, 'c> Worker<'a, 'c> {
         metadata: &Metadata,
         digests: &[(verisum_digest::Digest, verisum_digest::Output)],
     ) {
-        self.shared.tell(&CopyEvent {
-            path: &job.entry.path(),
-            name: &job.target.below(),
-            outcome,
-            size: stat.size,
-            modified: Some(stat.modified),
-            mode: Some(metadata.mode),
-            digests,
-        });
+        let paths = (&*job.entry.path(), &*job.target.below());
+        self.shared.tell(&event(paths, (stat, metadata.mode), outcome, digests));
     }
+}
+
+/// The digests to compute of a file: the chosen one first, and those of its records.
+pub(super) fn set_of(
+    sets: &Sets,
+    options: &CopyOptions,
+    expected: &[Expected],
+) -> Result<Arc<Set>, verisum_digest::Error> {
+    let chosen = options.algorithm.as_ref().map(|digest| digest.name());
+    let first = chosen.or(expected.first().map(|expected| &*expected.algorithm)).unwrap_or(USUAL);
+    let mut names = vec![first];
+    for expected in expected {
+        if !names.contains(&&*expected.algorithm) {
+            names.push(&expected.algorithm);
+        }
+    }
+    sets.of(&names)
 }
 
 fn is_late(stat: &Stat) -> bool {

@@ -4,18 +4,24 @@ mod list;
 mod report;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use verisum::catalog::store::Catalog;
+use verisum::files::place::PlaceError;
 use verisum::files::store::xattr::id_of;
 use verisum::files::{Stop, Walk, WalkOptions};
-use verisum::mend::copy::{CopyOptions, Reflink, Verification, copy};
+use verisum::mend::copy::{
+    CopyEvent, CopyOptions, PlaceTree, Reflink, Verification, copy, copy_from, copy_to,
+};
+use verisum::remote::{Address, Host, Hosts};
 
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::{HOSTS, HostArgs};
 use crate::ui::progress::{self, Total};
 use crate::ui::reading::{ExcludeArgs, RateArgs};
 use crate::ui::signals::Ending;
@@ -84,11 +90,14 @@ pub(crate) struct CopyArgs {
     #[arg(short, long)]
     verbose: bool,
 
-    /// A directory, whose content is copied, or a file
+    #[command(flatten, next_help_heading = HOSTS)]
+    hosts: HostArgs,
+
+    /// A directory, whose content is copied, or a file; on another machine HOST:PATH, or s3://BUCKET/PREFIX
     #[arg(value_name = "FROM", value_hint = ValueHint::AnyPath)]
     from: OsString,
 
-    /// The directory that is to be the copy; it is made if it is not there
+    /// The directory that is to be the copy, which is made if it is not there; or s3://BUCKET/PREFIX
     #[arg(value_name = "TO", value_hint = ValueHint::AnyPath)]
     to: OsString,
 }
@@ -117,12 +126,7 @@ enum ReflinkArg {
 
 /// Does what `verisum copy` was asked for.
 pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Failure> {
-    for text in [&arguments.from, &arguments.to] {
-        if hosts::is_remote(text) {
-            let place = ui::names::quoted(text);
-            return Err(Failure::Usage(format!("{place}: only files of this machine can be copied")));
-        }
-    }
+    let [source, target] = arguments.places()?;
     let ending = Ending::new()?;
     raise_open_files();
     let mut options = arguments.options()?;
@@ -130,19 +134,97 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
     let (from, to) = (Path::new(&arguments.from), Path::new(&arguments.to));
     let catalog = arguments.records()?;
     let list = arguments.sums.as_deref().map(SumsList::open).transpose()?;
-    let total = arguments.total(&options);
-    let reporter =
-        Reporter::new((arguments.json, arguments.quiet, arguments.verbose), &options, list, output);
+    let total = match source {
+        Some(_) => Total::Unknown,
+        None => arguments.total(&options),
+    };
+    let reporter = Reporter::new(
+        (arguments.json, arguments.quiet, arguments.verbose),
+        target.is_some(),
+        &options,
+        list,
+        output,
+    );
     let wanted = arguments.rate.progress();
     let copied = progress::of_files(wanted, total, &options.progress, || {
-        copy(from, to, &options, catalog.as_ref(), &|event| reporter.event(event))
+        let sink = &|event: &CopyEvent| reporter.event(event);
+        match (&source, &target) {
+            (Some(source), _) => source.opened(|from| copy_from(from, to, &options, catalog.as_ref(), sink)),
+            (None, Some(target)) => target.opened(|to| copy_to(from, to, &options, catalog.as_ref(), sink)),
+            (None, None) => copy(from, to, &options, catalog.as_ref(), sink),
+        }
     });
     let ended = reporter.end(copied);
     ending.obey();
     ended
 }
 
+/// A tree on another machine.
+struct Remote {
+    hosts: Hosts,
+    tree: Address,
+    /// Its address, as the catalogue has it.
+    address: PathBuf,
+}
+
+impl Remote {
+    fn opened<T>(&self, act: impl FnOnce(PlaceTree) -> T) -> T {
+        let open = || {
+            let opened = self.hosts.place(&self.tree.host);
+            opened.map_err(|error| PlaceError::Machine(error.to_string()))
+        };
+        act(PlaceTree { address: &self.address, root: &self.tree.path, open: &open })
+    }
+}
+
 impl CopyArgs {
+    /// FROM and TO, as far as they are on other machines.
+    fn places(&self) -> Result<[Option<Remote>; 2], Failure> {
+        // Also this machine by the programs of a host.
+        let is_remote = [&self.from, &self.to].map(|text| matches!(Address::typed(text), Ok(Some(_))));
+        if is_remote == [false, false] {
+            return Ok([None, None]);
+        }
+        if is_remote == [true, true] {
+            return Err(Failure::Usage("FROM or TO must be on this machine".to_string()));
+        }
+        hosts::refuse(&[
+            ("--update", self.update),
+            ("--one-file-system", self.one_file_system && is_remote[0]),
+            ("--reflink", !matches!(self.reflink, ReflinkArg::Never)),
+            ("--tag", self.tag && is_remote[1]),
+        ])?;
+        if is_remote[0] {
+            return Ok([Some(self.remote(&self.from)?), None]);
+        }
+        let mut target = self.remote(&self.to)?;
+        if !matches!(target.tree.host, Host::Bucket(_)) {
+            let place = ui::names::quoted(&self.to);
+            return Err(Failure::Usage(format!("{place}: TO must be on this machine or in a bucket")));
+        }
+        // As into a directory.
+        let ends_with_slash = self.to.as_bytes().ends_with(b"/") || target.tree.path == b"/";
+        let from = Path::new(&self.from);
+        if let Some(name) = from.file_name().filter(|_| ends_with_slash && !from.is_dir()) {
+            target.tree = Address::new(target.tree.host.clone(), &target.tree.join(name.as_bytes()));
+            target.address = target.address.join(name);
+        }
+        Ok([None, Some(target)])
+    }
+
+    /// A tree on another machine.
+    fn remote(&self, typed: &OsString) -> Result<Remote, Failure> {
+        let tree = hosts::parse(typed, false)?;
+        let address = match tree.host {
+            Host::Local => PathBuf::from(typed),
+            _ => tree.recorded().map_err(|must| {
+                let value = typed.to_string_lossy().into_owned();
+                Failure::Value { option: "PLACE", value, must: must.to_string() }
+            })?,
+        };
+        Ok(Remote { hosts: self.hosts.hosts(1)?, tree, address })
+    }
+
     fn options(&self) -> Result<CopyOptions, Failure> {
         let policy = kernel::policy()?;
         let algorithm = self.algorithm.as_deref().map(|name| digests::find(name, &policy)).transpose()?;

@@ -19,6 +19,8 @@ pub(super) struct Reporter<'a> {
     json: bool,
     quiet: bool,
     verbose: bool,
+    /// Whether TO is elsewhere, where nothing is removed.
+    is_elsewhere: bool,
     stop: Arc<Stop>,
     started: Instant,
     shared: Mutex<Shared<'a>>,
@@ -35,12 +37,21 @@ impl<'a> Reporter<'a> {
     /// The run is asked to end when nobody can hear of it any more.
     pub(super) fn new(
         (json, quiet, verbose): (bool, bool, bool),
+        is_elsewhere: bool,
         options: &CopyOptions,
         list: Option<SumsList>,
         output: &'a mut Output,
     ) -> Reporter<'a> {
         let shared = Mutex::new(Shared { output, list, failed: None });
-        Reporter { json, quiet, verbose, stop: options.stop.clone(), started: Instant::now(), shared }
+        Reporter {
+            json,
+            quiet,
+            verbose,
+            is_elsewhere,
+            stop: options.stop.clone(),
+            started: Instant::now(),
+            shared,
+        }
     }
 
     /// Prints what came of a file, if it is of a kind that is asked for, and lists its digest.
@@ -63,7 +74,7 @@ impl<'a> Reporter<'a> {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
             done = match self.json {
                 true => output.json(&Line::new(event)),
-                false => output.line(&text(event)),
+                false => output.line(&text(event, self.is_elsewhere)),
             };
         }
         if let Err(failure) = done {
@@ -101,6 +112,10 @@ impl<'a> Reporter<'a> {
             let files =
                 counted(unlisted, "file that was there already is", "files that were there already are");
             ui::say(PROGRAM, &format!("note: {files} not in the list; nothing of it was read"));
+        }
+        if summary.left_out > 0 && !self.quiet {
+            let entries = counted(summary.left_out, "link or special file", "links and special files");
+            ui::say(PROGRAM, &format!("note: TO cannot hold {entries}: left out"));
         }
         if summary.reduced > 0 && !self.quiet {
             let entries = counted(summary.reduced, "entry", "entries");
@@ -143,7 +158,7 @@ fn message(error: &CopyError) -> String {
 }
 
 /// `NAME: rot: sha256 is FOUND, recorded EXPECTED (tag): not copied`.
-fn text(event: &CopyEvent) -> String {
+fn text(event: &CopyEvent, is_elsewhere: bool) -> String {
     let name = names::quoted(event.path.as_os_str());
     let bad = |mismatch: &Mismatch, what: &str| {
         let Mismatch { verdict, algorithm, expected, found, place, .. } = mismatch;
@@ -154,7 +169,8 @@ fn text(event: &CopyEvent) -> String {
         CopyOutcome::Bad(mismatch) => bad(mismatch, "not copied"),
         CopyOutcome::CopiedBad(mismatch) => bad(mismatch, "copied"),
         CopyOutcome::Differs { algorithm, written, found } => {
-            format!("{name}: differs: {algorithm} read back is {found}, written {written}: not kept")
+            let what = if is_elsewhere { "copy again" } else { "not kept" };
+            format!("{name}: differs: {algorithm} read back is {found}, written {written}: {what}")
         }
         outcome => format!("{name}: {}", outcome.name()),
     }
@@ -259,6 +275,7 @@ struct Totals {
     differ: u64,
     failed: u64,
     reduced: u64,
+    left_out: u64,
     stopped: bool,
     seconds: f64,
 }
@@ -278,6 +295,7 @@ impl Totals {
             differ: summary.differ,
             failed: summary.failed,
             reduced: summary.reduced,
+            left_out: summary.left_out,
             stopped: summary.stopped,
             seconds,
         }

@@ -1,0 +1,208 @@
+//! Objects that are written: at once if they are small, else in parts. The store checks each body by its SHA-256,
+//! and shows the object when all of it is there, or never.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use data_encoding::BASE64;
+use http::header::ETAG;
+use http::{HeaderName, Method};
+use quick_xml::de::from_reader;
+use quick_xml::escape::escape;
+use serde::Deserialize;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use verisum_digest::Digest;
+use verisum_files::Timestamp;
+use verisum_files::place::FileState;
+
+use crate::client::{Client, MOST_TEXT, Request, SharedClient, text};
+use crate::error::RequestError;
+use crate::listing::encoded;
+
+/// The shortest part but the last; what is not longer is written at once.
+const PART: u64 = 16 << 20;
+/// The most parts of an object, as S3 has them.
+const MOST_PARTS: u64 = 10_000;
+/// How many parts are under way.
+const AT_ONCE: usize = 3;
+
+const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-checksum-sha256");
+const CHECKSUM_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-checksum-algorithm");
+/// When the file was modified, in seconds since 1970 with a fraction, as rclone and s3fs write it.
+pub(crate) const ORIGINAL_TIME: HeaderName = HeaderName::from_static("x-amz-meta-mtime");
+
+/// Why an object is not written.
+#[derive(Debug)]
+pub(crate) enum UploadError {
+    /// The content cannot be read.
+    Content(io::Error),
+    Request(RequestError),
+}
+
+impl From<RequestError> for UploadError {
+    fn from(error: RequestError) -> UploadError {
+        UploadError::Request(error)
+    }
+}
+
+/// A part that the store has.
+struct Written {
+    number: u64,
+    etag: String,
+    checksum: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Begun {
+    upload_id: String,
+}
+
+/// Writes an object with this content, which has about this length and this time.
+pub(crate) fn write(
+    client: &SharedClient,
+    runtime: &Runtime,
+    key: &[u8],
+    content: &mut dyn Read,
+    about: &FileState,
+) -> Result<(), UploadError> {
+    let part = about.size.unwrap_or(0).div_ceil(MOST_PARTS - 1).next_multiple_of(1 << 20).max(PART);
+    let first = piece(content, part)?;
+    let original = about.modified.map(|modified| modified.time);
+    if (first.len() as u64) < part {
+        return Ok(runtime.block_on(client.put(key, first, original))?);
+    }
+    let upload = runtime.block_on(client.begin(key, original))?;
+    let written = parts((client, runtime), key, &upload, first, (content, part));
+    let ended = written
+        .and_then(|parts| runtime.block_on(client.complete(key, &upload, &parts)).map_err(UploadError::from));
+    if ended.is_err() {
+        // Stores keep the parts of uploads that nobody ends, and ask money for them.
+        let _ = runtime.block_on(client.abort(key, &upload));
+    }
+    ended
+}
+
+/// Writes all parts, some at once.
+fn parts(
+    (client, runtime): (&SharedClient, &Runtime),
+    key: &[u8],
+    upload: &str,
+    first: Vec<u8>,
+    (content, part): (&mut dyn Read, u64),
+) -> Result<Vec<Written>, UploadError> {
+    let mut under_way: VecDeque<JoinHandle<Result<Written, RequestError>>> = VecDeque::new();
+    let mut written = Vec::new();
+    let mut next = first;
+    loop {
+        let is_last = (next.len() as u64) < part;
+        // The end may be that of a part.
+        let number = (written.len() + under_way.len()) as u64 + 1;
+        let (client, key, upload) = (client.clone(), key.to_vec(), upload.to_string());
+        if !next.is_empty() {
+            let send = async move { client.put_part(&key, &upload, number, next).await };
+            under_way.push_back(runtime.spawn(send));
+        }
+        while under_way.len() >= AT_ONCE || is_last && !under_way.is_empty() {
+            let Some(handle) = under_way.pop_front() else { break };
+            let ended = runtime.block_on(handle);
+            written.push(ended.map_err(|error| RequestError::Network(error.to_string()))??);
+        }
+        if is_last {
+            return Ok(written);
+        }
+        next = piece(content, part)?;
+    }
+}
+
+/// So much of the content, or what is left.
+fn piece(content: &mut dyn Read, most: u64) -> Result<Vec<u8>, UploadError> {
+    let mut bytes = Vec::new();
+    content.take(most).read_to_end(&mut bytes).map_err(UploadError::Content)?;
+    Ok(bytes)
+}
+
+fn checksum(body: &[u8]) -> Result<String, RequestError> {
+    let digest = Digest::find("sha256").and_then(|digest| digest.hash(body));
+    let digest = digest.map_err(|_| RequestError::Answer("SHA-256 cannot be computed"))?;
+    Ok(BASE64.encode(digest.as_bytes()))
+}
+
+fn original_time(time: Option<Timestamp>) -> Option<(HeaderName, String)> {
+    time.map(|time| (ORIGINAL_TIME, time.to_string()))
+}
+
+impl Client {
+    async fn put(&self, key: &[u8], body: Vec<u8>, original: Option<Timestamp>) -> Result<(), RequestError> {
+        let mut headers = vec![(CHECKSUM, checksum(&body)?)];
+        headers.extend(original_time(original));
+        let query = String::new();
+        self.ask(&Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT })
+            .await
+            .map(drop)
+    }
+
+    async fn begin(&self, key: &[u8], original: Option<Timestamp>) -> Result<String, RequestError> {
+        let mut headers = vec![(CHECKSUM_ALGORITHM, "SHA256".to_string())];
+        headers.extend(original_time(original));
+        let query = "uploads=".to_string();
+        let request =
+            Request { method: Method::POST, key, query, headers, body: Vec::new().into(), most: MOST_TEXT };
+        let answer = self.ask(&request).await?;
+        let begun: Begun =
+            from_reader(&answer.body[..]).map_err(|_| RequestError::Answer("no number of an upload"))?;
+        Ok(begun.upload_id)
+    }
+
+    async fn put_part(
+        &self,
+        key: &[u8],
+        upload: &str,
+        number: u64,
+        body: Vec<u8>,
+    ) -> Result<Written, RequestError> {
+        let checksum = checksum(&body)?;
+        let headers = vec![(CHECKSUM, checksum.clone())];
+        let query = format!("partNumber={number}&uploadId={}", encoded(upload.as_bytes(), false));
+        let request =
+            Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT };
+        let answer = self.ask(&request).await?;
+        let etag = text(&answer.headers, &ETAG).ok_or(RequestError::Answer("a part has no ETag"))?;
+        Ok(Written { number, etag: etag.to_string(), checksum })
+    }
+
+    async fn complete(&self, key: &[u8], upload: &str, parts: &[Written]) -> Result<(), RequestError> {
+        let mut body = "<CompleteMultipartUpload>".to_string();
+        for Written { number, etag, checksum } in parts {
+            let etag = escape(etag);
+            body += &format!(
+                "<Part><ChecksumSHA256>{checksum}</ChecksumSHA256><ETag>{etag}</ETag><PartNumber>{number}</PartNumber></Part>"
+            );
+        }
+        body += "</CompleteMultipartUpload>";
+        let query = format!("uploadId={}", encoded(upload.as_bytes(), false));
+        let request = Request {
+            method: Method::POST,
+            key,
+            query,
+            headers: Vec::new(),
+            body: body.into_bytes().into(),
+            most: MOST_TEXT,
+        };
+        let answer = self.ask(&request).await?;
+        // It says that it succeeds before it has.
+        match String::from_utf8_lossy(&answer.body).contains("<CompleteMultipartUploadResult") {
+            true => Ok(()),
+            false => Err(RequestError::of_answer(500, &answer.body)),
+        }
+    }
+
+    async fn abort(&self, key: &[u8], upload: &str) -> Result<(), RequestError> {
+        let query = format!("uploadId={}", encoded(upload.as_bytes(), false));
+        let (headers, body) = (Vec::new(), Vec::new().into());
+        self.ask(&Request { method: Method::DELETE, key, query, headers, body, most: MOST_TEXT })
+            .await
+            .map(drop)
+    }
+}
