@@ -45,6 +45,7 @@ fn main() {
         plan: Plan::new(Vec::new(), THREADS),
         policy: Policy::default(),
         apart: None,
+        dry: false,
     };
     let tagging = TagOptions { algorithm: Algorithm::find("sha256").expect("a digest"), new_only: false };
 

@@ -70,6 +70,8 @@ pub struct Options {
     pub policy: Policy,
     /// Where records are kept of files that take no attributes; without it they get none.
     pub apart: Option<Arc<dyn RecordStore>>,
+    /// Write and remove nothing: findings are what would be done. What would be read is read.
+    pub dry: bool,
 }
 
 /// The time of now in seconds since 1970.

@@ -196,6 +196,9 @@ impl Run<'_> {
             }
         }
         let stat = content.after;
+        if self.session.options.dry {
+            return self.session.plain(&entry, Outcome::Retagged);
+        }
         if !recorded.new.iter().any(|new| self.is_as_good(new, &stat, &new_digest)) {
             let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
             let judged = [&[recorded.old][..], &recorded.new].concat();
@@ -348,6 +351,7 @@ mod tests {
             plan: Plan::new(Vec::new(), 1),
             policy: Default::default(),
             apart: None,
+            dry: false,
         };
         let (once, met) = (Once::new(), Mutex::new((String::new(), None)));
         let report = |finding: &super::super::Finding| {

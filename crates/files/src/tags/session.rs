@@ -165,7 +165,11 @@ impl<'a> Session<'a> {
         record: &Record,
         done: Outcome,
     ) {
-        match put(self.family(), file, stat, record, before) {
+        let is_put = match self.options.dry {
+            false => put(self.family(), file, stat, record, before),
+            true => refused(file).map_or(Ok(()), |errno| Err(errno.into())),
+        };
+        match is_put {
             Ok(()) => self.compared(entry, done, record, &record.digest),
             Err(Refusal::System(errno)) if self.keeps_apart(entry, stat, record, errno) => {
                 self.compared(entry, Outcome::Catalogued, record, &record.digest);
@@ -176,7 +180,8 @@ impl<'a> Session<'a> {
 
     /// Records in the catalogue, if there is one, what could not be written into the file.
     pub(super) fn keeps_apart(&self, entry: &Entry, stat: &Stat, record: &Record, errno: Errno) -> bool {
-        self.options.apart.as_ref().is_some_and(|apart| apart.keep(entry, stat, record, errno))
+        let apart = self.options.apart.as_ref();
+        apart.is_some_and(|apart| self.options.dry || apart.keep(entry, stat, record, errno))
     }
 
     /// The verdict on what was read of a file. What looks bad is read a second time first.

@@ -7,7 +7,7 @@ use super::place::Before;
 use super::reading::{Wanted, read_chosen};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
-use crate::store::xattr::Family;
+use crate::store::xattr::{Family, refused};
 use crate::{Content, Entry, Record, Standing, Verdict};
 
 /// What `tag` may do.
@@ -77,8 +77,12 @@ fn choose(
         };
         if is_current || tagging.new_only {
             // What the catalogue has goes into the file once that takes it.
-            let is_moved =
-                opened.is_apart && is_current && session.family().write(&opened.file, record).is_ok();
+            let is_moved = opened.is_apart
+                && is_current
+                && match session.options.dry {
+                    true => refused(&opened.file).is_none(),
+                    false => session.family().write(&opened.file, record).is_ok(),
+                };
             session.passed_over(&stat);
             session.plain(&entry, if is_moved { Outcome::Tagged } else { Outcome::Current });
             return None;

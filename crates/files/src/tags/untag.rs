@@ -1,12 +1,15 @@
 //! Removes tags.
 
+use std::fs::File;
+
+use rustix::io::Errno;
 use verisum_digest::Algorithm;
 
 use super::files::each;
 use super::place::{Held, Refusal};
 use super::session::Session;
 use super::{Counts, Entries, Options, Outcome, Report};
-use crate::store::xattr::Family;
+use crate::store::xattr::{Family, refused};
 use crate::{Operation, Verdict};
 
 /// Removes the tags of one family, and of one digest if one is given. Other attributes stay.
@@ -24,9 +27,12 @@ pub fn untag(
         if opened.found.is_empty() && family != Family::Shatag {
             return session.plain(entry, Outcome::Judged(Verdict::New));
         }
-        let removed = Held::take(&opened.file)
-            .map_err(Refusal::from)
-            .and_then(|_held| Ok(family.remove(&opened.file, algorithm)?));
+        let removed = match options.dry {
+            true => would_remove(family, &opened.file, algorithm).map_err(Refusal::from),
+            false => Held::take(&opened.file)
+                .map_err(Refusal::from)
+                .and_then(|_held| Ok(family.remove(&opened.file, algorithm)?)),
+        };
         match removed {
             Ok(true) => session.plain(entry, Outcome::Removed),
             Ok(false) => session.plain(entry, Outcome::Judged(Verdict::New)),
@@ -34,4 +40,10 @@ pub fn untag(
         }
     });
     session.counts()
+}
+
+/// Whether there are tags that would be removed; fails where the file system would refuse.
+fn would_remove(family: Family, file: &File, algorithm: Option<&Algorithm>) -> Result<bool, Errno> {
+    let has = family.has(file, algorithm)?;
+    refused(file).filter(|_| has).map_or(Ok(has), Err)
 }

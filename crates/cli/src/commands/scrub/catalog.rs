@@ -17,6 +17,7 @@ use verisum::files::{Directory, Replacement, Stop};
 use super::lake::ExportFormat;
 use super::list::ListArgs;
 use super::status::StatusArgs;
+use super::tried::Tried;
 use crate::ui::Decomposed;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
@@ -123,6 +124,10 @@ pub(crate) struct ImportArgs {
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
+    /// Say what would be recorded, and change nothing: it is tried with a copy of the catalogue
+    #[arg(long)]
+    dry_run: bool,
+
     /// Exports, lists, indexes and lakes; each is recorded as a whole or not at all. `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
@@ -151,6 +156,9 @@ pub(crate) struct ForgetArgs {
     /// Do it although some of its files are bad, missing or held
     #[arg(long)]
     yes: bool,
+    /// Say what would be forgotten, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// The tree, as `verisum catalog status` lists it; it need not exist
     #[arg(value_hint = ValueHint::DirPath)]
     tree: PathBuf,
@@ -286,11 +294,19 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
         None => None,
     };
     let now = values::now();
-    let (_lock, catalog) = arguments.catalog.open()?;
+    let tried = arguments.dry_run.then(|| Tried::new(&arguments.catalog)).transpose()?;
+    let opened = tried.is_none().then(|| arguments.catalog.open()).transpose()?;
+    let catalog = match (&tried, &opened) {
+        (Some(tried), _) => tried.catalog(),
+        (None, opened) => &opened.as_ref().expect("one of the two").1,
+    };
     let (mut sum, mut worst) = (Imported::default(), Exit::Clean);
     for file in &arguments.files {
+        if tried.as_ref().is_some_and(Tried::is_ended) {
+            break;
+        }
         let list = List { file, tree: arguments.tree.as_deref(), algorithm: &algorithm, now };
-        match list.import(&catalog) {
+        match list.import(catalog) {
             Ok((imported, exit)) => {
                 sum.added += imported.added;
                 sum.known += imported.known;
@@ -304,7 +320,8 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
             Err(failure) => return Err(failure),
         }
     }
-    output.line(&format!("{} recorded, {} known already", sum.added, sum.known))?;
+    let recorded = if arguments.dry_run { "would be recorded" } else { "recorded" };
+    output.line(&format!("{} {recorded}, {} known already", sum.added, sum.known))?;
     if sum.differing > 0 {
         let known = counted(sum.differing, "known file");
         let what = "listed with a different digest than the recorded one, which stays";
@@ -497,7 +514,10 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
 }
 
 fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let (_lock, catalog) = arguments.catalog.open_existing()?;
+    let (_lock, catalog) = match arguments.dry_run {
+        true => (None, arguments.catalog.open_shared()?),
+        false => arguments.catalog.open_existing().map(|(lock, catalog)| (Some(lock), catalog))?,
+    };
     let name = &arguments.tree;
     let failed =
         |why: String| Failure::File { name: name.clone(), operation: "forget", error: io::Error::other(why) };
@@ -507,6 +527,10 @@ fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> 
     if waiting > 0 && !arguments.yes {
         let files = counted(waiting, "file");
         return Err(failed(format!("{files} of it bad, missing or waiting (--yes forgets such too)")));
+    }
+    if arguments.dry_run {
+        output.line(&format!("{} would be forgotten", counted(root.files, "record")))?;
+        return Ok(Exit::Clean);
     }
     let forgotten = catalog.forget_root(&root)?;
     output.line(&format!("{} forgotten", counted(forgotten, "record")))?;

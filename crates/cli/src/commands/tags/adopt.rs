@@ -10,7 +10,7 @@ use verisum::files::tags::{self, AdoptOptions};
 use verisum::files::{Error, Operation};
 
 use super::lists;
-use super::options::{TreeArgs, algorithm};
+use super::options::{DryArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -45,11 +45,15 @@ pub(crate) struct AdoptArgs {
     rate: RateArgs,
 
     #[command(flatten)]
+    dry: DryArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = arguments.tree.options(Family::Verisum)?;
+    options.dry = arguments.dry.dry_run;
     options.plan.limits = arguments.rate.limits()?;
     let adopting = AdoptOptions { verify: arguments.verify };
     let mut walk = arguments.tree.walk()?;

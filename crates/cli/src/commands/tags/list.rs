@@ -9,7 +9,7 @@ use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing};
 
-use super::options::{ApartArgs, TreeArgs};
+use super::options::{ApartArgs, TreeArgs, Writes};
 use super::report::Reporter;
 use crate::ui::Output;
 use crate::ui::catalog::with_name;
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
         Some(text) => Some(now - values::duration("--older-than", text)?.as_secs().cast_signed()),
         None => None,
     };
-    let options = arguments.tree.options_with(arguments.family, &arguments.apart, false)?;
+    let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let mut walk = arguments.tree.walk()?;
     let worst = Mutex::new(Exit::Clean);
     let reporter = Reporter::new(&arguments.tree, &options, output);

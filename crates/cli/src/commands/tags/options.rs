@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
+use rustix::io::Errno;
 use verisum::catalog::TagStore;
 use verisum::digest::Algorithm;
 use verisum::files::store::xattr::Family;
-use verisum::files::tags::Options;
-use verisum::files::{Directory, Order, Plan, Roots, Walk, WalkOptions};
+use verisum::files::tags::{Options, RecordStore};
+use verisum::files::{Directory, Entry, Order, Plan, Record, Roots, Stat, Walk, WalkOptions};
 
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::failure::Failure;
@@ -51,12 +52,38 @@ pub(crate) struct TreeArgs {
     paths: Vec<PathBuf>,
 }
 
+/// Whether anything is written.
+#[derive(Args, Debug)]
+pub(crate) struct DryArgs {
+    /// Print what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
 /// Where records are kept that files cannot hold.
 #[derive(Args, Debug)]
 pub(crate) struct ApartArgs {
     /// The catalogue for files that take no attributes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     catalog: Option<PathBuf>,
+}
+
+/// What an operation does to the catalogue and to tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// It only reads.
+    No,
+    /// It says what it would write.
+    Dry,
+    /// It writes.
+    Yes,
+}
+
+impl DryArgs {
+    /// What an operation does that writes without `--dry-run`.
+    pub(crate) fn writes(&self) -> Writes {
+        if self.dry_run { Writes::Dry } else { Writes::Yes }
+    }
 }
 
 impl TreeArgs {
@@ -105,7 +132,7 @@ impl TreeArgs {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let plan = Plan::new(Vec::new(), threads);
-        Ok(Options { family, plan, policy: kernel::policy()?, apart: None })
+        Ok(Options { family, plan, policy: kernel::policy()?, apart: None, dry: false })
     }
 
     /// The same with a catalogue for what files cannot hold: to read, or also to write.
@@ -113,12 +140,17 @@ impl TreeArgs {
         &self,
         family: Family,
         apart: &ApartArgs,
-        writes: bool,
+        writes: Writes,
     ) -> Result<Options, Failure> {
         let mut options = self.options(family)?;
+        options.dry = writes == Writes::Dry;
         let place = CatalogArgs { catalog: apart.catalog.clone() };
         if place.catalog.is_some() {
-            let (lock, catalog) = match writes {
+            if options.dry && !place.path()?.try_exists().is_ok_and(|exists| exists) {
+                options.apart = Some(Arc::new(NotMade));
+                return Ok(options);
+            }
+            let (lock, catalog) = match writes == Writes::Yes {
                 true => place.open().map(|(lock, catalog)| (Some(lock), catalog))?,
                 false => (None, place.open_shared()?),
             };
@@ -127,6 +159,26 @@ impl TreeArgs {
         }
         Ok(options)
     }
+}
+
+/// A catalogue that would be made first.
+#[derive(Debug)]
+struct NotMade;
+
+impl RecordStore for NotMade {
+    fn is_own(&self, _: &Stat) -> bool {
+        false
+    }
+    fn find(&self, _: &Entry) -> Option<Record> {
+        None
+    }
+    fn keep(&self, _: &Entry, _: &Stat, _: &Record, _: Errno) -> bool {
+        true
+    }
+    fn take_failure(&self) -> Option<Box<dyn std::error::Error + Send + Sync>> {
+        None
+    }
+    fn follow(&self, _: &Entry, _: &Stat, _: &Record, _: &Record) {}
 }
 
 /// The row of a digest that tags of a family can hold.

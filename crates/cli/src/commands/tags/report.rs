@@ -22,6 +22,7 @@ pub(crate) struct Reporter<'a> {
     json: bool,
     quiet: bool,
     verbose: bool,
+    dry: bool,
     stop: Arc<Stop>,
     apart: Option<Arc<dyn RecordStore>>,
     started: Instant,
@@ -41,6 +42,7 @@ impl<'a> Reporter<'a> {
             json: arguments.json,
             quiet: arguments.quiet,
             verbose: arguments.verbose,
+            dry: options.dry,
             stop: options.plan.stop.clone(),
             apart: options.apart.clone(),
             started: Instant::now(),
@@ -67,8 +69,8 @@ impl<'a> Reporter<'a> {
         self.print(|output| {
             output.found(exit(finding.outcome.class()));
             match self.json {
-                true => output.json(&Line::new(finding)),
-                false => output.line(&text(finding)),
+                true => output.json(&Line::new(finding, self.dry)),
+                false => output.line(&text(finding, self.dry)),
             }
         });
     }
@@ -82,9 +84,10 @@ impl<'a> Reporter<'a> {
     pub(crate) fn end(self, counts: &Counts) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
         if self.json {
-            self.print(|output| output.json(&Ended { summary: Summary::new(counts, seconds) }));
+            self.print(|output| output.json(&Ended { summary: Summary::new(counts, seconds, self.dry) }));
         } else if !self.quiet {
-            ui::say(PROGRAM, &summary(counts, seconds));
+            let dry = if self.dry { "dry run, nothing was changed: " } else { "" };
+            ui::say(PROGRAM, &format!("{dry}{}", summary(counts, seconds)));
             if counts.worst() == Class::Corrupt {
                 ui::say(PROGRAM, "restore what is bad; its tags keep what was recorded");
             }
@@ -115,6 +118,7 @@ impl<'a> Reporter<'a> {
             return self.json;
         }
         match (finding.outcome.class(), finding.outcome) {
+            (Class::Clean, outcome) if self.dry && writes(outcome) => !self.quiet,
             (Class::Clean, _) | (_, Outcome::Judged(Verdict::New | Verdict::Missing)) => self.verbose,
             (Class::Change, _) => !self.quiet,
             (Class::Unchecked | Class::Corrupt, _) => true,
@@ -149,9 +153,24 @@ pub(crate) fn exit(worst: Class) -> Exit {
     }
 }
 
+/// Whether an outcome says that something was written or removed.
+fn writes(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Tagged
+            | Outcome::Updated
+            | Outcome::Refreshed
+            | Outcome::Retagged
+            | Outcome::Removed
+            | Outcome::Adopted
+            | Outcome::Catalogued
+    )
+}
+
 /// `NAME: verdict`, and both digests where they differ.
-fn text(finding: &Finding) -> String {
-    let mut text = format!("{}: {}", names::quoted(finding.path().as_os_str()), finding.outcome);
+fn text(finding: &Finding, dry: bool) -> String {
+    let would = if dry && writes(finding.outcome) { "would be " } else { "" };
+    let mut text = format!("{}: {would}{}", names::quoted(finding.path().as_os_str()), finding.outcome);
     if let (Some(record), Some(computed)) = (finding.record, finding.computed)
         && record.digest != *computed
     {
@@ -193,10 +212,13 @@ struct Line<'a> {
     /// Whether all other files of its file system fail alike, and are only counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stands_for_all: bool,
+    /// False where the outcome is what would be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<bool>,
 }
 
 impl<'a> Line<'a> {
-    fn new(finding: &Finding<'a>) -> Line<'a> {
+    fn new(finding: &Finding<'a>, dry: bool) -> Line<'a> {
         Line {
             name: Name::new(finding.path()),
             outcome: finding.outcome.name(),
@@ -206,6 +228,7 @@ impl<'a> Line<'a> {
             verified: finding.record.and_then(|record| record.verified),
             error: finding.error.map(failure::tree_message),
             stands_for_all: finding.stands_for_all,
+            written: (dry && writes(finding.outcome)).then_some(false),
         }
     }
 }
@@ -222,11 +245,14 @@ struct Summary {
     bytes: u64,
     seconds: f64,
     outcomes: BTreeMap<&'static str, u64>,
+    /// Whether all this was not done, but would be.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
 }
 
 impl Summary {
-    fn new(counts: &Counts, seconds: f64) -> Summary {
+    fn new(counts: &Counts, seconds: f64, dry_run: bool) -> Summary {
         let outcomes = counts.occurred().map(|(outcome, count)| (outcome.name(), count)).collect();
-        Summary { files: counts.files(), bytes: counts.bytes, seconds, outcomes }
+        Summary { files: counts.files(), bytes: counts.bytes, seconds, outcomes, dry_run }
     }
 }

@@ -5,7 +5,7 @@ use verisum::files::Verdict;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Outcome, Slot};
 
-use super::options::{ApartArgs, TreeArgs, algorithm};
+use super::options::{ApartArgs, DryArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -31,6 +31,9 @@ pub(crate) struct RetagArgs {
     apart: ApartArgs,
 
     #[command(flatten)]
+    dry: DryArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
@@ -39,7 +42,8 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     if from.family == to.family && from.algorithm.id == to.algorithm.id {
         return Err(Failure::Usage("--from and --to are the same".to_string()));
     }
-    let mut options = arguments.tree.options_with(Family::default(), &arguments.apart, true)?;
+    let mut options =
+        arguments.tree.options_with(Family::default(), &arguments.apart, arguments.dry.writes())?;
     options.plan.limits = arguments.rate.limits()?;
     let mut walk = arguments.tree.walk()?;
     let told = options.plan.progress.clone();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Counts, Status};
 
-use super::options::{ApartArgs, TreeArgs};
+use super::options::{ApartArgs, TreeArgs, Writes};
 use super::report::Reporter;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
@@ -30,7 +30,7 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options_with(arguments.family, &arguments.apart, false)?;
+    let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let mut walk = arguments.tree.walk()?;
     let json = arguments.tree.json;
     let reporter = Reporter::new(&arguments.tree, &options, output);

@@ -6,7 +6,7 @@ use clap::Args;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, TagOptions};
 
-use super::options::{ApartArgs, TreeArgs, algorithm};
+use super::options::{ApartArgs, DryArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -39,16 +39,23 @@ pub(crate) struct TagArgs {
     apart: ApartArgs,
 
     #[command(flatten)]
+    dry: DryArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, true)?;
+    let mut options =
+        arguments.tree.options_with(arguments.family, &arguments.apart, arguments.dry.writes())?;
     options.plan.limits = arguments.rate.limits()?;
     let algorithm = algorithm(&arguments.algorithm, options.family)?;
     let tagging = TagOptions { algorithm, new_only: arguments.new_only };
     let mut walk = arguments.tree.walk()?;
-    if !arguments.tree.quiet && tags::would_be_first(&mut arguments.tree.walk()?, &options, SAMPLE) {
+    if !arguments.tree.quiet
+        && !options.dry
+        && tags::would_be_first(&mut arguments.tree.walk()?, &options, SAMPLE)
+    {
         warn_of_backups();
     }
     let told = options.plan.progress.clone();

@@ -4,7 +4,7 @@ use clap::Args;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags;
 
-use super::options::{TreeArgs, algorithm};
+use super::options::{DryArgs, TreeArgs, algorithm};
 use super::report::Reporter;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
@@ -22,11 +22,15 @@ pub(crate) struct UntagArgs {
     family: Family,
 
     #[command(flatten)]
+    dry: DryArgs,
+
+    #[command(flatten)]
     tree: TreeArgs,
 }
 
 pub(crate) fn run(arguments: UntagArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let options = arguments.tree.options(arguments.family)?;
+    let mut options = arguments.tree.options(arguments.family)?;
+    options.dry = arguments.dry.dry_run;
     let wanted = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
     let mut walk = arguments.tree.walk()?;
     let reporter = Reporter::new(&arguments.tree, &options, output);

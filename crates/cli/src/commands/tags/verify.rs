@@ -8,7 +8,7 @@ use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Options, Outcome, VerifyOptions};
 use verisum::files::{Stop, Verdict};
 
-use super::options::{ApartArgs, TreeArgs};
+use super::options::{ApartArgs, TreeArgs, Writes};
 use super::report::Reporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -50,7 +50,11 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let mut options = arguments.tree.options_with(arguments.family, &arguments.apart, arguments.stamp)?;
+    let mut options = arguments.tree.options_with(
+        arguments.family,
+        &arguments.apart,
+        if arguments.stamp { Writes::Yes } else { Writes::No },
+    )?;
     options.plan.limits = arguments.rate.limits()?;
     let max_age = arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;

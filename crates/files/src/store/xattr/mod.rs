@@ -172,6 +172,23 @@ impl Family {
         }
     }
 
+    /// Whether there are tags of this family, of one digest or of any, for [`Family::remove`].
+    pub fn has(self, file: &File, algorithm: Option<&Algorithm>) -> Result<bool, Errno> {
+        let is_wanted = |found: &Algorithm| algorithm.is_none_or(|wanted| wanted.id == found.id);
+        Ok(match self {
+            Family::Verisum => attribute::get(file, NAME)?.is_some_and(|value| match decode(&value) {
+                Ok(record) => is_wanted(record.algorithm),
+                Err(_) => algorithm.is_none(),
+            }),
+            Family::Shatag => {
+                algorithm.is_none_or(|wanted| wanted.id == "sha256")
+                    && (attribute::get(file, SHATAG_SUM)?.is_some()
+                        || attribute::get(file, SHATAG_TIME)?.is_some())
+            }
+            Family::Plain => plain_names(file)?.into_iter().any(|(_, found)| is_wanted(found)),
+        })
+    }
+
     /// Removes the tags of this family, of one digest or of all. Returns whether there were any.
     pub fn remove(self, file: &File, algorithm: Option<&Algorithm>) -> Result<bool, Errno> {
         let is_wanted = |found: &Algorithm| algorithm.is_none_or(|wanted| wanted.id == found.id);
