@@ -121,7 +121,7 @@ fn controls_are_of_as_many_bytes_and_threads() {
 
 #[test]
 fn too_little_memory_is_said() {
-    let script = "ulimit -v 50000; exec \"$0\" bench image --size 8M --runs 1";
+    let script = "ulimit -v 300000; exec \"$0\" bench image --size 8M --runs 1";
     let output = command("/bin/sh").args(["-c", script, VERISUM]).output().unwrap();
     let ended = common::Ended::of(output);
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
