@@ -13,6 +13,7 @@ use crate::commands::copy::CopyArgs;
 use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
 use crate::commands::image::ImageCommand;
+use crate::commands::notify::NotifyArgs;
 use crate::commands::parity::ParityCommand;
 use crate::commands::repair::RepairArgs;
 use crate::commands::report::ReportArgs;
@@ -88,6 +89,14 @@ pub(crate) enum Command {
             only copies. It is made from catalogues; no file is read. The exit code is that of \
             `verisum catalog status --max-age`.")]
     Report(ReportArgs),
+    /// Run a command, and send a mail or a webhook if it fails
+    #[command(long_about = "Run a command of verisum, and send a mail or a webhook if it fails.\n\n\
+            What the command says is passed on, and sent with the state of the archive: by mail with the page of \
+            `verisum report`, to a webhook as JSON. Every exit code but 0 is a failure; a run that a signal ended is \
+            none. Without a command, the state is sent now, to see that it arrives. Mail goes through the machine's \
+            sendmail, which knows the server and the password. The exit code is that of the command, or 3 if it \
+            would be 0 and somebody could not be told.")]
+    Notify(Box<NotifyArgs>),
     /// Parity: mend damaged files without another copy
     Parity {
         #[command(subcommand)]

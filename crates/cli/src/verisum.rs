@@ -75,6 +75,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Scrub(command) => commands::scrub::run(command, output),
         Command::Repair(arguments) => commands::repair::run(&arguments, output),
         Command::Report(arguments) => commands::report::run(&arguments, output),
+        Command::Notify(arguments) => commands::notify::run(&arguments, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
         Command::Parity { command } => commands::parity::run(command, output),
         Command::Copy(arguments) => commands::copy::run(*arguments, output),

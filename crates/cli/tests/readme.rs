@@ -53,7 +53,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// What the examples of help texts name: files with a list of them and a copy, an image in two formats, and one of a
-/// file system.
+/// file system. There is a program that takes mail, too.
 const FOLDER: &str = "
     mkdir -p photos/2024 backup
     for name in a.jpg b.jpg 2024/c.jpg; do head -c 100000 /dev/urandom > photos/$name; done
@@ -62,9 +62,12 @@ const FOLDER: &str = "
     printf data | dd of=disk.raw bs=1M seek=1 conv=notrunc status=none
     qemu-img convert -O qcow2 disk.raw disk.qcow2
     mke2fs -q -t ext4 -d photos ext4.img 8M
+    mkdir bin
+    printf '#!/bin/sh\ncat > mail\n' > bin/sendmail
+    chmod +x bin/sendmail
 ";
 
-/// Runs a script in a folder, with this build's programs first on the search path.
+/// Runs a script in a folder, with this build's programs and those of its `bin` first on the search path.
 fn bash(script: &str, folder: &Path) -> Ended {
     let programs = Path::new(VERISUM).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -72,7 +75,10 @@ fn bash(script: &str, folder: &Path) -> Ended {
         .args(["-eu", "-o", "pipefail", "-c", script])
         .current_dir(folder)
         // Root's programs are not on everybody's path.
-        .env("PATH", format!("{}:{path}:/usr/sbin:/sbin", programs.display()))
+        .env(
+            "PATH",
+            format!("{}:{}:{path}:/usr/sbin:/sbin", programs.display(), folder.join("bin").display()),
+        )
         .env("VERISUM", common::repository())
         .output()
         .unwrap();

@@ -184,6 +184,7 @@ fn manual_pages_are_complete() {
         "-image-verify",
         "-image",
         "-links",
+        "-notify",
         "-parity-create",
         "-parity-repair",
         "-parity-update",

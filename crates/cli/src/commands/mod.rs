@@ -10,6 +10,7 @@ pub(crate) mod digests;
 pub(crate) mod dirhash;
 pub(crate) mod image;
 pub(crate) mod man;
+pub(crate) mod notify;
 pub(crate) mod parity;
 pub(crate) mod reference;
 pub(crate) mod repair;

@@ -38,7 +38,10 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
 /// The commands by the job that they do, in the order in which a newcomer needs them.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("Start here", &["demo", "sum", "check", "scrub"]),
-    ("Keep records in a catalogue, and verify for years", &["accept", "catalog", "report", "schedule"]),
+    (
+        "Keep records in a catalogue, and verify for years",
+        &["accept", "catalog", "report", "schedule", "notify"],
+    ),
     ("Mend what is bad", &["repair", "parity"]),
     (
         "Keep checksums in the files' attributes",

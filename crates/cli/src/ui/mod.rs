@@ -29,6 +29,7 @@ pub(crate) mod scratch;
 pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod sizes;
+pub(crate) mod targets;
 pub(crate) mod values;
 
 use std::io::Write;

@@ -12,6 +12,7 @@ pub(crate) mod run;
 mod schedule;
 mod status;
 mod trees;
+mod tried;
 
 use clap::Subcommand;
 

@@ -2,6 +2,7 @@
 
 mod quote;
 mod rhythm;
+mod tell;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -67,6 +68,22 @@ pub(crate) struct ScheduleArgs {
     #[arg(long)]
     archive: bool,
 
+    /// Send a mail to this address when the scrub fails, through sendmail; may be given several times
+    #[arg(long = "mail", value_name = "ADDRESS")]
+    mails: Vec<String>,
+
+    /// Send JSON to this URL when the scrub fails; with --install, which keeps it in a file that others cannot read
+    #[arg(long, value_name = "URL", requires = "install", conflicts_with = "cron")]
+    webhook: Option<String>,
+
+    /// The same with a URL that this file holds; may be given several times
+    #[arg(long = "webhook-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    webhook_files: Vec<PathBuf>,
+
+    /// Let systemd start this unit when the scrub fails
+    #[arg(long, value_name = "UNIT", conflicts_with = "cron")]
+    on_failure: Option<String>,
+
     /// The directories
     #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
     directories: Vec<PathBuf>,
@@ -83,7 +100,8 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
         let must = "must be letters, digits, -, _ and .".to_string();
         return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
     }
-    let command = command(arguments)?;
+    tell::check(arguments)?;
+    let command = tell::wrapped(arguments, command(arguments)?)?;
     if let Some(fields) = &arguments.cron {
         rhythm::check_cron(fields)?;
         let mut line = fields.trim().as_bytes().to_vec();
@@ -101,8 +119,10 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
         ui::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(arguments.on.as_ref())));
     }
     let name = &arguments.name;
-    let units =
-        [(format!("{name}.service"), service(&command)), (format!("{name}.timer"), timer(&arguments.on))];
+    let units = [
+        (format!("{name}.service"), service(arguments, &command)),
+        (format!("{name}.timer"), timer(&arguments.on)),
+    ];
     if !arguments.install {
         for (file, text) in &units {
             output.text(&format!("# {file}\n{text}\n"))?;
@@ -111,6 +131,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
     }
     let folder = folder(arguments)?;
     fs::create_dir_all(&folder).map_err(failed(&folder, "create"))?;
+    tell::keep_url(arguments, &folder)?;
     for (file, text) in &units {
         let unit = Replacement::new(&folder.join(file))?;
         unit.file().write_all(text.as_bytes()).map_err(failed(&folder.join(file), "write"))?;
@@ -188,18 +209,21 @@ fn understood(arguments: &[OsString], directories: usize) -> Result<(), Failure>
     parsed.check()
 }
 
-fn service(command: &[OsString]) -> String {
+fn service(arguments: &ScheduleArgs, command: &[OsString]) -> String {
     let command: Vec<String> = command.iter().map(|argument| quote::systemd(argument)).collect();
     format!(
         "[Unit]\n\
          Description=Verify recorded checksums\n\
-         \n\
+         {}\n\
          [Service]\n\
          Type=oneshot\n\
          ExecStart={}\n\
          Nice=19\n\
-         IOSchedulingClass=idle\n",
-        command.join(" ")
+         IOSchedulingClass=idle\n\
+         {}",
+        tell::unit_lines(arguments),
+        command.join(" "),
+        tell::service_lines(arguments),
     )
 }
 

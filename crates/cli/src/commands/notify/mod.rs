@@ -1,0 +1,123 @@
+//! `verisum notify`: runs a command of verisum, and sends word if it fails.
+
+mod bounded;
+mod mail;
+mod notice;
+mod watched;
+mod webhook;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::ui::catalog::CatalogArgs;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output, PROGRAM, targets, values};
+
+use mail::Mail;
+use notice::{Notice, State};
+use watched::{Said, Watched};
+use webhook::Webhook;
+
+/// What `verisum notify` takes.
+#[derive(Args, Debug)]
+pub(crate) struct NotifyArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+
+    /// Send a mail to this address; may be given several times
+    #[arg(long = "mail", value_name = "ADDRESS", required_unless_present = "webhooks")]
+    mails: Vec<String>,
+
+    /// Send JSON to the URL that this file holds; may be given several times
+    #[arg(long = "webhook-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    webhooks: Vec<PathBuf>,
+
+    /// The program that takes mail, with sendmail's options; without it, sendmail
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
+    sendmail: Option<PathBuf>,
+
+    /// The longest that each of them may take
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    timeout: String,
+
+    /// A command of verisum with its options: word is sent if it fails; without one, word is sent now
+    #[arg(value_name = "COMMAND", last = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs the command, sends what is to be sent, and ends as the command did, or with 3 if somebody who should
+/// hear of it could not be told.
+pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let timeout = values::duration("--timeout", &arguments.timeout)?;
+    for address in &arguments.mails {
+        targets::check_address(address)?;
+    }
+    let (mut said, mut exit) = (Said::default(), Exit::Clean);
+    // Found out before it is needed. What is wrong here must not keep the command from its work.
+    let mut targets = targets(arguments, &mut |failure| {
+        said.remark(&failure.message());
+        exit = exit.max(Exit::Unchecked);
+    });
+    let started = values::now();
+    let watched = match arguments.command.is_empty() {
+        true => None,
+        false => Some(Watched::run(&arguments.command, &mut said, output)?),
+    };
+    if let Some(watched) = &watched {
+        exit = exit.max(watched.exit());
+        if matches!(exit, Exit::Clean | Exit::Interrupted) {
+            return Ok(exit);
+        }
+    }
+    let state = State::of(&arguments.catalog, timeout);
+    if watched.is_none() && state.trouble.is_some() {
+        exit = exit.max(Exit::Unchecked);
+    }
+    let notice = Notice::new(&arguments.command, watched, started, said, state);
+    for target in &mut targets {
+        if let Err(failure) = target.send(&notice, timeout) {
+            ui::say(PROGRAM, &failure.message());
+            exit = exit.max(Exit::Unchecked);
+        }
+    }
+    Ok(exit)
+}
+
+/// Where word is sent to.
+enum Target {
+    Mail(Mail),
+    Webhook(Webhook),
+}
+
+impl Target {
+    fn send(&mut self, notice: &Notice, timeout: std::time::Duration) -> Result<(), Failure> {
+        match self {
+            Target::Mail(mail) => mail.send(notice, timeout),
+            Target::Webhook(webhook) => webhook.send(notice, timeout),
+        }
+    }
+}
+
+/// All targets that can be used; why others cannot is told.
+fn targets(arguments: &NotifyArgs, tell: &mut dyn FnMut(Failure)) -> Vec<Target> {
+    let mut found = Vec::new();
+    if !arguments.mails.is_empty() {
+        match targets::sendmail(arguments.sendmail.as_deref()) {
+            Ok(program) => {
+                let mails = arguments.mails.iter();
+                found.extend(mails.map(|to| Target::Mail(Mail { program: program.clone(), to: to.clone() })));
+            }
+            Err(failure) => tell(failure),
+        }
+    }
+    for file in &arguments.webhooks {
+        match Webhook::of(file) {
+            Ok(webhook) => found.push(Target::Webhook(webhook)),
+            Err(failure) => tell(failure),
+        }
+    }
+    found
+}

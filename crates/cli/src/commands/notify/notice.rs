@@ -1,0 +1,187 @@
+//! What is sent: what a command said, and the state of the archive.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::bounded::{self, Ended};
+use super::watched::{Said, Watched};
+use crate::ui::catalog::CatalogArgs;
+use crate::ui::exit::Exit;
+use crate::ui::help::EXIT_CODES;
+use crate::ui::values::written;
+use crate::ui::{names, shell, values};
+
+/// The longest report.
+const LONGEST: u64 = 64 << 20;
+
+/// The state of the archive, as `verisum report` tells it.
+pub(super) struct State {
+    /// What it comes to.
+    pub(super) lines: Vec<String>,
+    /// The page.
+    pub(super) page: Option<Vec<u8>>,
+    /// Why there is no page.
+    pub(super) trouble: Option<String>,
+}
+
+impl State {
+    /// Asks for it. A catalogue that cannot be read does not keep word from being sent.
+    pub(super) fn of(catalog: &CatalogArgs, timeout: Duration) -> State {
+        let ask = |options: &[&str]| -> Result<Vec<u8>, String> {
+            let program = env::current_exe().map_err(|error| error.to_string())?;
+            let mut command = Command::new(program);
+            command.arg("report").args(options).arg("--").args(&catalog.catalog);
+            let ended = bounded::run(&mut command, Vec::new(), LONGEST, timeout)?;
+            made(ended)
+        };
+        let told = ask(&["--json"]).and_then(|bytes| {
+            let value: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+            let lines = value["lines"].as_array().into_iter().flatten();
+            Ok(lines.filter_map(|line| line.as_str().map(str::to_string)).collect::<Vec<_>>())
+        });
+        let page = told.as_ref().ok().map(|_| ask(&[]));
+        let (page, trouble) = match (page, &told) {
+            (Some(Ok(page)), _) => (Some(page), None),
+            (Some(Err(why)), _) => (None, Some(why)),
+            (None, Err(why)) => (None, Some(why.clone())),
+            (None, Ok(_)) => (None, None),
+        };
+        State { lines: told.unwrap_or_default(), page, trouble }
+    }
+}
+
+/// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
+fn made(ended: Ended) -> Result<Vec<u8>, String> {
+    match ended.stdout.is_empty() {
+        true => Err(format!("verisum report: {}", ended.last_line())),
+        false => Ok(ended.stdout),
+    }
+}
+
+/// Word for somebody.
+pub(super) struct Notice {
+    host: String,
+    command: Vec<OsString>,
+    watched: Option<Watched>,
+    started: i64,
+    finished: i64,
+    said: Said,
+    pub(super) state: State,
+}
+
+impl Notice {
+    pub(super) fn new(
+        command: &[OsString],
+        watched: Option<Watched>,
+        started: i64,
+        said: Said,
+        state: State,
+    ) -> Notice {
+        let host = names::plain(&rustix::system::uname().nodename().to_string_lossy());
+        let finished = values::now();
+        Notice { host, command: command.to_vec(), watched, started, finished, said, state }
+    }
+
+    /// One line: where, what, and the worst.
+    pub(super) fn summary(&self) -> String {
+        let what = match &self.watched {
+            None => "state of the archive".to_string(),
+            Some(_) => self.ending(),
+        };
+        format!("verisum on {}: {what}", self.host)
+    }
+
+    /// How the command ended, in words.
+    fn ending(&self) -> String {
+        let verb = self.command.first().map(|verb| verb.to_string_lossy()).unwrap_or_default();
+        let verb = names::plain(&verb);
+        let Some(watched) = &self.watched else { return String::new() };
+        match (watched.code(), watched.signal()) {
+            (Some(code), _) => {
+                let meaning = EXIT_CODES.iter().find(|(known, _)| *known == code.to_string());
+                let meaning = meaning.filter(|_| !self.is_nagios());
+                format!(
+                    "{verb} ended with {code}{}",
+                    meaning.map_or(String::new(), |(_, text)| format!(": {text}"))
+                )
+            }
+            (None, Some(signal)) => format!("{verb} was ended by signal {signal}"),
+            (None, None) => format!("{verb} ended"),
+        }
+    }
+
+    /// Whether its exit codes have another meaning.
+    fn is_nagios(&self) -> bool {
+        self.command.iter().any(|word| word == "--nagios")
+    }
+
+    fn command_line(&self) -> String {
+        let words = self.command.iter().map(|word| shell::word(word.as_bytes()));
+        std::iter::once("verisum".to_string()).chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        if self.watched.is_some() {
+            let (from, to) = (written(self.started), written(self.finished));
+            text +=
+                &format!("{} on {}.\n\n{}\n{from} to {to}\n", self.ending(), self.host, self.command_line());
+        }
+        section(&mut text, "What it said:", &self.said.lines());
+        section(&mut text, "State of the archive:", &self.state.lines);
+        if let Some(why) = &self.state.trouble {
+            section(&mut text, "There is no report:", std::slice::from_ref(why));
+        }
+        text
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> Value {
+        let exit = self.watched.as_ref().map(Watched::exit);
+        json!({
+            "type": "notice",
+            "text": self.summary(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "host": self.host,
+            "outcome": exit.map_or("state", outcome),
+            "command": self.watched.as_ref().map(|_| self.command_line()),
+            "exit_code": self.watched.as_ref().and_then(Watched::code),
+            "signal": self.watched.as_ref().and_then(Watched::signal),
+            "started_ms": self.started,
+            "finished_ms": self.finished,
+            "said": self.said.lines(),
+            "lines": self.state.lines,
+            "error": self.state.trouble,
+        })
+    }
+}
+
+/// How a command ended, as one word.
+fn outcome(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Clean => "clean",
+        Exit::Mismatch => "mismatch",
+        Exit::Usage => "usage",
+        Exit::Interrupted => "interrupted",
+        Exit::Unchecked | Exit::Nagios(_) => "unchecked",
+    }
+}
+
+fn section(text: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    *text += &format!("{title}\n");
+    for line in lines {
+        *text += &format!("  {line}\n");
+    }
+}

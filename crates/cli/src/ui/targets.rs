@@ -1,0 +1,88 @@
+//! Who may be told of failures: addresses of mail, the program that takes it, and URLs.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+
+use crate::ui::failure::Failure;
+
+/// Where sendmail is on machines whose search path lacks it.
+const USUAL: [&str; 3] = ["/usr/sbin", "/usr/lib", "/usr/local/sbin"];
+
+/// The longest file with a URL that is read.
+const LONGEST: u64 = 64 << 10;
+
+/// Fails unless this is an address: the name of a user of this machine, or with `@` and a domain.
+pub(crate) fn check_address(address: &str) -> Result<(), Failure> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"<>()[],;:\\\"".contains(&byte);
+    let parts: Vec<&str> = address.split('@').collect();
+    let are_plain = parts.iter().all(|part| !part.is_empty() && part.bytes().all(is_plain));
+    if parts.len() > 2 || !are_plain || address.starts_with('-') {
+        return Err(Failure::value(
+            "--mail",
+            address,
+            "must be one address, as in admin@example.org or root",
+        ));
+    }
+    Ok(())
+}
+
+/// Finds the program that takes mail.
+pub(crate) fn sendmail(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(named) = named {
+        return named.canonicalize().map_err(|error| Failure::file(named, "find", error));
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .chain(USUAL.map(PathBuf::from))
+        .map(|folder| folder.join("sendmail"))
+        .find(|program| program.is_file());
+    found.ok_or_else(|| Failure::Program {
+        name: "sendmail".to_string(),
+        why: "not installed here (Postfix, Exim, msmtp-mta and others bring it)".to_string(),
+    })
+}
+
+/// Reads an address of the web; none where it is not one of http or https.
+pub(crate) fn url(text: &str) -> Option<Url> {
+    let url = Url::parse(text.trim()).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+/// The URL in the first line of a file. No error repeats it.
+pub(crate) fn url_of(file: &Path) -> Result<Url, Failure> {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|open| open.take(LONGEST).read_to_string(&mut text));
+    read.map_err(|error| Failure::file(file, "read", error))?;
+    let none = || io::Error::other("its first line is no URL of http or https");
+    text.lines().next().and_then(url).ok_or_else(|| Failure::file(file, "read", none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_word() {
+        for good in ["root", "admin@example.org", "a.b+c@sub.example.org", "o'neill@example.org"] {
+            assert!(check_address(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-oQ/tmp", "a b", "a@b@c", "@b", "a@", "a,b", "a\nBcc: b", "Ann <a@b>", "größe"] {
+            assert!(check_address(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_one_of_the_web() {
+        for good in ["https://example.org/hook?token=a", " http://127.0.0.1:8080/ "] {
+            assert!(url(good).is_some(), "{good}");
+        }
+        for bad in ["", "example.org", "ftp://example.org/", "file:///etc/passwd", "https://"] {
+            assert!(url(bad).is_none(), "{bad:?}");
+        }
+    }
+}
