@@ -1,6 +1,7 @@
 //! `copy`: copies trees; every byte is hashed, compared with its record, and read back.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,17 +9,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::catalog::store::{Catalog, absolute};
 use verisum::digest::Output;
+use verisum::files::place::PlaceError;
 use verisum::mend::copy::{
-    self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary as Summary, Reflink,
-    Verification,
+    self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary as Summary, PlaceTree,
+    Reflink, Verification,
 };
+use verisum::remote::Address;
 
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
 use crate::hash::find;
 use crate::iterator::{Done, Running, python_iterator};
-use crate::place;
+use crate::place::{self, Hosts, Named};
 
 /// What came of an entry of the tree that was copied.
 #[pyclass(frozen, module = "verisum")]
@@ -164,7 +167,7 @@ python_iterator!(Copy, CopiedFile);
 #[pyfunction]
 #[pyo3(signature = (
     source, target, *, algorithm=None, verify="reread", catalog=None, allow_bad=false, update=false, tag=false,
-    reflink="never", one_file_system=false, exclude=None, limit=None, threads=0, progress=None
+    reflink="never", one_file_system=false, exclude=None, limit=None, threads=0, hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn copy(
@@ -182,9 +185,17 @@ pub(crate) fn copy(
     exclude: Option<Vec<String>>,
     limit: Option<u64>,
     threads: usize,
+    hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Copy> {
-    let (source, target) = (place::fs_path(source)?, place::fs_path(target)?);
+    let (source, target) = (Named::of(source)?, place::fs_path(target)?);
+    if !source.is_here() {
+        place::refuse(&[
+            ("update", update),
+            ("one_file_system", one_file_system),
+            ("reflink", reflink != "never"),
+        ])?;
+    }
     let catalog = catalog.map(place::fs_path).transpose()?;
     let done = Arc::new(Done::default());
     let mut options = CopyOptions::default();
@@ -209,6 +220,7 @@ pub(crate) fn copy(
         options.threads = threads;
     }
     options.progress = done.here.clone();
+    let hosts = Hosts::of(hosts).open();
     let running = Running::start(true, (done, progress), move |steps| {
         options.stop = steps.stop();
         let copied = open(catalog.as_deref()).and_then(|catalog| {
@@ -216,11 +228,29 @@ pub(crate) fn copy(
             let sink = |event: &CopyEvent| {
                 steps.result(CopiedFile::of(event));
             };
-            engine::copy(&source, &target, &options, catalog.as_ref(), &sink).map_err(|error| failure(&error))
+            let (to, catalog) = (&*target, catalog.as_ref());
+            let copied = match &source {
+                Named::Here(from) => engine::copy(from, to, &options, catalog, &sink),
+                Named::There(from) => {
+                    fetched(from, &hosts, |from| engine::copy_from(from, to, &options, catalog, &sink))
+                }
+            };
+            copied.map_err(|error| failure(&error))
         });
         steps.end(copied);
     })?;
     Ok(Copy(running))
+}
+
+/// Copies a tree of another machine.
+fn fetched(
+    from: &Address,
+    hosts: &verisum::remote::Hosts,
+    act: impl FnOnce(PlaceTree) -> Result<Summary, CopyError>,
+) -> Result<Summary, CopyError> {
+    let address = PathBuf::from(OsStr::from_bytes(from.shown(&from.path)));
+    let open = || hosts.place(&from.host).map_err(|error| PlaceError::Machine(error.to_string()));
+    act(PlaceTree { address: &address, root: &from.path, open: &open })
 }
 
 fn open(catalog: Option<&Path>) -> Result<Option<Catalog>, Failure> {
@@ -241,6 +271,7 @@ fn failure(error: &CopyError) -> Failure {
         CopyError::Overlap { to, .. } => of(to, "create"),
         CopyError::Changed { path } => of(path, "read"),
         CopyError::Digest { path, .. } => of(path, "hash"),
+        CopyError::Place { path, .. } => of(path, "read"),
         _ => Failure::new(Kind::File, &error.to_string()),
     }
 }

@@ -53,6 +53,19 @@ def test_rot_is_not_copied(tree: Path, tmp_path: Path) -> None:
     assert (tmp_path / "target" / "sub" / "two").exists()
 
 
+def test_files_of_another_place_are_copied(tree: Path, tmp_path: Path) -> None:
+    copying = verisum.copy(f"local:{tree}", tmp_path / "target", hosts=verisum.Hosts(way="coreutils"))
+    copied = {file.name: file.outcome for file in copying}
+    assert copied == {"one": "copied", "sub/link": "copied", "sub/two": "copied"}
+    for name in copied:
+        assert (tmp_path / "target" / name).read_bytes() == (tree / name).read_bytes()
+        assert (tmp_path / "target" / name).stat().st_mtime_ns == (tree / name).stat().st_mtime_ns
+    assert verisum.copy(f"local:{tree}", tmp_path / "target").finish().current == 3
+    assert verisum.copy(f"local:{tree}/sub", tmp_path / "sub").finish().copied == 2
+    with pytest.raises(ValueError, match="update: not for files on other machines"):
+        verisum.copy(f"local:{tree}", tmp_path / "target", update=True)
+
+
 def test_what_is_wrong_is_told(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(verisum.FileError):
         verisum.copy(tmp_path / "nowhere", tmp_path / "target").finish()

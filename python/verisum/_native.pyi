@@ -889,12 +889,14 @@ def copy(
     exclude: Sequence[str] | None = None,
     limit: int | None = None,
     threads: int = 0,
+    hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Copy:
     """Copies a tree or a file, as `verisum copy` does: each file gets its name only when it is proved good.
 
     Args:
-        source: A directory or file of this machine.
+        source: A directory or file of this machine, or as text ``HOST:PATH``. Of files of a host the regular ones are
+            copied, with their times; ``update``, ``one_file_system`` and ``reflink`` are for this machine.
         target: The directory or file that becomes the copy.
         algorithm: The digest; None for that of a file's record, and SHA-256 where it has none.
         verify: ``reread`` brings copies to the disk and reads them back past the page cache, ``written`` brings them to the
@@ -908,10 +910,11 @@ def copy(
         exclude: Patterns of what is left out.
         limit: The most bytes to read in a second.
         threads: How many; 0 for one for each core.
+        hosts: How hosts are reached.
         progress: Called with files and bytes that were read.
 
     Raises:
-        FileError: From the iterator: the source cannot be opened, the target cannot be made, or one is in the other.
+        FileError: From the iterator: the source cannot be opened or reached, the target cannot be made, or one is in the other.
         CatalogError: From the iterator: the catalogue cannot be read.
     """
 

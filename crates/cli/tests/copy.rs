@@ -12,6 +12,7 @@ use common::{Ended, VERISUM, change_and_restore_time, command, signal, start, tr
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use verisum_testkit::{require_root, require_tool};
 
 /// Runs `verisum copy`, which knows no catalogue but a named one.
 fn copy<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Ended {
@@ -160,6 +161,31 @@ fn what_does_not_go_is_said_in_one_line() {
 }
 
 /// Kills copies at random moments, and says how many files were at TO when the last one went on.
+#[test]
+fn a_full_disk_keeps_what_was_written_whole() {
+    let Some(unshare) = require_root().and_then(|()| require_tool("unshare")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    fs::create_dir(&from).unwrap();
+    fs::create_dir(&to).unwrap();
+    for name in 0..8 {
+        fs::write(from.join(name.to_string()), vec![name; 1 << 20]).unwrap();
+    }
+    let script = "mount -t tmpfs -o size=5m none to\nset +e\n\"$0\" copy --json -j 1 from to\ncode=$?\n\
+        for name in to/*; do cmp \"$name\" \"from/${name#to/}\" >&2; done\nls to >&2\nexit $code";
+    let mut command = command(unshare.to_str().unwrap());
+    command.args(["--mount", "/bin/sh", "-e", "-c", script, VERISUM]).current_dir(folder.path());
+    let ended = Ended::of(command.env("XDG_STATE_HOME", folder.path()).output().unwrap());
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    let summary = ended.out().lines().last().unwrap_or_else(|| panic!("{}", ended.stderr));
+    let summary: Value = serde_json::from_str(summary).unwrap();
+    let summary = &summary["summary"];
+    let copied = summary["copied"].as_u64().unwrap();
+    assert!((3..=5).contains(&copied), "{}", ended.out());
+    let listed = ended.stderr.lines().filter(|line| line.parse::<u8>().is_ok()).count();
+    assert_eq!((listed as u64, ended.stderr.contains("differ")), (copied, false), "{}", ended.stderr);
+}
+
 fn killed(verify: &str, kill: Signal) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::algorithm::Algorithm;
 use crate::digest::{Batch, Digest};
 use crate::error::Error;
 use crate::output::Output;
@@ -26,6 +27,8 @@ struct Recipe {
 enum Join {
     /// The hash of all of them, one after the other.
     Flat,
+    /// The same, but a single hash stays as it is.
+    Parts,
     /// Neighbours are hashed in pairs; an odd one goes up as it is. Nothing has the hash of nothing.
     Pairs,
     /// The same, with zeros in place of hashes up to a power of two.
@@ -60,27 +63,91 @@ const RECIPES: [Recipe; 6] = [
     Recipe { name: "dmverity", inner: "sha256", block: 4096, fills: true, join: Join::Tree },
 ];
 
-/// Their names.
+/// How the names of digests begin that object stores make of the parts of an upload.
+const OF_PARTS: &str = "s3-";
+
+/// The longest part, which is the longest upload in one piece, in bytes.
+const LONGEST_PART: u64 = 5 << 30;
+
+/// Units of the lengths of parts, the largest first.
+const UNITS: [(char, u64); 3] = [('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
+
+/// So many bytes of blocks are hashed side by side at most. What has longer blocks is hashed block after block.
+const MOST_AT_ONCE: usize = 64 * MIB;
+
+/// Their names, without those of the digests that stores make of parts.
 pub fn block_digests() -> impl Iterator<Item = &'static str> {
     RECIPES.iter().map(|recipe| recipe.name)
 }
 
+/// The length of the parts that a digest of an object store is made of, in bytes: 8 MiB of `s3-etag:8M`. None for
+/// other digests.
+pub fn part_length(name: &str) -> Option<u64> {
+    of_parts(name).map(|(_, length)| length)
+}
+
+/// The number that a store puts behind such a digest, after a `-`: that of the parts of a message of so many bytes. None
+/// of a message that is uploaded in one piece.
+pub fn part_count(name: &str, length: u64) -> Option<u64> {
+    part_length(name).filter(|part| length > *part).map(|part| length.div_ceil(part))
+}
+
+/// The digest of the parts, and their length.
+fn of_parts(name: &str) -> Option<(&str, u64)> {
+    let prefix = name.get(..OF_PARTS.len()).filter(|prefix| prefix.eq_ignore_ascii_case(OF_PARTS))?;
+    let (inner, length) = name[prefix.len()..].split_once(':')?;
+    let digits = length.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(length.len());
+    let (number, unit) = length.split_at(digits);
+    let unit = match unit.to_ascii_uppercase().trim_end_matches("IB") {
+        "" => 1,
+        unit => UNITS.iter().find(|(letter, _)| unit.chars().eq([*letter])).map(|(_, unit)| *unit)?,
+    };
+    let length = number.parse::<u64>().ok()?.checked_mul(unit)?;
+    let inner = if inner.eq_ignore_ascii_case("etag") { "md5" } else { inner };
+    (1024..=LONGEST_PART).contains(&length).then_some((inner, length))
+}
+
+/// One name for each: with the largest unit that the length is a multiple of.
+fn name_of_parts(inner: &str, length: u64) -> String {
+    let inner = if inner == "md5" { "etag" } else { inner };
+    match UNITS.iter().find(|(_, unit)| length.is_multiple_of(*unit)) {
+        Some((letter, unit)) => format!("{OF_PARTS}{inner}:{}{letter}", length / unit),
+        None => format!("{OF_PARTS}{inner}:{length}"),
+    }
+}
+
 /// What makes the digest of this name, and its length in bytes.
 pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<Made, Error>> {
+    if let Some((inner, length)) = of_parts(name) {
+        // Stores have such digests of those in the table only.
+        let inner = Algorithm::find(inner)?;
+        let join = Join::Parts;
+        let block = usize::try_from(length).ok()?;
+        let recipe = Recipe { name: "", inner: inner.id, block, fills: false, join };
+        let made = |digest| Made { name: name_of_parts(inner.id, length).into(), recipe, inner: digest };
+        return Some(Digest::find_with(inner.id, policy).map(made));
+    }
     let recipe = *RECIPES.iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name))?;
-    Some(Digest::find_with(recipe.inner, policy).map(|inner| Made { recipe, inner }))
+    let made = |inner| Made { name: recipe.name.into(), recipe, inner };
+    Some(Digest::find_with(recipe.inner, policy).map(made))
 }
 
 /// Makes the digests of one recipe.
 #[derive(Clone)]
 pub(crate) struct Made {
+    name: Arc<str>,
     recipe: Recipe,
     inner: Digest,
 }
 
 impl Made {
-    pub(crate) fn name(&self) -> &'static str {
-        self.recipe.name
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.name.clone()
+    }
+
+    /// How many blocks are hashed side by side.
+    fn at_once(&self) -> usize {
+        self.inner.lanes().clamp(1, (MOST_AT_ONCE / self.recipe.block).max(1))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -94,9 +161,11 @@ impl Made {
 
 impl StreamFactory for Made {
     fn start(&self) -> Result<Box<dyn Stream>, Error> {
+        let alone = (self.recipe.block > MOST_AT_ONCE / 2).then(|| self.inner.stream()).transpose()?;
         Ok(Box::new(Blocks {
             batch: self.inner.batch()?,
             buffer: Vec::new(),
+            alone,
             length: 0,
             levels: Levels::new(self)?,
             made: self.clone(),
@@ -114,6 +183,8 @@ struct Blocks {
     batch: Batch,
     /// What is not hashed yet: fewer blocks than a batch has.
     buffer: Vec<u8>,
+    /// Hashes a block that is too long to be kept.
+    alone: Option<Box<dyn Stream>>,
     length: u64,
     levels: Levels,
 }
@@ -121,7 +192,24 @@ struct Blocks {
 impl Blocks {
     /// The bytes that are hashed side by side.
     fn group(&self) -> usize {
-        self.made.recipe.block * self.made.inner.lanes().max(1)
+        self.made.recipe.block * self.made.at_once()
+    }
+
+    /// Hashes what comes of blocks that are too long to be kept.
+    fn add_alone(&mut self, mut data: &[u8]) -> Result<(), Error> {
+        let Blocks { alone: Some(stream), made, levels, length, .. } = self else { return Ok(()) };
+        while !data.is_empty() {
+            let block = made.recipe.block as u64;
+            let left = usize::try_from(block - *length % block).unwrap_or(usize::MAX);
+            let (head, rest) = data.split_at(data.len().min(left));
+            stream.update(head)?;
+            *length += head.len() as u64;
+            data = rest;
+            if length.is_multiple_of(block) {
+                end_alone(&mut **stream, levels)?;
+            }
+        }
+        Ok(())
     }
 
     /// Hashes whole blocks, and at the end of the message what is left.
@@ -133,8 +221,18 @@ impl Blocks {
     }
 }
 
+/// Ends a block.
+fn end_alone(stream: &mut dyn Stream, levels: &mut Levels) -> Result<(), Error> {
+    let mut leaf = Output::zeroed(levels.inner.len());
+    stream.finish(leaf.as_mut_bytes())?;
+    levels.push(leaf.as_bytes())
+}
+
 impl Stream for Blocks {
     fn update(&mut self, mut data: &[u8]) -> Result<(), Error> {
+        if self.alone.is_some() {
+            return self.add_alone(data);
+        }
         self.length += data.len() as u64;
         let group = self.group();
         if !self.buffer.is_empty() {
@@ -158,6 +256,9 @@ impl Stream for Blocks {
 
     fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
         let Recipe { block, fills, .. } = self.made.recipe;
+        if let Some(stream) = self.alone.as_mut().filter(|_| !self.length.is_multiple_of(block as u64)) {
+            end_alone(&mut **stream, &mut self.levels)?;
+        }
         if fills {
             let length = self.buffer.len().next_multiple_of(block);
             self.buffer.resize(length, 0);
@@ -173,6 +274,7 @@ impl Stream for Blocks {
         Ok(Box::new(Blocks {
             batch: self.made.inner.batch()?,
             buffer: self.buffer.clone(),
+            alone: self.alone.as_ref().map(|stream| stream.copy()).transpose()?,
             length: self.length,
             levels: self.levels.copy()?,
             made: self.made.clone(),
@@ -187,25 +289,33 @@ struct Levels {
     inner: Digest,
     /// All hashes so far, where they are joined flat.
     flat: Box<dyn Stream>,
+    /// The first of these, and how many there were.
+    first: Option<Output>,
+    count: u64,
     /// Of each level from the blocks up: the hashes that wait, one after the other, and how many there were.
     waiting: Vec<(Vec<u8>, u64)>,
 }
 
 impl Levels {
     fn new(made: &Made) -> Result<Levels, Error> {
-        let Made { recipe: Recipe { join, block, .. }, inner } = made;
+        let Made { recipe: Recipe { join, block, .. }, inner, .. } = made;
         let (inner, flat) = (inner.clone(), inner.stream()?);
-        Ok(Levels { join: *join, block: *block, inner, flat, waiting: Vec::new() })
+        Ok(Levels { join: *join, block: *block, inner, flat, first: None, count: 0, waiting: Vec::new() })
     }
 
     fn copy(&self) -> Result<Levels, Error> {
-        let Levels { join, block, ref inner, ref flat, ref waiting } = *self;
-        Ok(Levels { join, block, inner: inner.clone(), flat: flat.copy()?, waiting: waiting.clone() })
+        let Levels { join, block, ref inner, ref flat, first, count, ref waiting } = *self;
+        let (inner, flat, waiting) = (inner.clone(), flat.copy()?, waiting.clone());
+        Ok(Levels { join, block, inner, flat, first, count, waiting })
     }
 
     fn push(&mut self, leaf: &[u8]) -> Result<(), Error> {
         match self.join {
-            Join::Flat => self.flat.update(leaf),
+            Join::Flat | Join::Parts => {
+                self.first.get_or_insert_with(|| hash_of(leaf));
+                self.count += 1;
+                self.flat.update(leaf)
+            }
             Join::Pairs | Join::FullPairs => self.push_to(0, leaf, 2 * leaf.len()),
             Join::Tree | Join::Described { .. } => self.push_to(0, leaf, self.block),
         }
@@ -230,10 +340,14 @@ impl Levels {
     /// The digest of a message of so many bytes, of which nothing is left behind.
     fn finish(&mut self, length: u64) -> Result<Output, Error> {
         let mut digest = match self.join {
-            Join::Flat => {
+            Join::Flat | Join::Parts => {
                 let mut digest = Output::zeroed(self.inner.len());
                 self.flat.finish(digest.as_mut_bytes())?;
-                digest
+                let (first, count) = (self.first.take(), std::mem::take(&mut self.count));
+                match first.filter(|_| self.join == Join::Parts && count == 1) {
+                    Some(alone) => alone,
+                    None => digest,
+                }
             }
             Join::Pairs if self.waiting.is_empty() => self.inner.hash(&[])?,
             Join::Pairs => self.last_of_pairs()?,

@@ -23,7 +23,7 @@ pub struct Digest {
 
 impl Digest {
     /// The digest of this name or alias, `blake2b-N` for BLAKE2b with a digest of `N` bits, one
-    /// [made of blocks](crate::block_digests), or `openssl:NAME` for one that only OpenSSL knows.
+    /// [made of blocks](crate::block_digests) or of [parts](crate::part_length), or `openssl:NAME` for one that only OpenSSL knows.
     pub fn find(name: &str) -> Result<Digest, Error> {
         Digest::find_with(name, &Policy::default())
     }
@@ -44,7 +44,7 @@ impl Digest {
         if let Some(made) = blocks::find(name, policy) {
             let made = made?;
             return Ok(Digest {
-                name: made.name().into(),
+                name: made.name(),
                 algorithm: None,
                 len: made.len(),
                 stream: made.into_factory(),

@@ -20,7 +20,7 @@ mod output;
 mod provider;
 
 pub use algorithm::{ALGORITHMS, Algorithm, Class};
-pub use blocks::block_digests;
+pub use blocks::{block_digests, part_count, part_length};
 pub use digest::{Batch, Digest, Message};
 pub use error::Error;
 pub use output::Output;

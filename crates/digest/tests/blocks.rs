@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value;
-use verisum_digest::{Digest, Level, Output, Policy, block_digests};
+use verisum_digest::{Digest, Level, Output, Policy, block_digests, part_count, part_length};
+
+/// Those of the digests of parts that have vectors.
+const OF_PARTS: [&str; 3] = ["s3-etag:1M", "s3-etag:5M", "s3-sha256:1M"];
 
 fn message(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
@@ -21,7 +24,7 @@ fn vectors() -> Vec<(String, usize, String)> {
 #[test]
 fn the_references_vectors_hold_at_every_level() {
     let vectors = vectors();
-    assert_eq!(vectors.len(), 24 * block_digests().count());
+    assert_eq!(vectors.len(), 24 * (block_digests().count() + OF_PARTS.len()));
     let longest = message(vectors.iter().map(|(_, length, _)| *length).max().unwrap());
     for &max_level in Level::ALL.iter().filter(|level| level.available()) {
         for (name, length, expected) in &vectors {
@@ -36,7 +39,7 @@ fn the_references_vectors_hold_at_every_level() {
 fn pieces_copies_and_the_next_message_change_nothing() {
     let length = (9 << 20) + 5;
     let whole = message(length);
-    for name in block_digests() {
+    for name in block_digests().chain(OF_PARTS) {
         let digest = Digest::find(name).unwrap();
         let expected = digest.hash(&whole).unwrap();
         let mut stream = digest.stream().unwrap();
@@ -53,6 +56,46 @@ fn pieces_copies_and_the_next_message_change_nothing() {
         copy.finish(found.as_mut_bytes()).unwrap();
         assert_eq!(found, expected, "a copy of {name}");
     }
+}
+
+#[test]
+fn parts_too_long_to_be_kept_are_hashed_one_after_the_other() {
+    const PART: usize = 33 << 20;
+    let (digest, md5) = (Digest::find("s3-etag:33M").unwrap(), Digest::find("md5").unwrap());
+    for length in [0, 5, PART, PART + 1, 2 * PART, 2 * PART + 7] {
+        let whole = message(length);
+        let parts: Vec<Output> = whole.chunks(PART).map(|part| md5.hash(part).unwrap()).collect();
+        let joined: Vec<u8> = parts.iter().flat_map(Output::as_bytes).copied().collect();
+        let expected = md5.hash(if length > PART { &joined } else { &whole }).unwrap();
+        let mut stream = digest.stream().unwrap();
+        let mut found = Output::zeroed(digest.len());
+        for _ in 0..2 {
+            whole.chunks(5_000_011).for_each(|piece| stream.update(piece).unwrap());
+            let mut copy = stream.copy().unwrap();
+            stream.finish(found.as_mut_bytes()).unwrap();
+            assert_eq!(found, expected, "{length} bytes");
+            copy.finish(found.as_mut_bytes()).unwrap();
+            assert_eq!(found, expected, "a copy of {length} bytes");
+        }
+        let parts = (length > PART).then(|| length.div_ceil(PART) as u64);
+        assert_eq!(part_count("s3-etag:33M", length as u64), parts);
+    }
+}
+
+#[test]
+fn parts_have_one_name_for_each_length() {
+    for (typed, name) in [
+        ("S3-ETag:8M", "s3-etag:8M"),
+        ("s3-md5:8388608", "s3-etag:8M"),
+        ("s3-sha256:1024MiB", "s3-sha256:1G"),
+        ("s3-crc64-nvme:5000000", "s3-crc64-nvme:5000000"),
+    ] {
+        assert_eq!(Digest::find(typed).unwrap().name(), name);
+    }
+    for wrong in ["s3-etag", "s3-etag:", "s3-etag:8X", "s3-etag:0", "s3-etag:6G", "s3-no:8M", "s3-etag:8M8"] {
+        assert!(Digest::find(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!((part_length("s3-etag:8M"), part_length("sha256")), (Some(8 << 20), None));
 }
 
 #[test]

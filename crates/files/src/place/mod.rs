@@ -41,7 +41,9 @@ use verisum_digest::Digest;
 
 use crate::{Error, ReplaceError};
 
-pub use answer::{FileAnswer, FileRead, FileRequest, FileState, KnownState, Modified, Reason, WholeFile};
+pub use answer::{
+    FileAnswer, FileRead, FileRequest, FileState, KnownState, Modified, Reason, Recorded, WholeFile,
+};
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
 
@@ -253,6 +255,18 @@ pub enum PlaceError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] ReplaceError),
+}
+
+/// The path in a place of what is `below` a root there: the root itself where that is empty.
+pub fn join(root: &[u8], below: &[u8]) -> Vec<u8> {
+    let mut path = root.to_vec();
+    if !below.is_empty() {
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(below);
+    }
+    path
 }
 
 /// What of a path stands below a root: nothing if it is the root itself, none if it is elsewhere.

@@ -109,7 +109,7 @@ impl<'a> Worker<'a, '_> {
 
     /// Gives a copy its name.
     pub(super) fn place(&mut self, pending: Pending<'a>) {
-        if self.shared.is_stopped() {
+        if self.shared.is_asked() {
             return self.give_up(pending.identity);
         }
         if self.shared.options.tag

@@ -121,7 +121,9 @@ impl Pump<'_> {
             let _ = rustix::fs::fadvise(self.from, 0, None, rustix::fs::Advice::Sequential);
         }
         loop {
-            if shared.is_stopped() {
+            // What is read back was written whole.
+            let ends = if self.counts { shared.is_stopped() } else { shared.is_asked() };
+            if ends {
                 return Err(Stopped::Asked);
             }
             let mut room = PIECE;

@@ -29,7 +29,7 @@ impl<'a> Worker<'a, '_> {
             let _ = fadvise(&one.temporary.file, 0, None, Advice::DontNeed);
         }
         for one in pending {
-            if self.shared.is_stopped() {
+            if self.shared.is_asked() {
                 self.give_up(one.identity);
                 continue;
             }

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise, fstat};
 use verisum_catalog::store::Catalog;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    FileAnswer, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent, Reason,
+    FileAnswer, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent, Reason, join,
 };
 use verisum_files::{Entry, Error, Kind, Operation, Order, Roots, Stat, Walk, WalkOptions};
 
@@ -102,7 +102,7 @@ pub fn copy_to(
                 Some(records) => records.recorded(&below)?,
                 None => None,
             };
-            let path = path_at(to.root, &below);
+            let path = join(to.root, below.as_os_str().as_bytes());
             if give.send(Outgoing { entry, below, path, known }).is_err() {
                 break;
             }
@@ -110,19 +110,6 @@ pub fn copy_to(
         Ok(())
     })?;
     Ok(shared.ended())
-}
-
-/// A path in a place, by its path below the root there.
-fn path_at(root: &[u8], below: &Path) -> Vec<u8> {
-    let mut path = root.to_vec();
-    let below = below.as_os_str().as_bytes();
-    if !below.is_empty() {
-        if path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(below);
-    }
-    path
 }
 
 /// Sends files until none are left.

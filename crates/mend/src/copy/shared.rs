@@ -46,7 +46,13 @@ impl<'a> Shared<'a> {
 
     /// Whether nothing more is to be begun.
     pub(super) fn is_stopped(&self) -> bool {
-        self.is_ended.load(Ordering::Relaxed) || self.options.stop.is_due()
+        self.is_ended.load(Ordering::Relaxed) || self.is_asked()
+    }
+
+    /// Whether somebody asked to end. What was written whole gets its name unless somebody did: also where a full
+    /// disk takes no more.
+    pub(super) fn is_asked(&self) -> bool {
+        self.options.stop.is_due()
     }
 
     /// Counts an event and tells of it. After the first failure that all others would share, no more of its

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use verisum_digest::{Digest, Output};
-use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent};
+use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
 
 /// A tree that may have good copies.
 pub struct Source<'a> {
@@ -31,15 +31,7 @@ impl<'a> Source<'a> {
 
     /// A path in the place, by its path below the tree's top.
     pub(super) fn path_of(&self, below: &Path) -> Vec<u8> {
-        let mut path = self.root.clone();
-        let below = below.as_os_str().as_bytes();
-        if !below.is_empty() {
-            if path.last() != Some(&b'/') {
-                path.push(b'/');
-            }
-            path.extend_from_slice(below);
-        }
-        path
+        join(&self.root, below.as_os_str().as_bytes())
     }
 
     /// The files that may have a content: the one at the same path, then those that the catalogue knows.
