@@ -2,7 +2,7 @@
 
 A message is cut into blocks, each block is hashed, and the digest is made of those hashes. Sources: Dropbox's
 content hash, Amazon Glacier's tree hash, BEP 52 (BitTorrent v2, "pieces root"), the Linux kernel's documentation of
-fs-verity and dm-verity (format 1, without a salt).
+fs-verity and dm-verity (format 1, without a salt), Amazon S3 (ETags and composite checksums of multipart uploads).
 """
 
 import hashlib
@@ -56,6 +56,12 @@ def fsverity(message, name="sha256"):
     return hashlib.new(name, description.ljust(256, b"\0")).digest()
 
 
+def of_parts(message, name, length):
+    """What S3 makes of an upload in parts; what is no longer than a part is uploaded in one piece."""
+    parts = [hashlib.new(name, part).digest() for part in cut(message, length)]
+    return hashlib.new(name, message if len(parts) <= 1 else b"".join(parts)).digest()
+
+
 BLOCK_DIGESTS = {
     "bittorrent-v2": bittorrent_v2,
     "dmverity": lambda message: merkle_root(message, "sha256"),
@@ -63,4 +69,7 @@ BLOCK_DIGESTS = {
     "fsverity": fsverity,
     "fsverity-sha512": lambda message: fsverity(message, "sha512"),
     "glacier": glacier,
+    "s3-etag:1M": lambda message: of_parts(message, "md5", 1 << 20),
+    "s3-etag:5M": lambda message: of_parts(message, "md5", 5 << 20),
+    "s3-sha256:1M": lambda message: of_parts(message, "sha256", 1 << 20),
 }

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::bucket::{KEY, SECRET, Store, run_at};
 use common::{Ended, change_and_restore_time};
+use serde_json::Value;
+use verisum::digest::{Digest, Output};
 
 /// More than one range, and more than one batch.
 const LARGE: usize = 5 << 20;
@@ -80,6 +82,73 @@ fn a_scrub_of_a_bucket_tells_rot_from_a_new_object() {
     assert_eq!(found.code, Some(1), "{}", found.stderr);
     let lines = format!("{}{}", found.out(), found.stderr);
     assert!(lines.contains("sub/7") && lines.contains("rot"), "{lines}");
+}
+
+#[test]
+fn what_the_store_recorded_settles_a_comparison_without_reading_it() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("backup"), store.path("here"));
+    fill(&here);
+    // Uploaded in one part, and in three.
+    for (name, length) in [("one part", 16 << 20), ("parts", 33 << 20)] {
+        fs::write(here.join(name), (0..length).map(|at| (at * 5 % 253) as u8).collect::<Vec<_>>()).unwrap();
+    }
+    let here = here.to_str().unwrap();
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://backup"]).clean(), "");
+    let compare = |more: &[&str]| store.run(&[&["compare", "--json", here, "s3://backup"], more].concat());
+    let settled = |ended: &Ended| {
+        let last: Value = serde_json::from_str(ended.out().lines().last().unwrap()).unwrap();
+        ["same", "differ"]
+            .map(|name| last["summary"][name].as_u64().unwrap())
+            .to_vec()
+            .into_iter()
+            .chain(["store", "read"].map(|name| last["settled"][name].as_u64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let compared = compare(&[]);
+    assert_eq!((compared.code, settled(&compared)), (Some(0), vec![155, 0, 155, 0]), "{}", compared.stderr);
+    assert_eq!(settled(&compare(&["--read"])), [155, 0, 0, 155]);
+    let text = store.run(&["compare", here, "s3://backup"]);
+    assert_one_line(&text, 0, "155 by digests that the store recorded");
+    // A change here; and rot there, which only reading finds.
+    change_and_restore_time(&Path::new(here).join("sub/7"), "cOntent 7");
+    change_and_restore_time(&bucket.join("sub/8"), "cOntent 8");
+    let compared = compare(&[]);
+    assert_eq!((compared.code, settled(&compared)), (Some(1), vec![154, 1, 154, 1]), "{}", compared.stderr);
+    let compared = store.run(&["compare", "--quiet", "--read", here, "s3://backup"]);
+    assert_eq!((compared.code, compared.out()), (Some(1), "sub/7: DIFFERS\nsub/8: DIFFERS\n"));
+}
+
+#[test]
+fn parts_of_any_usual_length_are_found_from_a_listing_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (md5, content) = (Digest::find("md5").unwrap(), vec![7; (22 << 20) + 5]);
+    let mut keys = String::new();
+    for (name, part) in [("5", 5), ("8", 8), ("even", 12), ("whole", 64)] {
+        fs::write(folder.path().join(name), &content).unwrap();
+        let parts: Vec<_> = content.chunks(part << 20).map(|part| md5.hash(part).unwrap()).collect();
+        let joined: Vec<u8> = parts.iter().flat_map(Output::as_bytes).copied().collect();
+        let etag = match parts.len() {
+            1 => parts[0].to_string(),
+            count => format!("{}-{count}", md5.hash(&joined).unwrap()),
+        };
+        keys.push_str(&format!(
+            "<Contents><Key>{name}</Key><Size>{}</Size><ETag>&quot;{etag}&quot;</ETag></Contents>",
+            content.len()
+        ));
+    }
+    let (url, count) = server(move |asked| match asked.contains("list-type=2") {
+        true => (200, format!("<ListBucketResult>{keys}</ListBucketResult>")),
+        false => (403, String::new()),
+    });
+    let here = folder.path().to_str().unwrap();
+    let compared = run_at(&url, &["compare", here, "s3://bucket"]);
+    assert_one_line(&compared, 0, "4 by digests that the store recorded");
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    // Another digest is no proof of another content: what decides is reading.
+    fs::write(folder.path().join("8"), vec![8; content.len()]).unwrap();
+    let compared = run_at(&url, &["compare", here, "s3://bucket"]);
+    assert!(compared.code == Some(3) && compared.out().contains("8: UNREADABLE"), "{}", compared.out());
 }
 
 #[test]

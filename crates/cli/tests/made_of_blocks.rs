@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{data_file, verisum};
+use verisum::digest::{Digest, Output};
 use verisum_testkit::require_tool;
 
 fn ours(name: &str, path: &Path) -> String {
@@ -45,6 +46,49 @@ fn dmverity_is_what_veritysetup_prints() {
         assert_eq!(ours("dmverity", &file), root, "{blocks} blocks");
         std::fs::remove_file(tree).unwrap();
     }
+}
+
+#[test]
+fn digests_of_parts_are_written_and_checked_as_stores_show_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = data_file(folder.path(), "file", 5_000_000);
+    let small = data_file(folder.path(), "small", 1 << 20);
+    let list = folder.path().join("SUMS");
+    let part = std::fs::read(&file).unwrap();
+    let md5s: Vec<u8> = part.chunks(1 << 20).flat_map(|part| md5(part).as_bytes().to_vec()).collect();
+    let expected = format!("{}-5", md5(&md5s));
+    for (form, wanted) in [
+        (["-a", "s3-etag:1M"], format!("{expected}  {}\n", file.display())),
+        (["-a", "S3-ETAG:1024K"], format!("{expected}  {}\n", file.display())),
+    ] {
+        assert_eq!(verisum(["sum", form[0], form[1], file.to_str().unwrap()]).clean(), wanted);
+    }
+    let small_sum = format!("{}  {}\n", md5(&std::fs::read(&small).unwrap()), small.display());
+    assert_eq!(verisum(["sum", "-a", "s3-etag:1M", small.to_str().unwrap()]).clean(), small_sum);
+    for (form, lines) in [("--tag", 6), ("--format=json", 2)] {
+        let out = verisum([
+            "sum",
+            form,
+            "-a",
+            "s3-etag:1M,s3-sha256:2M,md5",
+            file.to_str().unwrap(),
+            small.to_str().unwrap(),
+        ])
+        .clean();
+        assert!(out.contains(&expected) && out.contains("s3-sha256:2M"), "{out}");
+        std::fs::write(&list, out).unwrap();
+        let checked = verisum(["check", list.to_str().unwrap()]);
+        assert_eq!(
+            (checked.code, checked.out().matches(": OK").count()),
+            (Some(0), lines),
+            "{}",
+            checked.out()
+        );
+    }
+}
+
+fn md5(message: &[u8]) -> Output {
+    Digest::find("md5").unwrap().hash(message).unwrap()
 }
 
 #[test]

@@ -16,13 +16,17 @@
 //!
 //! The names of both trees are held in memory.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use verisum_digest::{Digest, Output};
 
-use crate::place::{FileAnswer, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, below};
+use crate::place::{
+    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Recorded,
+    below, join,
+};
 
 /// One of the two trees.
 pub struct Tree<'a> {
@@ -61,6 +65,8 @@ pub struct ComparedFile {
     /// Its digest, or why there is none; none where it was not read. What is set before the trees are read is not
     /// read.
     pub read: Option<Result<Output, Reason>>,
+    /// What the keeper of its place recorded of it.
+    pub recorded: Option<Box<Recorded>>,
 }
 
 /// How a file differs.
@@ -154,7 +160,7 @@ pub fn read(
         let request = |(tag, pair): (usize, &Pair)| {
             let file = pair.files[side].as_ref().filter(|file| file.read.is_none())?;
             Some(FileRequest {
-                path: joined(root, &pair.name),
+                path: join(root, &pair.name),
                 tag: tag as u64,
                 seen: file.seen,
                 ..FileRequest::default()
@@ -207,26 +213,142 @@ pub fn read(
     }
 }
 
-/// The files of a tree by their names, and whether something could not be listed.
-type Listing = (Vec<(Vec<u8>, FileState)>, bool);
+/// Settles files that are [`FileStatus::Asked`] and the same by what the keeper of one place recorded of them, be it the
+/// MD5 of the file or of its parts. Only the other side is read, if it is this machine. Returns how many are settled.
+///
+/// # Errors
+/// The files of this machine cannot be read; what was found before is in the pairs.
+pub fn settle_recorded(
+    trees: [&mut Tree; 2],
+    pairs: &mut [Pair],
+    sink: TreeSink,
+) -> Result<u64, CompareError> {
+    let mut settled = 0;
+    let asked = |pair: &&mut Pair| pair.status == FileStatus::Asked;
+    for pair in pairs.iter_mut().filter(asked) {
+        if let [Some(a), Some(b)] = &pair.files
+            && a.recorded.is_some()
+            && a.recorded == b.recorded
+            && a.seen.size.is_some()
+        {
+            pair.status = FileStatus::Same;
+            settled += 1;
+        }
+    }
+    for (side, tree) in trees.into_iter().enumerate() {
+        let read = settle_read((side, tree), pairs, sink);
+        settled += read.map_err(|error| {
+            let mut errors = [None, None];
+            errors[side] = Some(error);
+            CompareError(Box::new(errors))
+        })?;
+    }
+    Ok(settled)
+}
+
+/// Reads the files of one side of which the other has a record.
+fn settle_read(
+    (side, tree): (usize, &mut Tree),
+    pairs: &mut [Pair],
+    sink: TreeSink,
+) -> Result<u64, PlaceError> {
+    if !tree.place.is_here() {
+        return Ok(0);
+    }
+    let mut groups: BTreeMap<Vec<String>, Vec<FileRequest>> = BTreeMap::new();
+    let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked);
+    for (tag, pair) in asked {
+        let [Some(file), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
+        let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) else { continue };
+        let path = join(&tree.root, &pair.name);
+        let request = FileRequest { path, tag: tag as u64, seen: file.seen, ..FileRequest::default() };
+        groups.entry(digests_of(recorded, size)).or_default().push(request);
+    }
+    let mut settled = 0;
+    for (names, requests) in groups {
+        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.to_string());
+        let digests: Vec<Digest> =
+            names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
+        let same: Mutex<Vec<usize>> = Mutex::default();
+        let answered = |event: PlaceEvent| match event {
+            PlaceEvent::Answer(FileAnswer { request, result }) => {
+                let tag = request.tag as usize;
+                let recorded = pairs[tag].files[1 - side].as_ref().and_then(|file| file.recorded.as_deref());
+                // What cannot be read is said by whoever reads it in earnest.
+                if let (Ok(read), Some(recorded)) = (result, recorded)
+                    && !read.changed
+                    && read.digests.iter().any(|digest| is_recorded(digest, recorded))
+                {
+                    same.lock().unwrap_or_else(PoisonError::into_inner).push(tag);
+                }
+                true
+            }
+            PlaceEvent::Unlisted(line) => sink(side, PlaceEvent::Note(line)),
+            other => sink(side, other),
+        };
+        tree.place.hash(&digests, Files::Named(&mut requests.into_iter()), &answered)?;
+        for tag in same.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            pairs[tag].status = FileStatus::Same;
+            settled += 1;
+        }
+    }
+    Ok(settled)
+}
+
+/// Whether the digest of a file is the recorded one.
+fn is_recorded(digest: &Output, recorded: &Recorded) -> bool {
+    match recorded.parts {
+        // The only part is the file.
+        Some(1) => Digest::find("md5").and_then(|md5| md5.hash(digest.as_bytes())).ok() == Some(recorded.md5),
+        _ => *digest == recorded.md5,
+    }
+}
+
+/// The lengths of parts that programs use, in MiB. A record of parts does not tell theirs.
+const PARTS: [u64; 13] = [5, 8, 10, 15, 16, 25, 32, 50, 64, 100, 128, 256, 512];
+
+/// The digests of which one may be the recorded one of a file of this length.
+fn digests_of(recorded: &Recorded, size: u64) -> Vec<String> {
+    const MIB: u64 = 1 << 20;
+    let parts = match recorded.parts {
+        None | Some(1) => return vec!["md5".to_string()],
+        Some(parts) => parts,
+    };
+    let even = size.div_ceil(parts).div_ceil(MIB);
+    let mut lengths: Vec<u64> = PARTS.into_iter().chain([even]).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths.retain(|length| *length > 0 && size.div_ceil(length * MIB) == parts);
+    lengths.into_iter().map(|length| format!("s3-etag:{length}M")).collect()
+}
+
+/// A file of a tree, by its name.
+struct ListedFile {
+    name: Vec<u8>,
+    seen: FileState,
+    recorded: Option<Box<Recorded>>,
+}
+
+/// The files of a tree, and whether something could not be listed.
+type Listing = (Vec<ListedFile>, bool);
 
 fn list_one(
     tree: &mut Tree,
     digest: &Digest,
     sink: &(dyn Fn(PlaceEvent) -> bool + Sync),
 ) -> Result<Listing, PlaceError> {
-    let found: Mutex<Vec<(Vec<u8>, FileState)>> = Mutex::default();
+    let found: Mutex<Vec<ListedFile>> = Mutex::default();
     let (incomplete, twice) = (AtomicBool::new(false), Mutex::new(None));
     let root = tree.root.clone();
     let note = |event: PlaceEvent| match event {
-        PlaceEvent::Answer(FileAnswer { request, result: Ok(_) }) => {
+        PlaceEvent::Answer(FileAnswer { request, result: Ok(FileRead { recorded, .. }) }) => {
             let Some(name) = below(&root, &request.path).map(<[u8]>::to_vec) else { return true };
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.last().is_some_and(|(last, _)| *last == name) {
+            if found.last().is_some_and(|last| last.name == name) {
                 *twice.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.path);
                 return false;
             }
-            found.push((name, request.seen));
+            found.push(ListedFile { name, seen: request.seen, recorded });
             true
         }
         PlaceEvent::Answer(_) | PlaceEvent::Unlisted(_) => {
@@ -246,18 +368,17 @@ fn list_one(
 /// Brings the files of both sides together by name.
 fn paired((a, a_incomplete): Listing, (b, b_incomplete): Listing) -> Vec<Pair> {
     let mut pairs = Vec::with_capacity(a.len().max(b.len()));
-    let file = |seen| Some(ComparedFile { seen, read: None });
     let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
     loop {
         let order = match (a.peek(), b.peek()) {
             (None, None) => return pairs,
             (Some(_), None) => std::cmp::Ordering::Less,
             (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(one), Some(other)) => one.0.cmp(&other.0),
+            (Some(one), Some(other)) => one.name.cmp(&other.name),
         };
         let (one, other) = (a.next_if(|_| order.is_le()), b.next_if(|_| order.is_ge()));
         let status = match (&one, &other) {
-            (Some((_, one)), Some((_, other))) => match (one.size, other.size) {
+            (Some(one), Some(other)) => match (one.seen.size, other.seen.size) {
                 (Some(one), Some(other)) if one != other => FileStatus::Differs,
                 _ => FileStatus::Asked,
             },
@@ -266,9 +387,11 @@ fn paired((a, a_incomplete): Listing, (b, b_incomplete): Listing) -> Vec<Pair> {
             _ if a_incomplete => FileStatus::Unknown,
             _ => FileStatus::Extra,
         };
-        let seen = [one.as_ref(), other.as_ref()].map(|file| file.map(|(_, seen)| *seen));
-        let name = one.or(other).map(|(name, _)| name).unwrap_or_default();
-        pairs.push(Pair { name, files: seen.map(|seen| seen.and_then(file)), status });
+        let name = one.as_ref().or(other.as_ref()).map(|file| file.name.clone()).unwrap_or_default();
+        let files = [one, other].map(|file| {
+            file.map(|file| ComparedFile { seen: file.seen, read: None, recorded: file.recorded })
+        });
+        pairs.push(Pair { name, files, status });
     }
 }
 
@@ -283,13 +406,4 @@ fn both<T: Send, U: Send>(of: [T; 2], work: impl Fn(usize, T) -> U + Sync) -> [U
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
-}
-
-/// The path of a file below a tree.
-fn joined(root: &[u8], name: &[u8]) -> Vec<u8> {
-    match (root, name) {
-        (root, b"") => root.to_vec(),
-        (b"/", name) => [b"/", name].concat(),
-        (root, name) => [root, b"/", name].concat(),
-    }
 }

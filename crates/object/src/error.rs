@@ -112,7 +112,7 @@ impl fmt::Display for RequestError {
             RequestError::Range => f.write_str("it became shorter while it was read"),
             RequestError::Credentials(why) => {
                 write!(f, "no credentials ({why}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ")?;
-                f.write_str("or use --no-sign-request for a public bucket")
+                f.write_str("name a profile by --profile, or use --no-sign-request for a public bucket")
             }
             RequestError::Network(why) => write!(f, "the store cannot be reached: {why}"),
             RequestError::Answer(what) => write!(f, "the store's answer is wrong: {what}"),

@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
         let key = self.root.clone();
         let found = self.runtime.block_on(self.client.look(&key));
         match (found, self.page.is_empty()) {
-            (Ok(seen), true) => self.page.push_back(Listed { key, seen }),
+            (Ok(seen), true) => self.page.push_back(Listed { key, seen, recorded: None }),
             (Ok(_), false) => {
                 let key = text::printable(&String::from_utf8_lossy(&key));
                 let why = "an object and a folder have this name; only the folder is taken";

@@ -36,6 +36,7 @@ mod keys;
 mod listing;
 mod options;
 mod place;
+mod profile;
 mod queue;
 mod upload;
 

@@ -2,12 +2,15 @@
 
 use quick_xml::de::from_reader;
 use serde::Deserialize;
-use verisum_files::place::{FileState, Modified};
+use verisum_digest::Output;
+use verisum_files::place::{FileState, Modified, Recorded};
 
 use crate::error::RequestError;
 
 /// The most keys of a page, as S3 gives them.
 pub(crate) const PAGE: usize = 1000;
+
+const MD5_BYTES: usize = 16;
 
 /// A page of keys.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub(crate) struct Page {
 pub(crate) struct Listed {
     pub(crate) key: Vec<u8>,
     pub(crate) seen: FileState,
+    pub(crate) recorded: Option<Recorded>,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +45,8 @@ struct Contents {
     key: String,
     size: u64,
     last_modified: Option<String>,
+    #[serde(rename = "ETag")]
+    etag: Option<String>,
 }
 
 impl Page {
@@ -57,7 +63,8 @@ impl Page {
                 false => found.key.into_bytes(),
             };
             let modified = found.last_modified.as_deref().and_then(time_of_listing);
-            objects.push(Listed { key, seen: FileState { size: Some(found.size), modified } });
+            let recorded = found.etag.as_deref().and_then(recorded);
+            objects.push(Listed { key, seen: FileState { size: Some(found.size), modified }, recorded });
         }
         let next = match (answer.is_truncated, answer.next_continuation_token) {
             (true, None) => return Err(RequestError::Answer("it is cut and has no next page")),
@@ -72,6 +79,18 @@ impl Page {
 /// Whether a key can be the name of a file below its bucket.
 pub(crate) fn is_name(key: &[u8]) -> bool {
     key.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !part.contains(&0))
+}
+
+/// What an ETag says of the content. Of an object that the store encrypts by a key of its user it looks like this too, and
+/// says nothing: so another one is no proof of another content.
+fn recorded(etag: &str) -> Option<Recorded> {
+    let text = etag.trim_matches('"');
+    let (hex, parts) = match text.split_once('-') {
+        Some((hex, parts)) => (hex, Some(parts.parse().ok().filter(|parts| *parts > 0)?)),
+        None => (text, None),
+    };
+    let md5 = Output::from_hex(hex.as_bytes()).filter(|md5| md5.as_bytes().len() == MD5_BYTES)?;
+    Some(Recorded { md5, parts })
 }
 
 /// A time such as `2026-11-23T02:50:00.000Z`. Stores keep whole seconds.
@@ -142,6 +161,17 @@ mod tests {
         let empty = "<ListBucketResult><IsTruncated>true</IsTruncated>
             <NextContinuationToken>x</NextContinuationToken></ListBucketResult>";
         assert_eq!(Page::read(empty.as_bytes()).unwrap_err(), RequestError::Answer("a page is empty"));
+    }
+
+    #[test]
+    fn etags_say_what_is_recorded() {
+        let md5 = "00112233445566778899aabbccddeeff";
+        let found = |etag: &str| recorded(etag).map(|found| (found.md5.to_string(), found.parts));
+        assert_eq!(found(&format!("\"{md5}\"")), Some((md5.to_string(), None)));
+        assert_eq!(found(&format!("{md5}-12")), Some((md5.to_string(), Some(12))));
+        for nothing in ["", "\"\"", "5", &format!("{md5}-"), &format!("{md5}-0"), &format!("{md5}00")] {
+            assert_eq!(found(nothing), None, "{nothing}");
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRequest, FileState, Files, KnownState, MOST_WHOLE, Place, PlaceError,
-    PlaceEvent, Sink, WholeFile,
+    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, MOST_WHOLE, Place,
+    PlaceError, PlaceEvent, Sink, WholeFile,
 };
 use verisum_files::{Error, Operation};
 
@@ -65,7 +65,10 @@ impl Place for BucketPlace {
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
         let mut keys = Keys::new(&self.client, &self.runtime, root, sink);
         while let Some(listed) = keys.next()? {
-            let answer = FileAnswer::listed(keys::path(&listed.key), listed.seen);
+            let path = keys::path(&listed.key);
+            let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
+            let result = Ok(FileRead { recorded: listed.recorded.map(Box::new), ..FileRead::default() });
+            let answer = FileAnswer { request, result };
             if !sink(PlaceEvent::Answer(answer)) {
                 break;
             }

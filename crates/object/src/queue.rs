@@ -183,7 +183,7 @@ impl<'a> Queue<'a> {
     }
 
     fn tell(&self, request: FileRequest, digests: Vec<Output>) -> bool {
-        let result: Result<FileRead, Error> = Ok(FileRead { digests, changed: false });
+        let result: Result<FileRead, Error> = Ok(FileRead { digests, ..FileRead::default() });
         (self.sink)(PlaceEvent::Answer(FileAnswer { request, result }))
     }
 }

@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         "Also, made of the hashes of blocks as other systems make them: {}",
         made.join(", ")
     ))?;
+    output.line("Of the parts of an upload to S3, with any digest above: s3-etag:8M, s3-sha256:8M")?;
     explain(&rows, output)?;
     Ok(Exit::Clean)
 }

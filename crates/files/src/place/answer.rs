@@ -75,6 +75,17 @@ pub struct FileRead {
     pub digests: Vec<Output>,
     /// Whether it changed while it was read: the digests may fit no state of it then.
     pub changed: bool,
+    /// What is recorded of it where it is, as far as a listing tells.
+    pub recorded: Option<Box<Recorded>>,
+}
+
+/// The digest that the keeper of a place recorded of a file when it was written there. Nobody read the file for it since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The MD5 of the file, or of the MD5s of its parts.
+    pub md5: Output,
+    /// How many parts it was written in, if in several or one that was called so.
+    pub parts: Option<u64>,
 }
 
 /// Why a file was not read, as far as all places can tell.
@@ -101,7 +112,8 @@ impl FileAnswer {
 
     /// A file that was read; without a digest, it was only listed.
     pub fn read(request: FileRequest, digest: Option<Output>, changed: bool) -> FileAnswer {
-        FileAnswer { request, result: Ok(FileRead { digests: digest.into_iter().collect(), changed }) }
+        let digests = digest.into_iter().collect();
+        FileAnswer { request, result: Ok(FileRead { digests, changed, ..FileRead::default() }) }
     }
 
     /// A file that another machine did not read.

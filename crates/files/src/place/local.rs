@@ -253,7 +253,7 @@ impl Jobs<'_, '_, '_> {
                     seen: FileState { size: Some(length), modified: None },
                     ..request.clone()
                 },
-                result: Ok(FileRead { digests, changed: false }),
+                result: Ok(FileRead { digests, ..FileRead::default() }),
             },
             Err(error) => FileAnswer { request: request.clone(), result: Err(error) },
         };
@@ -293,7 +293,7 @@ fn read(path: PathBuf, tag: u64, expected: Option<Output>, content: Content) -> 
     let seen = state(&content.before, content.length);
     let changed = !content.before.is_same_state(&content.after);
     let request = FileRequest { path: path.into_os_string().into_vec(), tag, expected, seen };
-    FileAnswer { request, result: Ok(FileRead { digests: content.digests, changed }) }
+    FileAnswer { request, result: Ok(FileRead { digests: content.digests, changed, ..FileRead::default() }) }
 }
 
 fn failed(error: Error, tag: u64, expected: Option<Output>) -> FileAnswer {

@@ -31,6 +31,10 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     quick: bool,
 
+    /// Read every file: do not take the digest that a store recorded for what is in the bucket
+    #[arg(long, conflicts_with = "quick")]
+    read: bool,
+
     #[command(flatten)]
     catalog: CatalogArgs,
 
@@ -116,6 +120,15 @@ pub(crate) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
     let mut records = [records(&addresses[0])?, records(&addresses[1])?];
     if arguments.quick {
         quickly(&mut records, &mut pairs, &mut settled)?;
+    }
+    if !arguments.read {
+        match compare::settle_recorded([&mut a.tree, &mut b.tree], &mut pairs, &sink) {
+            Ok(count) => {
+                settled.store = count;
+                settled.read -= count;
+            }
+            Err(error) => failed(error),
+        }
     }
     if let Err(error) = compare::read([&mut a.tree, &mut b.tree], &digest, &mut pairs, &sink) {
         failed(error);
@@ -250,8 +263,9 @@ fn tell(
         return Ok(());
     }
     report.say(&tally(counts.same, "the same", &others));
-    if arguments.quick {
+    if arguments.quick || settled.store > 0 {
         let others = [
+            (settled.store, "by digests that the store recorded"),
             (settled.records, "by records"),
             (settled.times, "by sizes and times"),
             (settled.one_read, "by a record and reading the other side"),
@@ -350,6 +364,8 @@ struct Settled {
     times: u64,
     /// The catalogue has the digest of one.
     one_read: u64,
+    /// A store recorded the digest of one.
+    store: u64,
     /// Both were read.
     read: u64,
 }

@@ -153,10 +153,7 @@ impl Lines {
         let close = rest.iter().rposition(|byte| *byte == b')')?;
         let name = self.name(&rest[..close], escaped)?;
         let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
-        let mut digest = Output::from_hex(self.text(skip_blanks(value)))?;
-        if guess::digits(&id)? != digest.as_bytes().len() * 2 {
-            return None;
-        }
+        let mut digest = tags::value(&id, self.text(skip_blanks(value)))?;
         if reversed {
             digest.as_mut_bytes().reverse();
         }

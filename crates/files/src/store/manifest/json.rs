@@ -38,10 +38,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     let mut claims = Vec::with_capacity(record.digests.len());
     for (algorithm, value) in &record.digests {
         let Some(id) = tags::from_tag(algorithm) else { continue };
-        let digest = Output::from_hex(value.as_bytes()).ok_or(Bad::Malformed)?;
-        if guess::digits(&id) != Some(value.len()) {
-            return Err(Bad::Malformed);
-        }
+        let digest = tags::value(&id, value.as_bytes()).ok_or(Bad::Malformed)?;
         claims.push(Claim { algorithm: id, digest, assumed: false });
     }
     if claims.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use verisum_digest::{Algorithm, Digest, block_digests};
+use verisum_digest::{Algorithm, Digest, Output, block_digests, part_length};
 
 use super::listed::BlockHash;
 
@@ -64,6 +64,9 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
     if tag.starts_with("openssl:") {
         return Some(Cow::Owned(tag.to_string()));
     }
+    if part_length(tag).is_some() {
+        return Digest::find(tag).ok().map(|digest| Cow::Owned(digest.name().to_string()));
+    }
     match Algorithm::find(tag) {
         Some(algorithm) => (algorithm.bits > 0).then_some(Cow::Borrowed(algorithm.id)),
         None => {
@@ -72,6 +75,18 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
             (is_made && Digest::find(&id).is_ok()).then_some(Cow::Owned(id))
         }
     }
+}
+
+/// The digest that stands so behind this name. One of an object store may have the number of parts behind it, which
+/// the length of the file tells as well.
+pub(super) fn value(id: &str, text: &[u8]) -> Option<Output> {
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let hex = match text.iter().rposition(|byte| *byte == b'-') {
+        Some(place) if part_length(id).is_some() && is_number(&text[place + 1..]) => &text[..place],
+        _ => text,
+    };
+    let digits = super::guess::digits(id)?;
+    Output::from_hex(hex).filter(|_| hex.len() == digits)
 }
 
 /// How the tags of block hashes begin.

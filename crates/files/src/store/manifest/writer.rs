@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use data_encoding::HEXLOWER;
-use verisum_digest::{Digest, Output};
+use verisum_digest::{Digest, Output, part_count};
 
 use super::{Format, escape, tags};
 use crate::Timestamp;
@@ -213,7 +213,7 @@ impl Writer {
                 continue;
             }
             if self.nameless {
-                push(out, format_args!("{}", self.turned(digest)));
+                self.value(out, name, digest, item.size);
                 self.end(out);
                 continue;
             }
@@ -222,7 +222,7 @@ impl Writer {
             if name == "xxh3-64" {
                 out.extend_from_slice(b"XXH3_");
             }
-            push(out, format_args!("{}", self.turned(digest)));
+            self.value(out, name, digest, item.size);
             out.extend_from_slice(if self.binary { b" *" } else { b"  " });
             self.name(out, item.name);
             self.end(out);
@@ -230,21 +230,26 @@ impl Writer {
     }
 
     fn bsd(&self, out: &mut Vec<u8>, item: &Item) {
-        for (tag, digest) in self.tags.iter().zip(item.digests) {
+        for ((tag, name), digest) in self.tags.iter().zip(&self.names).zip(item.digests) {
             self.begin(out, item.name);
             push(out, format_args!("{tag}{} (", if self.little_endian { "_LE" } else { "" }));
             self.name(out, item.name);
-            push(out, format_args!(") = {}", self.turned(digest)));
+            out.extend_from_slice(b") = ");
+            self.value(out, name, digest, item.size);
             self.end(out);
         }
     }
 
-    fn turned(&self, digest: &Output) -> Output {
+    /// A digest in hexadecimal. One of an object store has the number of parts behind it, as the store shows it.
+    fn value(&self, out: &mut Vec<u8>, name: &str, digest: &Output, size: u64) {
         let mut digest = *digest;
         if self.little_endian {
             digest.as_mut_bytes().reverse();
         }
-        digest
+        push(out, format_args!("{digest}"));
+        if let Some(count) = part_count(name, size) {
+            push(out, format_args!("-{count}"));
+        }
     }
 
     fn begin(&self, out: &mut Vec<u8>, name: &[u8]) {
@@ -304,7 +309,9 @@ impl Writer {
         out.extend_from_slice(b",\"digests\":{");
         for (place, (name, digest)) in self.names.iter().zip(item.digests).enumerate() {
             let comma = if place > 0 { "," } else { "" };
-            push(out, format_args!("{comma}{}:\"{digest}\"", serde_json::Value::from(name.as_str())));
+            push(out, format_args!("{comma}{}:\"", serde_json::Value::from(name.as_str())));
+            self.value(out, name, digest, item.size);
+            out.push(b'"');
         }
         out.extend_from_slice(b"}}\n");
     }

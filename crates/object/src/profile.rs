@@ -1,0 +1,159 @@
+//! Settings from the environment and from the files of the AWS tools.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::PathBuf;
+
+use configparser::ini::Ini;
+
+use crate::error::OpenError;
+use crate::options::StoreOptions;
+
+/// What a profile may have of these, and the variables of the same meaning.
+const CREDENTIALS: [(&str, &str); 3] = [
+    ("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
+    ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+    ("aws_session_token", "AWS_SESSION_TOKEN"),
+];
+const OTHERS: [(&str, &str); 2] = [("region", "AWS_REGION"), ("endpoint_url", "AWS_ENDPOINT_URL")];
+
+/// The longest file that is read, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The profile that is used where none is named.
+const USUAL: &str = "default";
+
+impl StoreOptions {
+    /// The settings that the AWS tools would use: those of the environment, then those of the profile in
+    /// `~/.aws/credentials` and `~/.aws/config`. A profile that is named here has its credentials before the
+    /// environment's; `AWS_PROFILE` names one behind them.
+    ///
+    /// # Errors
+    /// There is no such profile, or it has no keys of its own, or a file cannot be read.
+    pub fn from_environment(
+        variables: impl IntoIterator<Item = (String, String)>,
+        profile: Option<&str>,
+    ) -> Result<StoreOptions, OpenError> {
+        let mut variables: Vec<(String, String)> =
+            variables.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let of = |name: &str| {
+            let found = variables.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let has_keys = of("AWS_ACCESS_KEY_ID").is_some();
+        let named = profile.map(str::to_string).or_else(|| of("AWS_PROFILE").filter(|_| !has_keys));
+        let name = named.as_deref().unwrap_or(USUAL);
+        let home = of("HOME").map(PathBuf::from);
+        let file = |variable: &str, usual: &str| {
+            of(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".aws").join(usual)))
+        };
+        let credentials = read(file("AWS_SHARED_CREDENTIALS_FILE", "credentials"))?;
+        let config = read(file("AWS_CONFIG_FILE", "config"))?;
+        let long = format!("profile {name}");
+        let section =
+            if name == USUAL && config.sections().iter().all(|known| *known != long) { name } else { &long };
+        let is_there = |ini: &Ini, section: &str| ini.sections().iter().any(|known| known == section);
+        if named.is_some() && !is_there(&credentials, name) && !is_there(&config, section) {
+            return Err(OpenError::Setting(format!(
+                "there is no profile {name} in the files of the AWS tools"
+            )));
+        }
+        let value = |key: &str| credentials.get(name, key).or_else(|| config.get(section, key));
+        let has_own = value("aws_access_key_id").is_some() && value("aws_secret_access_key").is_some();
+        if named.is_some() && !has_own {
+            let how = format!("`aws configure export-credentials --profile {name} --format env` prints some");
+            return Err(OpenError::Setting(format!("profile {name} has no keys of its own; {how}")));
+        }
+        let found = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
+            rows.iter().filter_map(|(key, variable)| Some((variable.to_string(), value(key)?))).collect()
+        };
+        // Of several values the last one holds.
+        let mut settings = found(&OTHERS);
+        let takes_keys = has_own && (profile.is_some() || !has_keys);
+        let keys = if takes_keys { found(&CREDENTIALS) } else { Vec::new() };
+        variables.retain(|(name, _)| {
+            name.starts_with("AWS_") && !(takes_keys && CREDENTIALS.iter().any(|(_, known)| known == name))
+        });
+        settings.extend(variables);
+        settings.extend(keys);
+        Ok(StoreOptions { settings, ..StoreOptions::default() })
+    }
+}
+
+/// A file of profiles; one that is not there has none.
+fn read(path: Option<PathBuf>) -> Result<Ini, OpenError> {
+    let mut ini = Ini::new_cs();
+    ini.set_comment_symbols(&['#', ';']);
+    let Some(path) = path else { return Ok(ini) };
+    let wrong = |why: &str| OpenError::Setting(format!("{}: read: {why}", path.display()));
+    let mut text = String::new();
+    match File::open(&path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ini),
+        Err(error) => return Err(wrong(&verisum_files::text::of_system(&error))),
+    }
+    // Its own words may repeat a line with a secret.
+    ini.read(text).map_err(|_| wrong("it is no file of profiles"))?;
+    Ok(ini)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(variables: &[(&str, &str)], profile: Option<&str>) -> Result<Vec<(String, String)>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(".aws")).unwrap();
+        let credentials = "[default]\naws_access_key_id = D\naws_secret_access_key = d/+=:d\n\n\
+            [work]\naws_access_key_id=W\naws_secret_access_key=w\naws_session_token=t\n";
+        std::fs::write(folder.path().join(".aws/credentials"), credentials).unwrap();
+        let config = "# of the tools\n[default]\nregion = eu-central-1\n[profile work]\nregion = us-west-2\n\
+            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile sso]\nsso_session = x\n";
+        std::fs::write(folder.path().join(".aws/config"), config).unwrap();
+        let home = [("HOME", folder.path().to_str().unwrap())];
+        let variables =
+            home.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
+        let found = StoreOptions::from_environment(variables, profile).map_err(|error| error.to_string())?;
+        let mut last = std::collections::BTreeMap::new();
+        last.extend(found.settings);
+        Ok(last.into_iter().filter(|(name, _)| name != "AWS_PROFILE").collect())
+    }
+
+    #[track_caller]
+    fn assert_settings(found: Result<Vec<(String, String)>, String>, expected: &[(&str, &str)]) {
+        let expected: Vec<_> =
+            expected.iter().map(|(name, value)| (format!("AWS_{name}"), value.to_string())).collect();
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn settings_are_those_that_the_aws_tools_use() {
+        let usual = [("ACCESS_KEY_ID", "D"), ("REGION", "eu-central-1"), ("SECRET_ACCESS_KEY", "d/+=:d")];
+        assert_settings(settings(&[], None), &usual);
+        let work = [
+            ("ACCESS_KEY_ID", "W"),
+            ("ENDPOINT_URL", "https://store"),
+            ("REGION", "us-west-2"),
+            ("SECRET_ACCESS_KEY", "w"),
+            ("SESSION_TOKEN", "t"),
+        ];
+        assert_settings(settings(&[("AWS_PROFILE", "work")], None), &work);
+        let keys = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_SECRET_ACCESS_KEY", "e"), ("AWS_SESSION_TOKEN", "s")];
+        assert_settings(settings(&keys, Some("work")), &work);
+        let own = [
+            ("ACCESS_KEY_ID", "E"),
+            ("REGION", "eu-central-1"),
+            ("SECRET_ACCESS_KEY", "e"),
+            ("SESSION_TOKEN", "s"),
+        ];
+        assert_settings(settings(&keys, None), &own);
+        let region = [("ACCESS_KEY_ID", "D"), ("REGION", "here"), ("SECRET_ACCESS_KEY", "d/+=:d")];
+        assert_settings(settings(&[("AWS_REGION", "here")], None), &region);
+    }
+
+    #[test]
+    fn profiles_that_do_not_do_are_said_to_be_so() {
+        assert!(settings(&[], Some("nobody")).unwrap_err().contains("no profile nobody"));
+        assert!(settings(&[], Some("sso")).unwrap_err().contains("export-credentials --profile sso"));
+    }
+}
