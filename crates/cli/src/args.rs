@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueHint};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::bench::BenchArgs;
 use crate::commands::bench::recommend::RecommendArgs;
 use crate::commands::compare::CompareArgs;
+use crate::commands::config::ConfigCommand;
 use crate::commands::copy::CopyArgs;
 use crate::commands::digests::DigestsArgs;
 use crate::commands::dirhash::DirhashCommand;
@@ -21,6 +22,7 @@ use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
 use crate::commands::tags::TagsCommand;
+use crate::ui::config::Config;
 
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
@@ -143,6 +145,11 @@ pub(crate) enum Command {
     Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
+    /// Values of options from files and the environment
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
     /// Print the completions for a shell
     Completions {
         /// The shell
@@ -190,24 +197,33 @@ impl AnyCommand {
     ///
     /// To build the definition of all verbs takes longer than to hash a small file. Where the first argument
     /// is a verb, only the definition of its group is built; all that clap says of a verb is the same then.
-    pub(crate) fn parse(line: &[OsString]) -> Result<AnyCommand, clap::Error> {
-        part(line, Command::Sum)
-            .or_else(|| part(line, Command::Check))
-            .or_else(|| part(line, Command::Image))
-            .or_else(|| part(line, Command::Tags))
-            .or_else(|| part(line, Command::Scrub))
-            .unwrap_or_else(|| Ok(Verisum::try_parse_from(line)?.command))
+    pub(crate) fn parse(line: &[OsString], config: &Config) -> Result<AnyCommand, clap::Error> {
+        let asked = (line, config);
+        part(asked, Command::Sum)
+            .or_else(|| part(asked, Command::Check))
+            .or_else(|| part(asked, Command::Image))
+            .or_else(|| part(asked, Command::Tags))
+            .or_else(|| part(asked, Command::Scrub))
+            .unwrap_or_else(|| parsed(asked))
     }
+}
+
+/// Parses a command line, with the values of the configuration where it gives none.
+fn parsed<C: Subcommand>((line, config): (&[OsString], &Config)) -> Result<C, clap::Error> {
+    if config.is_empty() {
+        return Ok(Verisum::try_parse_from(line)?.command);
+    }
+    let matches = config.apply(Verisum::<C>::command()).try_get_matches_from(line)?;
+    Ok(Verisum::from_arg_matches(&matches)?.command)
 }
 
 /// Parses a command line whose verb is one of a group's, of which it makes a `whole` command.
 fn part<C: Subcommand>(
-    line: &[OsString],
+    asked: (&[OsString], &Config),
     whole: impl Fn(C) -> Command,
 ) -> Option<Result<AnyCommand, clap::Error>> {
-    let verb = line.get(1)?.to_str()?;
-    let parsed = || Ok(AnyCommand::Listed(whole(Verisum::<C>::try_parse_from(line)?.command)));
-    C::has_subcommand(verb).then(parsed)
+    let verb = asked.0.get(1)?.to_str()?;
+    C::has_subcommand(verb).then(|| Ok(AnyCommand::Listed(whole(parsed(asked)?))))
 }
 
 #[cfg(test)]
@@ -235,8 +251,9 @@ mod tests {
         {
             let line = ["verisum", word, option].map(OsString::from);
             let said = |parsed: Result<AnyCommand, clap::Error>| parsed.unwrap_err().render().to_string();
+            let none = Config::default();
             let whole = Verisum::<AnyCommand>::try_parse_from(&line).map(|all| all.command);
-            assert_eq!(said(AnyCommand::parse(&line)), said(whole), "{line:?}");
+            assert_eq!(said(AnyCommand::parse(&line, &none)), said(whole), "{line:?}");
         }
     }
 

@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs, Verisum};
 use crate::commands;
+use crate::ui::config::{self, Config};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::help;
@@ -25,7 +26,8 @@ pub fn main() -> ExitCode {
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
     }
-    let result = run(&mut output);
+    let mut config = Config::default();
+    let result = run(&mut config, &mut output);
     // What was found before a failure is printed; a full disk is a failure of its own.
     let flushed = match result {
         Err(Failure::Output(_)) => Ok(()),
@@ -36,12 +38,22 @@ pub fn main() -> ExitCode {
         ui::say(PROGRAM, &failure.message());
         exit = exit.then(failure.exit());
     }
+    if exit == Exit::Usage && !config.is_empty() {
+        ui::say(PROGRAM, "some options have values of the configuration: `verisum config show` prints them");
+    }
     exit.into()
 }
 
-fn run(output: &mut Output) -> Result<Exit, Failure> {
+fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
     let line: Vec<_> = std::env::args_os().collect();
-    let command = match AnyCommand::parse(&line) {
+    if !config::asks_for_help(&line) {
+        let read = Config::load()?;
+        if !read.is_empty() {
+            read.check(&definition())?;
+        }
+        *config = read;
+    }
+    let command = match AnyCommand::parse(&line, config) {
         Ok(command) => command,
         Err(error) => return no_arguments(&line, &error, output),
     };
@@ -84,6 +96,7 @@ fn run(output: &mut Output) -> Result<Exit, Failure> {
         Command::Bench(arguments) => commands::bench::run(*arguments, output),
         Command::Recommend(arguments) => commands::bench::recommend::run(*arguments, output),
         Command::Demo => commands::demo::run(output),
+        Command::Config { command } => commands::config::run(&command, (config, &definition()), output),
         Command::Completions { shell } => commands::completions::run(definition(), shell, output),
     }
 }

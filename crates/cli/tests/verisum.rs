@@ -162,6 +162,8 @@ fn manual_pages_are_complete() {
         "-check",
         "-compare",
         "-completions",
+        "-config-show",
+        "-config",
         "-copy",
         "-demo",
         "-digests",

@@ -5,7 +5,7 @@
 
 use clap::Command;
 
-use super::{examples, kernel};
+use super::{config, examples, kernel};
 
 /// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
 pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
@@ -30,10 +30,17 @@ const MEASURING: [&str; 6] = [
 ];
 
 /// The environment variables, for help and manual.
-pub(crate) const ENVIRONMENT: [(&str, &str); 1] = [(
-    kernel::VARIABLE,
-    "the highest SIMD level: portable, shani, avx2 or avx512; on ARM portable, neon, sha2 or sha3; changes no value",
-)];
+pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
+    (
+        kernel::VARIABLE,
+        "the highest SIMD level: portable, shani, avx2 or avx512; on ARM portable, neon, sha2 or sha3; changes no value",
+    ),
+    (
+        config::FILE_VARIABLE,
+        "the configuration, in place of /etc/verisum.toml and ~/.config/verisum/config.toml; empty: none",
+    ),
+    ("VERISUM_OPTION", "the value of that option where the command line gives none, such as VERISUM_CATALOG"),
+];
 
 /// The commands by the job that they do, in the order in which a newcomer needs them.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
@@ -49,7 +56,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ),
     ("Compare and copy trees, and disk images", &["compare", "copy", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
-    ("Set up", &["links", "completions"]),
+    ("Set up", &["config", "links", "completions"]),
 ];
 
 /// The definition of the command line with all that help says.

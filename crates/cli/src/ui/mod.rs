@@ -7,6 +7,7 @@ pub(crate) mod block_hashes;
 pub(crate) mod catalog;
 #[allow(unsafe_code)]
 pub(crate) mod closed;
+pub(crate) mod config;
 mod decomposed;
 pub(crate) mod digests;
 pub(crate) mod examples;

@@ -1,0 +1,53 @@
+//! `verisum config`: which values options get from files and the environment.
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::ui::config::Config;
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::{self, Output, PROGRAM};
+
+/// What `verisum config` takes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print what is set, and where
+    #[command(long_about = "Print what is set, and where.\n\n\
+            The keys of /etc/verisum.toml and of ~/.config/verisum/config.toml are the long options of commands. At \
+            the top of a file they hold for every command that has the option, in a table such as [scrub] or \
+            [\"catalog status\"] for that command. The file of the user goes before that of the machine, \
+            VERISUM_OPTION in the environment before both, and the command line before all.")]
+    Show {
+        /// Print a line of JSON for each value
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    key: &'a str,
+    values: &'a [String],
+    source: &'a str,
+}
+
+/// Does what `verisum config` was asked for.
+pub(crate) fn run(
+    command: &ConfigCommand,
+    (config, definition): (&Config, &clap::Command),
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let ConfigCommand::Show { json } = command;
+    let settings = config.settings(definition);
+    for (key, setting) in &settings {
+        let source = &setting.source;
+        match json {
+            true => output.json(&Line { key, values: &setting.values, source })?,
+            false => output.line(&format!("{key} = {}  ({source})", setting.values.join(", ")))?,
+        }
+    }
+    for (path, _) in config.files.iter().filter(|(_, is_there)| !is_there) {
+        ui::say(PROGRAM, &format!("{}: not there", path.display()));
+    }
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,252 @@
+//! The configuration: values that options have where the command line gives none.
+//!
+//! The keys of a file are the long options. At the top they hold for every command that has the option; in the table
+//! of a command, for that and for the commands below it. What is deeper goes first, then what was read later: a
+//! variable of the environment is as deep as the command line is not.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, Command};
+use toml::{Table, Value};
+use verisum::files::replace::is_trusted;
+
+use super::failure::Failure;
+use super::kernel;
+
+/// The file of the machine.
+const SYSTEM: &str = "/etc/verisum.toml";
+
+/// Names the only file, or none if it is empty.
+pub(crate) const FILE_VARIABLE: &str = "VERISUM_CONFIG";
+
+/// How the variables begin that give options their values.
+const PREFIX: &str = "VERISUM_";
+
+/// The longest file that is read, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What files and variables say.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// By the words of a command, then by option.
+    tables: BTreeMap<Vec<String>, BTreeMap<String, Setting>>,
+    /// Variables, which may be of other things than options.
+    variables: BTreeMap<String, Setting>,
+    /// The files that were looked for, and whether each is there.
+    pub(crate) files: Vec<(PathBuf, bool)>,
+}
+
+/// What an option gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) values: Vec<String>,
+    /// The file or the variable that says so.
+    pub(crate) source: String,
+}
+
+impl Config {
+    /// Reads the files and the environment.
+    pub(crate) fn load() -> Result<Config, Failure> {
+        let mut config = Config::default();
+        let (files, must_exist) = match std::env::var_os(FILE_VARIABLE) {
+            Some(file) if file.is_empty() => (Vec::new(), false),
+            Some(file) => (vec![PathBuf::from(file)], true),
+            None => ([SYSTEM.into()].into_iter().chain(of_user()).collect(), false),
+        };
+        for path in files {
+            let text = read(&path, must_exist)?;
+            config.files.push((path.clone(), text.is_some()));
+            if let Some(text) = text {
+                let table: Table =
+                    text.parse().map_err(|error: toml::de::Error| wrong(&path, &brief(&error, &text)))?;
+                config.add(&path, &[], table)?;
+            }
+        }
+        for (name, value) in std::env::vars_os() {
+            let Some(option) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+            if [FILE_VARIABLE, kernel::VARIABLE].iter().any(|other| name == *other) {
+                continue;
+            }
+            let Some(value) = value.to_str().filter(|value| !value.is_empty()) else { continue };
+            let source = format!("{PREFIX}{option}");
+            let option = option.to_ascii_lowercase().replace('_', "-");
+            config.variables.insert(option, Setting { values: vec![value.to_string()], source });
+        }
+        Ok(config)
+    }
+
+    /// Whether nothing is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.variables.is_empty()
+    }
+
+    /// Takes the values of a file; a table is that of a command, by its words.
+    fn add(&mut self, path: &Path, command: &[String], table: Table) -> Result<(), Failure> {
+        for (key, value) in table {
+            let values = match value {
+                Value::Table(below) if command.is_empty() => {
+                    let words: Vec<String> = key.split(' ').map(str::to_string).collect();
+                    self.add(path, &words, below)?;
+                    continue;
+                }
+                Value::Array(values) => values.into_iter().map(text).collect(),
+                value => text(value).map(|text| vec![text]),
+            };
+            let values = values.ok_or_else(|| wrong(path, &format!("{key}: no value of an option")))?;
+            let setting = Setting { values, source: path.display().to_string() };
+            self.tables.entry(command.to_vec()).or_default().insert(key, setting);
+        }
+        Ok(())
+    }
+
+    /// What a command's option is set to.
+    fn of(&self, command: &[String], option: &str) -> Option<&Setting> {
+        let above = (0..=command.len()).rev();
+        let mut tables = above.filter_map(|depth| self.tables.get(&command[..depth])?.get(option));
+        self.variables.get(option).or_else(|| tables.next())
+    }
+
+    /// Gives these values to the options of a definition.
+    pub(crate) fn apply(&self, command: Command) -> Command {
+        self.applied(command, &mut Vec::new())
+    }
+
+    fn applied(&self, command: Command, words: &mut Vec<String>) -> Command {
+        if command.is_hide_set() {
+            return command;
+        }
+        let command = command.mut_args(|arg| {
+            let setting = arg.get_long().and_then(|option| self.of(words, option));
+            match setting {
+                // Definitions live as long as the program.
+                Some(setting) => {
+                    let values: Vec<&'static str> =
+                        setting.values.iter().map(|value| &*value.clone().leak()).collect();
+                    arg.default_values(values)
+                }
+                None => arg,
+            }
+        });
+        command.mut_subcommands(|below| {
+            words.push(below.get_name().to_string());
+            let below = self.applied(below, words);
+            words.pop();
+            below
+        })
+    }
+
+    /// Looks whether every key is an option of its command, or of one below it, and flags are true or false.
+    pub(crate) fn check(&self, definition: &Command) -> Result<(), Failure> {
+        for (words, options) in &self.tables {
+            let mut command = Some(definition);
+            for word in words {
+                command = command.and_then(|command| command.find_subcommand(word));
+            }
+            for (option, setting) in options {
+                let wrong =
+                    |why: &str| wrong(Path::new(&setting.source), &format!("{}: {why}", key(words, option)));
+                let found = command.ok_or_else(|| wrong("there is no such command"))?;
+                let arg = find(found, option).ok_or_else(|| wrong("there is no such option"))?;
+                let is_boolean = matches!(&setting.values[..], [one] if one == "true" || one == "false");
+                if matches!(arg.get_action(), ArgAction::SetTrue) != is_boolean {
+                    return Err(wrong("must be true or false if, and only if, the option has no value"));
+                }
+            }
+        }
+        for setting in self.variables.iter().filter(|(option, _)| find(definition, option).is_some()) {
+            let (option, Setting { values, source }) = setting;
+            let is_flag =
+                find(definition, option).is_some_and(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
+            if is_flag && !["true", "false"].contains(&&*values[0]) {
+                return Err(Failure::Usage(format!("{source}: must be true or false")));
+            }
+        }
+        Ok(())
+    }
+
+    /// All that is set, by key, the one that goes first of several.
+    pub(crate) fn settings(&self, definition: &Command) -> BTreeMap<String, Setting> {
+        let tables = self.tables.iter().flat_map(|(words, options)| {
+            options.iter().map(move |(option, setting)| (key(words, option), setting.clone()))
+        });
+        let variables = self.variables.iter().filter(|(option, _)| find(definition, option).is_some());
+        tables.chain(variables.map(|(option, setting)| (option.clone(), setting.clone()))).collect()
+    }
+}
+
+/// A key as it stands in a file.
+fn key(words: &[String], option: &str) -> String {
+    match words {
+        [] => option.to_string(),
+        words => format!("{}.{option}", words.join(" ")),
+    }
+}
+
+/// The option of this name of a command or of one below it.
+fn find<'c>(command: &'c Command, option: &str) -> Option<&'c Arg> {
+    let own = command.get_arguments().find(|arg| arg.get_long() == Some(option));
+    own.or_else(|| command.get_subcommands().find_map(|below| find(below, option)))
+}
+
+/// The file of the user.
+fn of_user() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("verisum/config.toml"))
+}
+
+/// The text of a file; none if it is not there and need not be.
+fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Failure> {
+    let failed = |error| Failure::File { name: path.to_path_buf(), operation: "read", error };
+    let file = match File::open(path) {
+        Err(error)
+            if !must_exist && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let stat = file.metadata().map_err(failed)?;
+    // Who may write it says what is done here.
+    if !is_trusted(stat.uid()) || stat.mode() & 0o002 != 0 {
+        return Err(failed(io::Error::other("another user may write it")));
+    }
+    let mut text = String::new();
+    if file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)? as u64 > MOST_BYTES {
+        return Err(failed(io::Error::other("it is longer than 1 MiB")));
+    }
+    Ok(Some(text))
+}
+
+/// A value as it would be typed.
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(flag) => Some(flag.to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => None,
+    }
+}
+
+/// What is wrong, and in which line.
+fn brief(error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+    format!("line {line}: {}", error.message())
+}
+
+fn wrong(path: &Path, why: &str) -> Failure {
+    Failure::Usage(format!("{}: {why}", path.display()))
+}
+
+/// Whether a command line asks for help or the version, which a broken file must not prevent.
+pub(crate) fn asks_for_help(line: &[OsString]) -> bool {
+    let is_help =
+        |word: &OsString| ["-h", "--help", "-V", "--version", "help"].iter().any(|help| word == help);
+    line.len() < 2 || line.iter().skip(1).any(is_help)
+}

@@ -1,0 +1,146 @@
+//! The configuration: files, the environment, and which of them holds.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use common::{Ended, VERISUM, command};
+use serde_json::Value;
+use tempfile::TempDir;
+use verisum_testkit::require_root;
+
+/// A home with these lines as the user's file.
+fn home(lines: &str) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".config/verisum")).unwrap();
+    fs::write(file(home.path()), lines).unwrap();
+    fs::write(home.path().join("data"), "data").unwrap();
+    home
+}
+
+fn file(home: &Path) -> std::path::PathBuf {
+    home.join(".config/verisum/config.toml")
+}
+
+fn run(home: &TempDir, variables: &[(&str, &str)], words: &[&str]) -> Ended {
+    let mut command = command(VERISUM);
+    command.args(words).current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_CONFIG_HOME");
+    command.env_remove("VERISUM_CONFIG").envs(variables.iter().copied());
+    Ended::of(command.output().unwrap())
+}
+
+const MD5: &str = "8d777f385d3dfec8815d20f7496026dc  data\n";
+const CRC32: &str = "adf3f363  data\n";
+
+#[test]
+fn what_is_nearer_to_the_command_holds() {
+    let home = home("algorithm = 'sha512'\ntag = false\n[sum]\nalgorithm = 'md5'\n");
+    let sum = |variables: &[(&str, &str)], more: &[&str]| run(&home, variables, &[&["sum"], more].concat());
+    assert_eq!(sum(&[], &["data"]).clean(), MD5);
+    assert_eq!(sum(&[("VERISUM_ALGORITHM", "crc32")], &["data"]).clean(), CRC32);
+    assert_eq!(sum(&[("VERISUM_ALGORITHM", "sha256")], &["-a", "crc32", "data"]).clean(), CRC32);
+    assert_eq!(sum(&[("VERISUM_CONFIG", "")], &["data"]).clean().len(), 64 + 7);
+    fs::write(home.path().join("other.toml"), "[sum]\nalgorithm = 'crc32'\ntag = true\n").unwrap();
+    let tagged = sum(&[("VERISUM_CONFIG", "other.toml")], &["data"]).clean();
+    assert_eq!(tagged, "CRC32 (data) = adf3f363\n");
+    let shown =
+        run(&home, &[("VERISUM_CONFIG", "other.toml"), ("VERISUM_TAG", "false")], &["config", "show"]);
+    let lines =
+        "sum.algorithm = crc32  (other.toml)\nsum.tag = true  (other.toml)\ntag = false  (VERISUM_TAG)\n";
+    assert_eq!((shown.code, shown.out()), (Some(0), lines), "{}", shown.stderr);
+    let shown = run(&home, &[], &["config", "show", "--json"]);
+    let first: Value = serde_json::from_str(shown.out().lines().next().unwrap()).unwrap();
+    assert_eq!((first["key"].as_str(), first["values"][0].as_str()), (Some("algorithm"), Some("sha512")));
+    // Under the names of other programs it has no effect.
+    std::os::unix::fs::symlink(VERISUM, home.path().join("sha256sum")).unwrap();
+    let mut command = command(home.path().join("sha256sum").to_str().unwrap());
+    let out = command.arg("data").current_dir(home.path()).env("HOME", home.path()).output().unwrap();
+    assert_eq!(out.stdout.len(), 64 + 7);
+}
+
+#[test]
+fn values_are_those_that_options_take() {
+    let home =
+        home("[sum]\nexclude = ['*.tmp', 'b c']\nrecursive = true\n['catalog status']\nmax-age = '35d'\n");
+    for name in ["a.tmp", "b c", "d"] {
+        fs::write(home.path().join(name), "").unwrap();
+    }
+    let out = run(&home, &[], &["sum", "."]).clean();
+    let names: Vec<&str> = out.lines().map(|line| &line[66..]).collect();
+    assert_eq!(names, [".config/verisum/config.toml", "d", "data"].map(|name| format!("./{name}")));
+    // A list that is typed takes the place of the other.
+    assert!(run(&home, &[], &["sum", "--exclude", "d", "."]).clean().contains("a.tmp"));
+    fs::write(file(home.path()), "[scrub]\nmax-age = 'soon'\n").unwrap();
+    let ended = run(&home, &[], &["scrub", "--catalog", "c.db", "."]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("soon") && ended.stderr.contains("verisum config show"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn the_page_says_what_is_shown() {
+    let page = fs::read_to_string(common::repository().join("docs/configuration.md")).unwrap();
+    let block = |kind: &str| {
+        let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap();
+        rest.split_once("```").unwrap().0.to_string()
+    };
+    let home = home("");
+    fs::write(home.path().join("verisum.toml"), block("toml")).unwrap();
+    let variables = [("VERISUM_CONFIG", "verisum.toml"), ("VERISUM_LIMIT", "50M")];
+    let shown = run(&home, &variables, &["config", "show"]).clean();
+    assert_eq!(shown.replace("(verisum.toml)", "(/etc/verisum.toml)"), block("text"));
+}
+
+#[test]
+fn what_is_wrong_names_file_and_key() {
+    let home = home("");
+    for (lines, said) in [
+        ("algorithm = md5", "line 1: "),
+        ("\n\n[sum\n", "line 3: "),
+        ("algorthm = 'md5'", "algorthm: there is no such option"),
+        ("[sums]\nalgorithm = 'md5'", "sums.algorithm: there is no such command"),
+        ("[catalog.status]\nmax-age = '3d'", "status: no value of an option"),
+        ("[sum]\nmax-age = '3d'", "sum.max-age: there is no such option"),
+        ("[sum]\ntag = 'yes'", "sum.tag: must be true or false"),
+        ("[sum]\nalgorithm = true", "sum.algorithm: must be true or false if, and only if"),
+        ("[sum]\nalgorithm = [['md5']]", "algorithm: no value of an option"),
+        ("algorithm = 2026-11-23", "algorithm: no value of an option"),
+        ("a = '\u{1b}[2J'\u{1b}", "line 1: "),
+    ] {
+        fs::write(file(home.path()), lines).unwrap();
+        let ended = run(&home, &[], &["sum", "data"]);
+        assert_eq!((ended.code, ended.out()), (Some(2), ""), "{lines}: {}", ended.stderr);
+        assert!(ended.stderr.contains("config.toml: ") && ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(ended.stderr.lines().count() == 1 && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+        assert_eq!(run(&home, &[], &["sum", "--help"]).code, Some(0));
+    }
+    let missing = run(&home, &[("VERISUM_CONFIG", "nowhere.toml")], &["sum", "data"]);
+    assert_eq!(missing.code, Some(3), "{}", missing.stderr);
+    fs::write(file(home.path()), vec![b'#'; 2 << 20]).unwrap();
+    assert!(run(&home, &[], &["sum", "data"]).stderr.contains("longer than 1 MiB"));
+    fs::write(file(home.path()), b"\xff").unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).code, Some(3));
+}
+
+#[test]
+fn a_file_that_others_may_write_is_refused() {
+    let home = home("algorithm = 'md5'\n");
+    let assert_refused = || {
+        let ended = run(&home, &[], &["sum", "data"]);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains("another user may write it"), "{}", ended.stderr);
+    };
+    fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_refused();
+    fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).clean(), MD5);
+    if require_root().is_some() {
+        std::os::unix::fs::chown(file(home.path()), Some(1234), None).unwrap();
+        assert_refused();
+    }
+}
