@@ -121,6 +121,8 @@ fn what_is_wrong_names_file_and_key() {
     }
     let missing = run(&home, &[("VERISUM_CONFIG", "nowhere.toml")], &["sum", "data"]);
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
+    assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/null")], &["sum", "data"]).code, Some(0));
+    assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/zero")], &["sum", "data"]).code, Some(3));
     fs::write(file(home.path()), vec![b'#'; 2 << 20]).unwrap();
     assert!(run(&home, &[], &["sum", "data"]).stderr.contains("longer than 1 MiB"));
     fs::write(file(home.path()), b"\xff").unwrap();

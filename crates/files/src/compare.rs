@@ -17,6 +17,7 @@
 //! The names of both trees are held in memory.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -66,7 +67,7 @@ pub struct ComparedFile {
     /// read.
     pub read: Option<Result<Output, Reason>>,
     /// What the keeper of its place recorded of it.
-    pub recorded: Option<Box<Recorded>>,
+    pub recorded: Option<Recorded>,
 }
 
 /// How a file differs.
@@ -255,17 +256,16 @@ fn settle_read(
     if !tree.place.is_here() {
         return Ok(0);
     }
-    let mut groups: BTreeMap<Vec<String>, Vec<FileRequest>> = BTreeMap::new();
-    let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked);
-    for (tag, pair) in asked {
-        let [Some(file), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
-        let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) else { continue };
-        let path = join(&tree.root, &pair.name);
-        let request = FileRequest { path, tag: tag as u64, seen: file.seen, ..FileRequest::default() };
-        groups.entry(digests_of(recorded, size)).or_default().push(request);
+    // By the digests to compute, the places of the pairs.
+    let mut groups: BTreeMap<Vec<String>, Vec<usize>> = BTreeMap::new();
+    for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
+        let [Some(_), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
+        if let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) {
+            groups.entry(digests_of(recorded, size)).or_default().push(at);
+        }
     }
     let mut settled = 0;
-    for (names, requests) in groups {
+    for (names, members) in groups {
         let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.to_string());
         let digests: Vec<Digest> =
             names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
@@ -273,11 +273,11 @@ fn settle_read(
         let answered = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
                 let tag = request.tag as usize;
-                let recorded = pairs[tag].files[1 - side].as_ref().and_then(|file| file.recorded.as_deref());
+                let recorded = pairs[tag].files[1 - side].as_ref().and_then(|file| file.recorded);
                 // What cannot be read is said by whoever reads it in earnest.
                 if let (Ok(read), Some(recorded)) = (result, recorded)
                     && !read.changed
-                    && read.digests.iter().any(|digest| is_recorded(digest, recorded))
+                    && read.digests.iter().any(|digest| is_recorded(digest, &recorded))
                 {
                     same.lock().unwrap_or_else(PoisonError::into_inner).push(tag);
                 }
@@ -286,7 +286,14 @@ fn settle_read(
             PlaceEvent::Unlisted(line) => sink(side, PlaceEvent::Note(line)),
             other => sink(side, other),
         };
-        tree.place.hash(&digests, Files::Named(&mut requests.into_iter()), &answered)?;
+        let mut requests = members.iter().map(|at| FileRequest {
+            path: join(&tree.root, &pairs[*at].name),
+            tag: *at as u64,
+            seen: pairs[*at].files[side].as_ref().map(|file| file.seen).unwrap_or_default(),
+            ..FileRequest::default()
+        });
+        tree.place.hash(&digests, Files::Named(&mut requests), &answered)?;
+        drop(requests);
         for tag in same.into_inner().unwrap_or_else(PoisonError::into_inner) {
             pairs[tag].status = FileStatus::Same;
             settled += 1;
@@ -299,8 +306,11 @@ fn settle_read(
 fn is_recorded(digest: &Output, recorded: &Recorded) -> bool {
     match recorded.parts {
         // The only part is the file.
-        Some(1) => Digest::find("md5").and_then(|md5| md5.hash(digest.as_bytes())).ok() == Some(recorded.md5),
-        _ => *digest == recorded.md5,
+        Some(NonZeroU32::MIN) => {
+            let found = Digest::find("md5").and_then(|md5| md5.hash(digest.as_bytes()));
+            found.is_ok_and(|found| found.as_bytes() == recorded.md5)
+        }
+        _ => digest.as_bytes() == recorded.md5,
     }
 }
 
@@ -311,8 +321,8 @@ const PARTS: [u64; 13] = [5, 8, 10, 15, 16, 25, 32, 50, 64, 100, 128, 256, 512];
 fn digests_of(recorded: &Recorded, size: u64) -> Vec<String> {
     const MIB: u64 = 1 << 20;
     let parts = match recorded.parts {
-        None | Some(1) => return vec!["md5".to_string()],
-        Some(parts) => parts,
+        None | Some(NonZeroU32::MIN) => return vec!["md5".to_string()],
+        Some(parts) => u64::from(parts.get()),
     };
     let even = size.div_ceil(parts).div_ceil(MIB);
     let mut lengths: Vec<u64> = PARTS.into_iter().chain([even]).collect();
@@ -326,7 +336,7 @@ fn digests_of(recorded: &Recorded, size: u64) -> Vec<String> {
 struct ListedFile {
     name: Vec<u8>,
     seen: FileState,
-    recorded: Option<Box<Recorded>>,
+    recorded: Option<Recorded>,
 }
 
 /// The files of a tree, and whether something could not be listed.

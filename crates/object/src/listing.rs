@@ -10,8 +10,6 @@ use crate::error::RequestError;
 /// The most keys of a page, as S3 gives them.
 pub(crate) const PAGE: usize = 1000;
 
-const MD5_BYTES: usize = 16;
-
 /// A page of keys.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -86,10 +84,10 @@ pub(crate) fn is_name(key: &[u8]) -> bool {
 fn recorded(etag: &str) -> Option<Recorded> {
     let text = etag.trim_matches('"');
     let (hex, parts) = match text.split_once('-') {
-        Some((hex, parts)) => (hex, Some(parts.parse().ok().filter(|parts| *parts > 0)?)),
+        Some((hex, parts)) => (hex, Some(parts.parse().ok()?)),
         None => (text, None),
     };
-    let md5 = Output::from_hex(hex.as_bytes()).filter(|md5| md5.as_bytes().len() == MD5_BYTES)?;
+    let md5 = Output::from_hex(hex.as_bytes())?.as_bytes().try_into().ok()?;
     Some(Recorded { md5, parts })
 }
 
@@ -137,6 +135,8 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
 
     #[test]
@@ -166,9 +166,11 @@ mod tests {
     #[test]
     fn etags_say_what_is_recorded() {
         let md5 = "00112233445566778899aabbccddeeff";
-        let found = |etag: &str| recorded(etag).map(|found| (found.md5.to_string(), found.parts));
-        assert_eq!(found(&format!("\"{md5}\"")), Some((md5.to_string(), None)));
-        assert_eq!(found(&format!("{md5}-12")), Some((md5.to_string(), Some(12))));
+        let found =
+            |etag: &str| recorded(etag).map(|found| (found.md5, found.parts.map_or(0, NonZeroU32::get)));
+        let bytes = std::array::from_fn(|at| 0x11 * at as u8);
+        assert_eq!(found(&format!("\"{md5}\"")), Some((bytes, 0)));
+        assert_eq!(found(&format!("{md5}-12")), Some((bytes, 12)));
         for nothing in ["", "\"\"", "5", &format!("{md5}-"), &format!("{md5}-0"), &format!("{md5}00")] {
             assert_eq!(found(nothing), None, "{nothing}");
         }

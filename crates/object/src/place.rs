@@ -67,7 +67,7 @@ impl Place for BucketPlace {
         while let Some(listed) = keys.next()? {
             let path = keys::path(&listed.key);
             let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
-            let result = Ok(FileRead { recorded: listed.recorded.map(Box::new), ..FileRead::default() });
+            let result = Ok(FileRead { recorded: listed.recorded, ..FileRead::default() });
             let answer = FileAnswer { request, result };
             if !sink(PlaceEvent::Answer(answer)) {
                 break;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, Command};
@@ -203,7 +203,9 @@ fn of_user() -> Option<PathBuf> {
 /// The text of a file; none if it is not there and need not be.
 fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "read", error };
-    let file = match File::open(path) {
+    // A pipe that nobody writes to is no reason to wait.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = match opened {
         Err(error)
             if !must_exist && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
         {
@@ -213,7 +215,7 @@ fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Failure> {
     };
     let stat = file.metadata().map_err(failed)?;
     // Who may write it says what is done here.
-    if !is_trusted(stat.uid()) || stat.mode() & 0o002 != 0 {
+    if stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & 0o002 != 0) {
         return Err(failed(io::Error::other("another user may write it")));
     }
     let mut text = String::new();

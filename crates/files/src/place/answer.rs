@@ -1,6 +1,7 @@
 //! The types of requests to a place, and of its answers.
 
 use std::ffi::OsStr;
+use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -76,16 +77,16 @@ pub struct FileRead {
     /// Whether it changed while it was read: the digests may fit no state of it then.
     pub changed: bool,
     /// What is recorded of it where it is, as far as a listing tells.
-    pub recorded: Option<Box<Recorded>>,
+    pub recorded: Option<Recorded>,
 }
 
 /// The digest that the keeper of a place recorded of a file when it was written there. Nobody read the file for it since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// The MD5 of the file, or of the MD5s of its parts.
-    pub md5: Output,
+    pub md5: [u8; 16],
     /// How many parts it was written in, if in several or one that was called so.
-    pub parts: Option<u64>,
+    pub parts: Option<NonZeroU32>,
 }
 
 /// Why a file was not read, as far as all places can tell.
