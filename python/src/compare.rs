@@ -225,7 +225,7 @@ fn compared(
         }
     };
     let failed = |error: CompareError| {
-        let mut errors = addresses.iter().zip(*error.0);
+        let mut errors = addresses.iter().zip(error.0);
         let first = errors.find_map(|(address, error)| Some((address, error?)));
         match first {
             Some((address, error)) => place::failure(address, &error),

@@ -66,11 +66,14 @@ pub(crate) enum Command {
     Check(CheckVerbs),
     #[command(flatten)]
     Scrub(ScrubCommand),
-    /// Compare two trees, each on any machine
-    #[command(long_about = "Compare two trees, each on any machine.\n\n\
+    /// Compare two or three trees, each on any machine, and say which copy is right
+    #[command(
+        long_about = "Compare two or three trees, each on any machine, and say which copy is right.\n\n\
             Lists by name the files that differ, those that only A has (missing), and those that only B \
-            has (extra). Files of different sizes are not read. With --quick, files of the same size and \
-            time are not read either, nor files whose digests the catalogue has.")]
+            has (extra). Of files that differ it says which is as the catalogue, their tags or a list has it; of \
+            three, which is the odd one out. Files of different sizes are read only for that. With --quick, \
+            files of the same size and time are not read either, nor files whose digests the catalogue has."
+    )]
     Compare(Box<CompareArgs>),
     /// Give bad and missing files their recorded content again, from other copies
     #[command(

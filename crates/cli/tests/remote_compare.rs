@@ -157,18 +157,143 @@ fn the_catalogue_says_which_of_two_files_is_the_recorded_one() {
         assert!(command.output().unwrap().status.success());
     };
     scrub("of-a", &a);
-    let said = "f1: DIFFERS (A is as recorded)\nf2: DIFFERS (B is not as recorded)\n\
+    let said = "f1: DIFFERS (A is as recorded)\nf2: DIFFERS (A is as recorded)\n\
                 f3: DIFFERS (A is as recorded)\n";
     assert_eq!(compare("of-a", &a, &b, &[]).out(), said);
     assert!(compare("of-a", &b, &a, &[]).out().starts_with("f1: DIFFERS (B is as recorded)\n"));
-    let ended = compare("of-a", &a, &b, &["--json"]);
+    // What is recorded with another digest is read once more, and what differs by its size too; not with --quick.
+    assert_eq!(compare("of-a", &a, &b, &["-a", "md5"]).out(), said);
+    let ended = compare("of-a", &a, &b, &["--quick", "--json"]);
     assert!(ended.out().contains("\"as_recorded\":\"not-b\""), "{}", ended.out());
-    // Another digest says nothing.
-    let other = compare("of-a", &a, &b, &["-a", "md5"]);
-    assert_eq!(other.out(), "f1: DIFFERS\nf2: DIFFERS\nf3: DIFFERS\n");
-    fs::write(a.join("f3"), "F4UR").unwrap();
-    assert!(compare("of-a", &a, &b, &[]).out().ends_with("f3: DIFFERS (neither is as recorded)\n"));
+    // Whoever wrote to it wanted another content.
+    write(&a.join("f3"), "F4UR", 1_000_000);
+    let ended = compare("of-a", &a, &b, &[]);
+    let changed = "f3: DIFFERS (B is not as recorded, A was changed since it was recorded)\n";
+    assert!(ended.out().ends_with(changed), "{}", ended.out());
     scrub("both", &a);
     scrub("both", &b);
     assert!(compare("both", &a, &b, &[]).out().starts_with("f1: DIFFERS (both are as recorded)\n"));
+}
+
+/// The lines of JSON.
+fn json(ended: &Ended) -> Vec<serde_json::Value> {
+    ended.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Compares trees, without any catalogue.
+fn compared(folder: &Path, more: &[&str], trees: &[&str]) -> Ended {
+    let mut command = command(VERISUM);
+    command.current_dir(folder).env("XDG_STATE_HOME", folder.join("none")).arg("compare").args(more);
+    Ended::of(command.args(trees).output().unwrap())
+}
+
+/// Directories with a file each.
+fn files(names: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in names {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, text, 1_000_000);
+    }
+    folder
+}
+
+#[test]
+fn tags_on_either_side_say_which_of_two_files_is_the_recorded_one() {
+    let folder = files(&[("a/x", "good"), ("a/y", "good"), ("b/x", "good"), ("b/y", "good"), ("b/z", "z")]);
+    let tag = |tree: &str, digest: &str| {
+        let mut command = command(VERISUM);
+        let ended =
+            command.current_dir(folder.path()).args(["tag", "-q", "-a", digest, tree]).output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    };
+    let compare = |more: &[&str]| compared(folder.path(), more, &["a", "b"]);
+    tag("a", "blake3");
+    // Without its time moved: rot. With it: somebody wrote to it.
+    write(&folder.path().join("a/x"), "baad", 1_000_000);
+    write(&folder.path().join("b/y"), "other", 2_000_000);
+    let ended = compare(&[]);
+    let said = "x: DIFFERS (B is as recorded)\ny: DIFFERS (A is as recorded)\nz: EXTRA\n";
+    assert_eq!((ended.code, ended.out()), (Some(1), said), "{}", ended.stderr);
+    tag("b", "sha256");
+    assert!(compare(&[]).out().contains("y: DIFFERS (both are as recorded)\n"));
+    write(&folder.path().join("b/y"), "third", 3_000_000);
+    let ended = compare(&["--json"]);
+    let line = &json(&ended)[1];
+    assert_eq!((&line["as_recorded"], &line["b"]["as_recorded"]), (&"a".into(), &"changed".into()));
+    let said = "y: DIFFERS (A is as recorded, B was changed since it was recorded)\n";
+    assert!(compare(&[]).out().contains(said));
+}
+
+#[test]
+fn lists_say_which_of_two_files_is_the_recorded_one_and_without_a_record_nobody_knows() {
+    let folder = files(&[("a/sub/x\ny", "good"), ("b/sub/x\ny", "longer"), ("a/w", "1"), ("b/w", "2")]);
+    let md5 =
+        std::process::Command::new("md5sum").current_dir(folder.path().join("a")).arg("sub/x\ny").output();
+    fs::write(folder.path().join("list"), md5.unwrap().stdout).unwrap();
+    let ended = compared(folder.path(), &["--sums", "list"], &["a", "b"]);
+    let said = "\\sub/x\\ny: DIFFERS (A is as recorded)\nw: DIFFERS\n";
+    assert_eq!((ended.code, ended.out()), (Some(1), said), "{}", ended.stderr);
+    let unknown = "verisum: nobody knows which copy is right of 1 file: nothing is recorded\n";
+    assert!(ended.stderr.contains(unknown), "{}", ended.stderr);
+    let lines = json(&compared(folder.path(), &["--sums", "list", "--json"], &["b", "a"]));
+    assert_eq!((&lines[0]["as_recorded"], &lines[1]["as_recorded"]), (&"b".into(), &"unknown".into()));
+    assert_eq!(lines[2]["summary"]["unrecorded"], 1);
+    // A list with absolute names, of either tree, and one that is no list.
+    let sums =
+        std::process::Command::new("sha512sum").arg(folder.path().join("b/w")).output().unwrap().stdout;
+    fs::write(folder.path().join("list"), sums).unwrap();
+    assert!(compared(folder.path(), &["--sums", "list"], &["a", "b"]).out().contains("w: DIFFERS (B is as"));
+    let ended = compared(folder.path(), &["--sums", "missing"], &["a", "b"]);
+    assert_eq!((ended.code, ended.out()), (Some(3), ""), "{}", ended.stderr);
+}
+
+#[test]
+fn of_three_places_the_odd_one_is_named_and_not_called_bad() {
+    let folder = files(&[
+        ("a/odd", "one"),
+        ("b/odd", "two"),
+        ("c/odd", "one"),
+        ("a/size", "one"),
+        ("b/size", "one"),
+        ("c/size", "longer"),
+        ("a/all", "1"),
+        ("b/all", "2"),
+        ("c/all", "3"),
+        ("a/same", "same"),
+        ("b/same", "same"),
+        ("c/same", "same"),
+        ("b/only", "b"),
+        ("a/two", "x"),
+        ("c/two", "x"),
+        ("b/late", "x"),
+        ("c/late", "y"),
+    ]);
+    let ended = compared(folder.path(), &[], &["a", "b", "local:c"]);
+    let said = "all: DIFFERS (all differ)\nlate: DIFFERS (A lacks it)\nodd: DIFFERS (B is the odd one out)\n\
+                only: EXTRA (only B has it)\nsize: DIFFERS (C is the odd one out)\n\
+                two: MISSING (B lacks it)\n";
+    assert_eq!((ended.code, ended.out()), (Some(1), said), "{}", ended.stderr);
+    assert!(ended.stderr.contains("nobody knows which copy is right of 4 files:"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.ends_with("verisum: 1 the same, 4 differ, 1 missing, 1 extra\n"),
+        "{}",
+        ended.stderr
+    );
+    // The odd one may be the right one.
+    let sums = std::process::Command::new("sha1sum").current_dir(folder.path().join("b")).arg("odd").output();
+    fs::write(folder.path().join("list"), sums.unwrap().stdout).unwrap();
+    let ended = compared(folder.path(), &["--sums", "list"], &["a", "b", "c"]);
+    assert!(
+        ended.out().contains("odd: DIFFERS (B is the odd one out, B is as recorded)\n"),
+        "{}",
+        ended.out()
+    );
+    let lines = json(&compared(folder.path(), &["--sums", "list", "--json"], &["a", "b", "c"]));
+    assert_eq!((&lines[2]["odd"], &lines[2]["b"]["as_recorded"]), (&"b".into(), &"yes".into()));
+    assert_eq!((&lines[2]["c"]["as_recorded"], &lines[6]["c"]["path"]), (&"no".into(), &"c".into()));
+    let ended = compared(folder.path(), &["--quick"], &["a", "b", "c"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    fs::remove_dir_all(folder.path().join("c")).unwrap();
+    assert_eq!(compared(folder.path(), &[], &["a", "b", "c"]).code, Some(3));
 }

@@ -1,4 +1,4 @@
-//! Compares two trees, each in any place: by names, by sizes, and by digests where those do not tell.
+//! Compares two trees or more, each in any place: by names, by sizes, and by digests where those do not tell.
 //!
 //! ```
 //! use verisum_files::compare::{FileStatus, Tree, compare};
@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! The names of both trees are held in memory.
+//! The names of all trees are held in memory.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -29,7 +29,7 @@ use crate::place::{
     below, join,
 };
 
-/// One of the two trees.
+/// One of the trees.
 pub struct Tree<'a> {
     /// Where it is.
     pub place: Box<dyn Place + 'a>,
@@ -42,18 +42,23 @@ impl<'a> Tree<'a> {
     pub fn new(place: Box<dyn Place + 'a>, root: &[u8]) -> Tree<'a> {
         Tree { place, root: root.to_vec() }
     }
+
+    /// The path of a file by its name below it; its own for an empty one.
+    pub fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        join(&self.root, name)
+    }
 }
 
 /// Takes what the trees say beside answers, the first of them being 0; false to end the work.
 pub type TreeSink<'a> = &'a (dyn Fn(usize, PlaceEvent) -> bool + Sync);
 
-/// What is known of a name in both trees.
+/// What is known of a name in all trees.
 #[derive(Debug)]
-pub struct Pair {
+pub struct Pair<const N: usize = 2> {
     /// Below the trees; empty if they are files.
     pub name: Vec<u8>,
     /// The file on each side that has it.
-    pub files: [Option<ComparedFile>; 2],
+    pub files: [Option<ComparedFile>; N],
     /// What that means.
     pub status: FileStatus,
 }
@@ -79,13 +84,13 @@ pub enum FileStatus {
     Same,
     /// The content is another.
     Differs,
-    /// Only the first tree has it.
+    /// The first tree has it, and another has not; those that have it have the same.
     Missing,
-    /// Only the second tree has it.
+    /// The first tree has it not; those that have it have the same.
     Extra,
-    /// One side has it, and the other could not be listed whole.
+    /// A side has it, and one that has not could not be listed whole.
     Unknown,
-    /// It could not be read on one side or on both.
+    /// It could not be read on some side, and no two are known to differ.
     Unreadable,
 }
 
@@ -105,7 +110,7 @@ impl FileStatus {
 
 /// Why trees are not compared: what went wrong with each.
 #[derive(Debug)]
-pub struct CompareError(pub Box<[Option<PlaceError>; 2]>);
+pub struct CompareError(pub Vec<Option<PlaceError>>);
 
 impl std::fmt::Display for CompareError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -117,62 +122,109 @@ impl std::fmt::Display for CompareError {
 
 impl std::error::Error for CompareError {}
 
-/// Lists both trees at once, and reads what listing does not tell.
+impl<const N: usize> Pair<N> {
+    /// Whether two sides have the same content, as far as that is known.
+    pub fn is_same(&self, one: usize, other: usize) -> Option<bool> {
+        let (one, other) = (self.files[one].as_ref()?, self.files[other].as_ref()?);
+        match (&one.read, &other.read) {
+            (Some(Ok(one)), Some(Ok(other))) => Some(one == other),
+            _ => (!one.may_be(other)).then_some(false),
+        }
+    }
+
+    /// Whether a side has it, by its listing and by what came of reading it.
+    pub fn has(&self, side: usize) -> bool {
+        self.files[side].as_ref().is_some_and(|file| !matches!(file.read, Some(Err(Reason::Missing))))
+    }
+
+    /// The pairs of sides that have it.
+    fn couples(&self) -> impl Iterator<Item = (usize, usize)> {
+        let sides = (0..N).flat_map(|one| (one + 1..N).map(move |other| (one, other)));
+        sides.filter(|(one, other)| self.has(*one) && self.has(*other))
+    }
+
+    /// Whether a side has to be read: another may have the same.
+    fn is_to_read(&self, side: usize) -> bool {
+        let Some(file) = &self.files[side] else { return false };
+        let mut others = self.files.iter().enumerate().filter(|(other, _)| *other != side);
+        file.read.is_none() && others.any(|(_, other)| other.as_ref().is_some_and(|other| file.may_be(other)))
+    }
+
+    /// What is known after reading.
+    fn settled(&self) -> FileStatus {
+        if self.couples().any(|(one, other)| self.is_same(one, other) == Some(false)) {
+            return FileStatus::Differs;
+        }
+        let failed = |file: &Option<ComparedFile>| {
+            file.as_ref().is_some_and(|file| !matches!(file.read, Some(Ok(_) | Err(Reason::Missing)) | None))
+        };
+        let is_told = self.couples().all(|(one, other)| self.is_same(one, other).is_some());
+        match (0..N).find(|side| !self.has(*side)) {
+            _ if !is_told || self.files.iter().any(failed) => FileStatus::Unreadable,
+            None => FileStatus::Same,
+            Some(_) if (0..N).all(|side| !self.has(side)) => FileStatus::Unreadable,
+            Some(0) => FileStatus::Extra,
+            Some(_) => FileStatus::Missing,
+        }
+    }
+}
+
+impl ComparedFile {
+    /// Whether sizes let two files be the same.
+    fn may_be(&self, other: &ComparedFile) -> bool {
+        self.seen.size.is_none_or(|size| other.seen.size.is_none_or(|other| size == other))
+    }
+}
+
+/// Lists all trees at once, and reads what listing does not tell.
 ///
 /// # Errors
 /// A place cannot be listed or read.
-pub fn compare(
-    mut trees: [&mut Tree; 2],
+pub fn compare<const N: usize>(
+    mut trees: [&mut Tree; N],
     digest: &Digest,
     sink: TreeSink,
-) -> Result<Vec<Pair>, CompareError> {
-    let [a, b] = &mut trees;
-    let mut pairs = list([a, b], digest, sink)?;
+) -> Result<Vec<Pair<N>>, CompareError> {
+    let mut pairs = list(trees.each_mut().map(|tree| &mut **tree), digest, sink)?;
     read(trees, digest, &mut pairs, sink)?;
     Ok(pairs)
 }
 
-/// Lists both trees at once, brings their files together by name, and settles what sizes tell. What is left is
+/// Lists all trees at once, brings their files together by name, and settles what sizes tell. What is left is
 /// [`FileStatus::Asked`].
 ///
 /// # Errors
 /// A place cannot be listed.
-pub fn list(trees: [&mut Tree; 2], digest: &Digest, sink: TreeSink) -> Result<Vec<Pair>, CompareError> {
-    let listed = both(trees, |side, tree| list_one(tree, digest, &|event| sink(side, event)));
-    match listed {
-        [Ok(a), Ok(b)] => Ok(paired(a, b)),
-        [a, b] => Err(CompareError(Box::new([a.err(), b.err()]))),
+pub fn list<const N: usize>(
+    trees: [&mut Tree; N],
+    digest: &Digest,
+    sink: TreeSink,
+) -> Result<Vec<Pair<N>>, CompareError> {
+    let listed = at_once(trees, |side, tree| list_one(tree, digest, &|event| sink(side, event)));
+    if listed.iter().all(Result::is_ok) {
+        return Ok(paired(listed.map(Result::unwrap_or_default)));
     }
+    Err(CompareError(listed.map(Result::err).into()))
 }
 
-/// Reads the files that are [`FileStatus::Asked`], on both sides at once, and settles them. A side that fails in the
+/// Reads the files that are [`FileStatus::Asked`], on all sides at once, and settles them. A side that fails in the
 /// middle leaves files unreadable.
 ///
 /// # Errors
 /// A place fails; what was found before it does is in the pairs.
-pub fn read(
-    trees: [&mut Tree; 2],
+pub fn read<const N: usize>(
+    trees: [&mut Tree; N],
     digest: &Digest,
-    pairs: &mut [Pair],
+    pairs: &mut [Pair<N>],
     sink: TreeSink,
 ) -> Result<(), CompareError> {
-    let asked = |side: usize, root: &[u8]| -> Vec<FileRequest> {
-        let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked);
-        let request = |(tag, pair): (usize, &Pair)| {
-            let file = pair.files[side].as_ref().filter(|file| file.read.is_none())?;
-            Some(FileRequest {
-                path: join(root, &pair.name),
-                tag: tag as u64,
-                seen: file.seen,
-                ..FileRequest::default()
-            })
-        };
-        asked.filter_map(request).collect()
-    };
-    let [a, b] = trees;
-    let requests = [(asked(0, &a.root), a), (asked(1, &b.root), b)];
     let shared = Mutex::new(&mut *pairs);
-    let ended = both(requests, |side, (requests, tree)| {
+    let ended = at_once(trees, |side, tree| {
+        let mut requests =
+            asked(&shared.lock().unwrap_or_else(PoisonError::into_inner), side, tree).into_iter();
+        if requests.len() == 0 {
+            return Ok(());
+        }
         let answered = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
                 let result = match result {
@@ -189,45 +241,45 @@ pub fn read(
             PlaceEvent::Unlisted(line) => sink(side, PlaceEvent::Note(line)),
             other => sink(side, other),
         };
-        match requests.is_empty() {
-            true => Ok(()),
-            false => {
-                let digests = std::slice::from_ref(digest);
-                tree.place.hash(digests, Files::Named(&mut requests.into_iter()), &answered)
-            }
-        }
+        tree.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &answered)
     });
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-        let [one, other] =
-            pair.files.each_ref().map(|file| file.as_ref().and_then(|file| file.read.as_ref()));
-        pair.status = match (one, other) {
-            (Some(Ok(one)), Some(Ok(other))) if one == other => FileStatus::Same,
-            (Some(Ok(_)), Some(Ok(_))) => FileStatus::Differs,
-            (Some(Err(Reason::Missing)), Some(Ok(_))) => FileStatus::Extra,
-            (Some(Ok(_)), Some(Err(Reason::Missing))) => FileStatus::Missing,
-            _ => FileStatus::Unreadable,
-        };
+        pair.status = pair.settled();
     }
-    match ended {
-        [Ok(()), Ok(())] => Ok(()),
-        [a, b] => Err(CompareError(Box::new([a.err(), b.err()]))),
+    match ended.iter().all(Result::is_ok) {
+        true => Ok(()),
+        false => Err(CompareError(ended.map(Result::err).into())),
     }
 }
 
+/// The files of a side that have to be read.
+fn asked<const N: usize>(pairs: &[Pair<N>], side: usize, tree: &Tree) -> Vec<FileRequest> {
+    let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked);
+    let request = |(tag, pair): (usize, &Pair<N>)| {
+        let file = pair.files[side].as_ref().filter(|_| pair.is_to_read(side))?;
+        let path = tree.path_of(&pair.name);
+        Some(FileRequest { path, tag: tag as u64, seen: file.seen, ..FileRequest::default() })
+    };
+    asked.filter_map(request).collect()
+}
+
 /// Settles files that are [`FileStatus::Asked`] and the same by what the keeper of one place recorded of them, be it the
-/// MD5 of the file or of its parts. Only the other side is read, if it is this machine. Returns how many are settled.
+/// MD5 of the file or of its parts. Only the other side is read, if it is this machine. Returns how many are settled. Of more than two trees all are read.
 ///
 /// # Errors
 /// The files of this machine cannot be read; what was found before is in the pairs.
-pub fn settle_recorded(
-    trees: [&mut Tree; 2],
-    pairs: &mut [Pair],
+pub fn settle_recorded<const N: usize>(
+    trees: [&mut Tree; N],
+    pairs: &mut [Pair<N>],
     sink: TreeSink,
 ) -> Result<u64, CompareError> {
+    if N != 2 {
+        return Ok(0);
+    }
     let mut settled = 0;
-    let asked = |pair: &&mut Pair| pair.status == FileStatus::Asked;
+    let asked = |pair: &&mut Pair<N>| pair.status == FileStatus::Asked;
     for pair in pairs.iter_mut().filter(asked) {
-        if let [Some(a), Some(b)] = &pair.files
+        if let [Some(a), Some(b)] = &pair.files[..]
             && a.recorded.is_some()
             && a.recorded == b.recorded
             && a.seen.size.is_some()
@@ -239,18 +291,18 @@ pub fn settle_recorded(
     for (side, tree) in trees.into_iter().enumerate() {
         let read = settle_read((side, tree), pairs, sink);
         settled += read.map_err(|error| {
-            let mut errors = [None, None];
+            let mut errors = [const { None }; N];
             errors[side] = Some(error);
-            CompareError(Box::new(errors))
+            CompareError(errors.into())
         })?;
     }
     Ok(settled)
 }
 
 /// Reads the files of one side of which the other has a record.
-fn settle_read(
+fn settle_read<const N: usize>(
     (side, tree): (usize, &mut Tree),
-    pairs: &mut [Pair],
+    pairs: &mut [Pair<N>],
     sink: TreeSink,
 ) -> Result<u64, PlaceError> {
     if !tree.place.is_here() {
@@ -375,45 +427,37 @@ fn list_one(
     }
 }
 
-/// Brings the files of both sides together by name.
-fn paired((a, a_incomplete): Listing, (b, b_incomplete): Listing) -> Vec<Pair> {
-    let mut pairs = Vec::with_capacity(a.len().max(b.len()));
-    let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+/// Brings the files of all sides together by name.
+fn paired<const N: usize>(listings: [Listing; N]) -> Vec<Pair<N>> {
+    let longest = listings.iter().map(|(files, _)| files.len()).max().unwrap_or_default();
+    let mut pairs: Vec<Pair<N>> = Vec::with_capacity(longest);
+    let is_incomplete = listings.each_ref().map(|(_, is_incomplete)| *is_incomplete);
+    let mut sides = listings.map(|(files, _)| files.into_iter().peekable());
     loop {
-        let order = match (a.peek(), b.peek()) {
-            (None, None) => return pairs,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(one), Some(other)) => one.name.cmp(&other.name),
-        };
-        let (one, other) = (a.next_if(|_| order.is_le()), b.next_if(|_| order.is_ge()));
-        let status = match (&one, &other) {
-            (Some(one), Some(other)) => match (one.seen.size, other.seen.size) {
-                (Some(one), Some(other)) if one != other => FileStatus::Differs,
-                _ => FileStatus::Asked,
-            },
-            (Some(_), None) if b_incomplete => FileStatus::Unknown,
-            (Some(_), None) => FileStatus::Missing,
-            _ if a_incomplete => FileStatus::Unknown,
-            _ => FileStatus::Extra,
-        };
-        let name = one.as_ref().or(other.as_ref()).map(|file| file.name.clone()).unwrap_or_default();
-        let files = [one, other].map(|file| {
-            file.map(|file| ComparedFile { seen: file.seen, read: None, recorded: file.recorded })
+        let first = sides.iter_mut().filter_map(|side| side.peek().map(|file| &file.name)).min();
+        let Some(name) = first.cloned() else { return pairs };
+        let files = sides.each_mut().map(|side| {
+            let ListedFile { seen, recorded, .. } = side.next_if(|other| other.name == name)?;
+            Some(ComparedFile { seen, read: None, recorded })
         });
-        pairs.push(Pair { name, files, status });
+        let mut pair = Pair { name, files, status: FileStatus::Asked };
+        if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {
+            pair.status = FileStatus::Unknown;
+        } else if !(0..N).any(|side| pair.is_to_read(side)) {
+            pair.status = pair.settled();
+        }
+        pairs.push(pair);
     }
 }
 
-/// Does the same on both sides at once.
-fn both<T: Send, U: Send>(of: [T; 2], work: impl Fn(usize, T) -> U + Sync) -> [U; 2] {
-    let [a, b] = of;
+/// Does the same on all sides at once.
+fn at_once<T: Send, U: Send, const N: usize>(of: [T; N], work: impl Fn(usize, T) -> U + Sync) -> [U; N] {
     thread::scope(|scope| {
-        let other = scope.spawn(|| work(1, b));
-        let first = work(0, a);
-        match other.join() {
-            Ok(second) => [first, second],
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let (work, mut sides) = (&work, 0..N);
+        let threads = of.map(|one| {
+            let side = sides.next().unwrap_or_default();
+            scope.spawn(move || work(side, one))
+        });
+        threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }

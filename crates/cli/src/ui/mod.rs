@@ -30,6 +30,7 @@ pub(crate) mod scratch;
 pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod sizes;
+pub(crate) mod sums;
 pub(crate) mod targets;
 pub(crate) mod values;
 

@@ -1,5 +1,6 @@
 //! Digests from the catalogue, for files that are as they were when they were recorded.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,7 @@ use verisum::catalog::store::{Catalog, Record, Root, State, stamp};
 use verisum::digest::{Digest, Output as Sum};
 use verisum::files::Timestamp;
 
+use super::judge::Content;
 use crate::ui::catalog::absolute;
 use crate::ui::failure::Failure;
 use verisum::catalog::scrub::is_same_time;
@@ -19,8 +21,8 @@ use verisum::remote::{Address, Host};
 /// The records of a tree.
 pub(super) struct Records<'a> {
     catalog: &'a Catalog,
-    /// The number of the digest.
-    algorithm: i64,
+    /// The numbers of digests, and their names.
+    algorithms: HashMap<i64, String>,
     root: Root,
     /// Where the tree is below the root.
     below: PathBuf,
@@ -42,27 +44,25 @@ pub(super) enum Recorded {
 }
 
 impl<'a> Records<'a> {
-    /// Those of a tree on this machine, or of one that `verisum scrub` knows; none if there are none
-    /// with this digest.
-    pub(super) fn of(
-        catalog: &'a Catalog,
-        place: &Address,
-        digest: &Digest,
-    ) -> Result<Option<Records<'a>>, Failure> {
+    /// Those of a tree on this machine, or of one that `verisum scrub` knows.
+    pub(super) fn of(catalog: &'a Catalog, place: &Address) -> Result<Option<Records<'a>>, Failure> {
         let is_local = place.host == Host::Local;
         let address = place.address();
         let path = Path::new(OsStr::from_bytes(&address));
         let path = if is_local { absolute(path)? } else { path.to_path_buf() };
-        let algorithm = catalog.algorithms()?.into_iter().find(|(_, name)| name == digest.name());
-        let (Some((algorithm, _)), Some(root)) = (algorithm, catalog.root_of(&path)?) else {
-            return Ok(None);
-        };
+        let Some(root) = catalog.root_of(&path)? else { return Ok(None) };
+        let algorithms = catalog.algorithms()?;
         let below = path.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
-        Ok(Some(Records { catalog, algorithm, root, below, is_local, last: None }))
+        Ok(Some(Records { catalog, algorithms, root, below, is_local, last: None }))
     }
 
-    /// What is recorded of a file by its name below the tree.
-    pub(super) fn recorded(&mut self, name: &[u8], seen: &FileState) -> Result<Recorded, Failure> {
+    /// What is recorded of a file with this digest, by its name below the tree.
+    pub(super) fn recorded(
+        &mut self,
+        name: &[u8],
+        seen: &FileState,
+        digest: &Digest,
+    ) -> Result<Recorded, Failure> {
         let Some((path, record)) = self.record(name)? else { return Ok(Recorded::Nothing) };
         if record.state != State::Sound {
             return Ok(Recorded::Doubt);
@@ -73,18 +73,31 @@ impl<'a> Records<'a> {
         if self.is_local && !is_as_it_was(&record, &self.root.path.join(&path)) {
             return Ok(Recorded::Doubt);
         }
-        Ok(match record.verified != 0 && record.algorithm == self.algorithm {
+        Ok(match record.verified != 0 && self.algorithm(&record) == Some(digest.name()) {
             true => Recorded::Digest(record.digest),
             false => Recorded::Nothing,
         })
     }
 
-    /// The length and the digest that a file should have by its record, whatever it is now.
-    pub(super) fn expected(&mut self, name: &[u8]) -> Result<Option<(u64, Sum)>, Failure> {
+    /// The content that a file should have by its record, and whether the file that is there was written to since.
+    pub(super) fn expected(
+        &mut self,
+        name: &[u8],
+        seen: Option<&FileState>,
+    ) -> Result<Option<Content>, Failure> {
         let record = self.record(name)?.map(|(_, record)| record);
-        let is_of_use =
-            |record: &Record| record.state != State::DAMAGED && record.algorithm == self.algorithm;
-        Ok(record.filter(is_of_use).map(|record| (record.size, record.digest)))
+        let Some(record) = record.filter(|record| record.state != State::DAMAGED) else { return Ok(None) };
+        let modified = seen.and_then(|seen| seen.modified);
+        Ok(self.algorithm(&record).map(|algorithm| Content {
+            algorithm: algorithm.to_string(),
+            digest: record.digest,
+            size: Some(record.size),
+            is_changed: modified.map(|modified| !is_same_time(record.mtime, stamp(modified.time))),
+        }))
+    }
+
+    fn algorithm(&self, record: &Record) -> Option<&str> {
+        self.algorithms.get(&record.algorithm).map(String::as_str)
     }
 
     /// The record of a file by its name below the tree, and its path below the root.

@@ -1,7 +1,5 @@
 //! `verisum repair`: gives bad and missing files their recorded content again, from other copies.
 
-mod lists;
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +15,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::signals::Ending;
-use crate::ui::values;
+use crate::ui::{sums, values};
 
 /// What `verisum repair` takes.
 #[derive(Args, Debug)]
@@ -112,7 +110,8 @@ fn by_records(arguments: &RepairArgs, options: &Options, mut telling: Telling) -
     let mut records = Vec::new();
     let mut useless = 0;
     for list in &arguments.sums {
-        let (of_list, bad) = lists::records(list, arguments.algorithm.as_deref(), &tree)?;
+        let (of_list, bad) =
+            sums::records(list, arguments.algorithm.as_deref(), std::slice::from_ref(&tree))?;
         records.extend(of_list);
         useless += bad;
     }

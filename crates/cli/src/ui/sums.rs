@@ -14,11 +14,12 @@ use crate::ui::PROGRAM;
 use crate::ui::failure::Failure;
 use crate::ui::{self, names};
 
-/// What a list records of the files below a tree, by their paths below it, and how many of its lines are of no use.
-pub(super) fn records(
+/// What a list records of the files below one of these trees, by their paths below it, and how many of its lines are
+/// of no use.
+pub(crate) fn records(
     list: &Path,
     algorithm: Option<&str>,
-    tree: &Path,
+    trees: &[PathBuf],
 ) -> Result<(Vec<Recorded>, u64), Failure> {
     let failed = |operation| move |error| Failure::File { name: list.into(), operation, error };
     let file = File::open(list).map_err(failed("open"))?;
@@ -35,7 +36,7 @@ pub(super) fn records(
     while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
         let number = reader.number();
         let recorded = match line {
-            Line::File(listed) => recorded(&listed, tree),
+            Line::File(listed) => recorded(&listed, trees),
             Line::Bad(bad) => Err(bad.to_string()),
         };
         let recorded = recorded.and_then(|recorded| match found.get(&recorded.below) {
@@ -57,10 +58,13 @@ pub(super) fn records(
 }
 
 /// What a line says of a file; why it is of no use.
-fn recorded(listed: &Listed, tree: &Path) -> Result<Recorded, String> {
+fn recorded(listed: &Listed, trees: &[PathBuf]) -> Result<Recorded, String> {
     let name = Path::new(OsStr::from_bytes(&listed.name));
     let below = match name.is_absolute() {
-        true => name.strip_prefix(tree).map_err(|_| "the file is outside the directory".to_string())?,
+        true => {
+            let mut below = trees.iter().filter_map(|tree| name.strip_prefix(tree).ok());
+            below.next().ok_or("the file is outside the directory")?
+        }
         false => name,
     };
     let steps = below.components().filter(|step| *step != Component::CurDir);

@@ -1,0 +1,306 @@
+//! Prints what a comparison found.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use serde::Serialize;
+use verisum::digest::Digest;
+use verisum::files::compare::{ComparedFile, FileStatus, Pair};
+use verisum::remote::Address;
+
+use super::judge::{Judgement, Standing};
+use super::{CompareArgs, Settled};
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::hosts::{Report, tally};
+use crate::ui::names::{self, Name};
+use crate::ui::values::counted;
+
+/// The sides, as they are called in results.
+const LETTERS: [&str; 3] = ["A", "B", "C"];
+/// The same as fields of JSON.
+const FIELDS: [&str; 3] = ["a", "b", "c"];
+
+/// What results are told of.
+pub(super) struct Telling<'a, 'r, const N: usize> {
+    pub(super) arguments: &'a CompareArgs,
+    pub(super) digest: &'a Digest,
+    pub(super) addresses: &'a [Address; N],
+    /// What computed the digests.
+    pub(super) ways: [&'static str; N],
+    pub(super) report: &'a Report<'r>,
+}
+
+impl<const N: usize> Telling<'_, '_, N> {
+    /// Says how they differ, by name, and how many are the same.
+    pub(super) fn tell(
+        &self,
+        pairs: &[Pair<N>],
+        judged: &HashMap<usize, Judgement<N>>,
+        settled: Settled,
+    ) -> Result<(), Failure> {
+        let report = self.report;
+        let mut counts = Counts::default();
+        for (number, pair) in pairs.iter().enumerate() {
+            *counts.of(pair.status) += 1;
+            if pair.status == FileStatus::Same {
+                continue;
+            }
+            report.worse(match pair.status {
+                FileStatus::Differs | FileStatus::Missing | FileStatus::Extra => Exit::Mismatch,
+                _ => Exit::Unchecked,
+            });
+            let judgement = judged.get(&number);
+            counts.unrecorded += u64::from(judgement.is_some_and(|judgement| !judgement.is_recorded));
+            let goes_on = match self.arguments.json {
+                true => report.json(&self.record(pair, judgement)),
+                false => self.line(pair, judgement),
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
+        if self.arguments.json {
+            report.json(&Summary {
+                settled,
+                sides: self.sides(|side| Some(self.compared(side))),
+                summary: counts,
+            });
+            return Ok(());
+        }
+        let others = [
+            (counts.differ, "differ"),
+            (counts.missing, "missing"),
+            (counts.extra, "extra"),
+            (counts.unreadable, "unreadable"),
+            (counts.unknown, "unknown"),
+        ];
+        if self.arguments.quiet && others.iter().all(|(count, _)| *count == 0) {
+            return Ok(());
+        }
+        if counts.unrecorded > 0 {
+            let files = counted(counts.unrecorded, "file");
+            report.say(&format!("nobody knows which copy is right of {files}: nothing is recorded"));
+        }
+        report.say(&tally(counts.same, "the same", &others));
+        if self.arguments.quick || settled.store > 0 {
+            let others = [
+                (settled.store, "by digests that the store recorded"),
+                (settled.records, "by records"),
+                (settled.times, "by sizes and times"),
+                (settled.one_read, "by a record and reading the other side"),
+                (settled.read, "by reading"),
+            ];
+            report.say(&format!("settled: {}", tally(settled.sizes, "by sizes", &others)));
+        }
+        Ok(())
+    }
+
+    fn line(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> bool {
+        let name = self.name(pair);
+        let mut line = Vec::new();
+        names::result_name(&mut line, OsStr::from_bytes(name));
+        let mut remarks = odd_in_words(pair);
+        remarks.extend(judgement.map(|judgement| in_words(&judgement.sides)).into_iter().flatten());
+        let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
+        line.extend_from_slice(format!(": {}{remarks}\n", pair.status.name().to_uppercase()).as_bytes());
+        for (address, file) in self.addresses.iter().zip(&pair.files) {
+            if let Some(Err(reason)) = file.as_ref().and_then(|file| file.read.as_ref()) {
+                let name = names::quoted(OsStr::from_bytes(name));
+                self.report.note(&address.host, &format!("{name}: {}", reason.message()));
+            }
+        }
+        self.report.result(&line)
+    }
+
+    fn record(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> Record<'_> {
+        let standings = judgement.map_or([None; N], |judgement| judgement.sides);
+        let state = |side: usize| pair.files[side].as_ref().map(|file| State::of(file, standings[side]));
+        Record {
+            name: Name::of_bytes(self.name(pair)),
+            outcome: pair.status.name(),
+            algorithm: self.digest.name(),
+            as_recorded: judgement.and_then(as_recorded),
+            odd: odd(pair).map(|side| FIELDS[side]),
+            sides: self.sides(state),
+        }
+    }
+
+    /// Below the trees; of files that are compared, the path of the first.
+    fn name<'p>(&'p self, pair: &'p Pair<N>) -> &'p [u8] {
+        match pair.name.is_empty() {
+            true => self.addresses[0].shown(&self.addresses[0].path),
+            false => &pair.name,
+        }
+    }
+
+    fn sides<T>(&self, of: impl Fn(usize) -> Option<T>) -> Sides<T> {
+        let side = |side: usize| if side < N { of(side) } else { None };
+        Sides { a: side(0), b: side(1), c: side(2) }
+    }
+
+    fn compared(&self, side: usize) -> Compared<'_> {
+        let address = &self.addresses[side];
+        let path = String::from_utf8_lossy(address.shown(&address.path)).into_owned();
+        Compared { host: address.host.name(), path, way: self.ways[side] }
+    }
+}
+
+/// Of three files, the one that is not as both others are.
+fn odd<const N: usize>(pair: &Pair<N>) -> Option<usize> {
+    let others = |side: usize| ((side + 1) % N, (side + 2) % N);
+    (0..N).filter(|_| N == 3).find(|side| {
+        let (one, other) = others(*side);
+        pair.is_same(one, other) == Some(true) && pair.is_same(*side, one) == Some(false)
+    })
+}
+
+/// What is to be said of three trees.
+fn odd_in_words<const N: usize>(pair: &Pair<N>) -> Vec<String> {
+    if N < 3 || !matches!(pair.status, FileStatus::Differs | FileStatus::Missing | FileStatus::Extra) {
+        return Vec::new();
+    }
+    if let Some(odd) = odd(pair) {
+        return vec![format!("{} is the odd one out", LETTERS[odd])];
+    }
+    let (has, lacks): (Vec<usize>, Vec<usize>) = (0..N).partition(|side| pair.has(*side));
+    let differ = |one: usize, other: usize| pair.is_same(one, other) == Some(false);
+    match (&has[..], &lacks[..]) {
+        ([one], _) => vec![format!("only {} has it", LETTERS[*one])],
+        (_, [one]) => vec![format!("{} lacks it", LETTERS[*one])],
+        _ if differ(0, 1) && differ(1, 2) && differ(0, 2) => vec!["all differ".to_string()],
+        _ => Vec::new(),
+    }
+}
+
+/// Which files are as recorded. Of the others nothing need be said then, unless they were written to.
+fn in_words<const N: usize>(sides: &[Option<Standing>; N]) -> Vec<String> {
+    let of = |standing: Standing| -> Vec<&str> {
+        (0..N).filter(|side| sides[*side] == Some(standing)).map(|side| LETTERS[side]).collect()
+    };
+    let (recorded, changed, other) = (of(Standing::AsRecorded), of(Standing::Changed), of(Standing::Other));
+    let mut words = Vec::new();
+    match (&recorded[..], &other[..]) {
+        ([], _) if other.len() == N => words.push("neither is as recorded".to_string()),
+        ([], other) => words.extend(other.iter().map(|side| format!("{side} is not as recorded"))),
+        ([one], _) => words.push(format!("{one} is as recorded")),
+        (all, _) if all.len() == N && N == 2 => words.push("both are as recorded".to_string()),
+        (some, _) => words.push(format!("{} are as recorded", some.join(" and "))),
+    }
+    words.extend(changed.iter().map(|side| format!("{side} was changed since it was recorded")));
+    words
+}
+
+/// Which of two files is as recorded, in a word.
+fn as_recorded<const N: usize>(judgement: &Judgement<N>) -> Option<&'static str> {
+    let [a, b] = judgement.sides[..] else { return None };
+    let is = |side: Option<Standing>| side.map(|standing| standing == Standing::AsRecorded);
+    match (is(a), is(b)) {
+        _ if !judgement.is_recorded => Some("unknown"),
+        (Some(true), Some(true)) => Some("both"),
+        (Some(true), _) => Some("a"),
+        (_, Some(true)) => Some("b"),
+        (Some(false), Some(false)) => Some("neither"),
+        (Some(false), None) => Some("not-a"),
+        (None, Some(false)) => Some("not-b"),
+        (None, None) => None,
+    }
+}
+
+#[derive(Default, Serialize)]
+struct Counts {
+    same: u64,
+    differ: u64,
+    missing: u64,
+    extra: u64,
+    unreadable: u64,
+    unknown: u64,
+    /// Of those that differ.
+    unrecorded: u64,
+}
+
+impl Counts {
+    fn of(&mut self, status: FileStatus) -> &mut u64 {
+        match status {
+            FileStatus::Same => &mut self.same,
+            FileStatus::Differs => &mut self.differ,
+            FileStatus::Missing => &mut self.missing,
+            FileStatus::Extra => &mut self.extra,
+            FileStatus::Unreadable => &mut self.unreadable,
+            FileStatus::Unknown | FileStatus::Asked => &mut self.unknown,
+        }
+    }
+}
+
+/// The last line of JSON.
+#[derive(Serialize)]
+struct Summary<'a> {
+    summary: Counts,
+    settled: Settled,
+    #[serde(flatten)]
+    sides: Sides<Compared<'a>>,
+}
+
+/// Something of each side.
+#[derive(Serialize)]
+struct Sides<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    c: Option<T>,
+}
+
+/// Where a tree is, and what computed its digests.
+#[derive(Serialize)]
+struct Compared<'a> {
+    host: String,
+    path: String,
+    way: &'a str,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(flatten)]
+    name: Name,
+    outcome: &'a str,
+    algorithm: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_recorded: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    odd: Option<&'a str>,
+    #[serde(flatten)]
+    sides: Sides<State>,
+}
+
+/// A file on one side.
+#[derive(Serialize)]
+struct State {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_recorded: Option<&'static str>,
+}
+
+impl State {
+    fn of(file: &ComparedFile, standing: Option<Standing>) -> State {
+        let read = file.read.as_ref();
+        State {
+            size: file.seen.size,
+            digest: read.and_then(|read| Some(read.as_ref().ok()?.to_string())),
+            error: read.and_then(|read| Some(read.as_ref().err()?.message())),
+            as_recorded: standing.map(|standing| match standing {
+                Standing::AsRecorded => "yes",
+                Standing::Changed => "changed",
+                Standing::Other => "no",
+            }),
+        }
+    }
+}
