@@ -148,7 +148,8 @@ pub(crate) fn failure(address: &Address, error: &PlaceError) -> Failure {
         PlaceError::ListedTwice(_) => (Kind::Host, "list"),
         PlaceError::Unsupported(operation) => (Kind::Host, *operation),
         PlaceError::File(error) => return Failure::from(error),
-        PlaceError::Write(_) => (Kind::File, "write"),
+        PlaceError::Write(_) | PlaceError::NotWritten { .. } => (Kind::File, "write"),
+        PlaceError::InTheWay(_) => (Kind::File, "create"),
     };
     let message = format!("{}: {error}", address.host.name());
     Failure::new(kind, &message).path(path).operation(operation)

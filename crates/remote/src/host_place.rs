@@ -1,6 +1,6 @@
 //! A host as a place: a session for each digest that was needed so far.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, LocalPlace, MOST_WHOLE,
-    Place, PlaceError, PlaceEvent, Sink, Sorted, WholeFile,
+    Capabilities, Durability, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, LocalPlace,
+    MOST_WHOLE, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, Sink, Sorted, StagedFile, WholeFile,
 };
 
 use crate::address::{Address, Host};
@@ -21,6 +21,7 @@ use crate::folder::Folder;
 use crate::range::RangeReader;
 use crate::session::{Options, Session};
 use crate::whole;
+use crate::write::{self, Staged};
 
 /// Up to so many files are looked at one by one; for more the tree above them is listed.
 const FEW: usize = 32;
@@ -92,6 +93,8 @@ impl Hosts {
             folder: folder.clone(),
             scratch: self.scratch.clone(),
             sessions: Vec::new(),
+            staged: None,
+            folders: BTreeSet::new(),
         })
     }
 }
@@ -132,6 +135,10 @@ pub struct HostPlace {
     folder: Option<Arc<Folder>>,
     /// Where listings wait that do not fit into memory.
     scratch: PathBuf,
+    /// What is staged; it ends before its session.
+    staged: Option<Staged>,
+    /// Directories that are there, as files were staged in them.
+    folders: BTreeSet<Vec<u8>>,
     sessions: Vec<(String, Session)>,
 }
 
@@ -293,6 +300,39 @@ impl Place for HostPlace {
             true
         })?;
         Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stages(&self) -> bool {
+        true
+    }
+
+    fn remove_staged(&mut self, paths: &[Vec<u8>]) -> Result<(), PlaceError> {
+        let link = self.listing(&|_| true)?.shell().ok_or(PlaceError::Unsupported("write"))?;
+        write::sweep(link, paths)
+    }
+
+    fn stage(
+        &mut self,
+        root: &[u8],
+        files: &mut [NewFile],
+        durability: Durability,
+    ) -> Result<Vec<StagedFile>, PlaceError> {
+        self.staged = None;
+        let mut folders = std::mem::take(&mut self.folders);
+        let link = self.listing(&|_| true)?.shell().ok_or(PlaceError::Unsupported("write"))?;
+        let staged = write::stage(link, root, &mut folders, files, durability);
+        self.folders = folders;
+        if matches!(staged, Err(PlaceError::Machine(_))) {
+            self.sessions.clear();
+        }
+        let (staged, passing) = staged?;
+        self.staged = Some(staged);
+        Ok(passing)
+    }
+
+    fn place_staged(&mut self, files: &[PlacedFile]) -> Result<Vec<Result<(), PlaceError>>, PlaceError> {
+        let staged = self.staged.take().ok_or(PlaceError::Unsupported("place what is not staged"))?;
+        staged.place(files)
     }
 
     /// Where the way to hash tells no states, files are looked at before and after by listing them.

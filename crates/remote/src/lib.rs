@@ -30,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! Non-goals: images, the digests of several algorithms in one read, and writing anything on a host.
+//! Non-goals: images, and the digests of several algorithms in one read.
 
 #![forbid(unsafe_code)]
 
@@ -53,6 +53,7 @@ mod trial;
 mod ways;
 mod whole;
 mod windows;
+mod write;
 
 use verisum_digest::Output;
 use verisum_files::Timestamp;

@@ -228,6 +228,16 @@ impl Script {
         Script(Vec::new()).script(text)
     }
 
+    /// Nothing yet: texts for a script that runs.
+    pub(crate) fn texts() -> Script {
+        Script(Vec::new())
+    }
+
+    /// As it is sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// What its function `script` reads next, into `$v`.
     pub fn script(mut self, text: &str) -> Script {
         for line in text.lines() {

@@ -1,6 +1,7 @@
 //! The types of requests to a place, and of its answers.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -49,6 +50,42 @@ pub struct WholeFile {
     pub content: Vec<u8>,
     /// What else is known of the file that has them.
     pub known: KnownState,
+}
+
+/// How safe staged files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The system brings them to the disk when it likes.
+    System,
+    /// They are on the disk.
+    Disk,
+    /// They are on the disk, and as far as the place can do that no longer in its cache.
+    Uncached,
+}
+
+/// A file that is to be staged.
+pub struct NewFile<'a> {
+    /// The path that it shall have.
+    pub path: &'a [u8],
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its permissions: the lowest twelve bits of `st_mode`.
+    pub mode: u32,
+    /// Its bytes. Where they fail, or are more or fewer, nothing is staged.
+    pub content: &'a mut dyn Read,
+}
+
+/// A staged file that is to get its name.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacedFile<'a> {
+    /// The path that it has until now.
+    pub passing: &'a [u8],
+    /// The path that it shall have.
+    pub path: &'a [u8],
+    /// Its time of modification.
+    pub modified: Timestamp,
+    /// Its permissions: the lowest twelve bits of `st_mode`.
+    pub mode: u32,
 }
 
 /// When a file was modified, as exactly as the place told.

@@ -42,7 +42,8 @@ use verisum_digest::Digest;
 use crate::{Error, ReplaceError};
 
 pub use answer::{
-    FileAnswer, FileRead, FileRequest, FileState, KnownState, Modified, Reason, Recorded, WholeFile,
+    Durability, FileAnswer, FileRead, FileRequest, FileState, KnownState, Modified, NewFile, PlacedFile,
+    Reason, Recorded, WholeFile,
 };
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
@@ -138,6 +139,42 @@ pub trait Place: Send {
     fn write(&mut self, _path: &[u8], _content: &mut dyn Read, _about: &FileState) -> Result<(), PlaceError> {
         Err(PlaceError::Unsupported("write"))
     }
+
+    /// Whether files can be [staged](Place::stage).
+    fn stages(&self) -> bool {
+        false
+    }
+
+    /// Removes these files, which somebody staged, as far as nobody is at work on them.
+    ///
+    /// # Errors
+    /// The place cannot be reached.
+    fn remove_staged(&mut self, _paths: &[Vec<u8>]) -> Result<(), PlaceError> {
+        Err(PlaceError::Unsupported("write"))
+    }
+
+    /// Writes files below a root under passing names beside their own, with the directories that they need. They are
+    /// removed unless they are [placed](Place::place_staged), also if this program ends.
+    ///
+    /// # Errors
+    /// The place cannot be reached, or none of the files can be written.
+    fn stage(
+        &mut self,
+        _root: &[u8],
+        _files: &mut [NewFile],
+        _durability: Durability,
+    ) -> Result<Vec<StagedFile>, PlaceError> {
+        Err(PlaceError::Unsupported("write"))
+    }
+
+    /// Gives staged files their names, modes and times, each at once in the place of what has its name; all other
+    /// staged files are removed.
+    ///
+    /// # Errors
+    /// The place cannot be reached, or nothing is staged.
+    fn place_staged(&mut self, _files: &[PlacedFile]) -> Result<Vec<Result<(), PlaceError>>, PlaceError> {
+        Err(PlaceError::Unsupported("write"))
+    }
 }
 
 /// The longest file that [`Place::read_whole`] reads, in bytes.
@@ -185,6 +222,27 @@ impl<P: Place + ?Sized> Place for Box<P> {
     fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
         (**self).write(path, content, about)
     }
+
+    fn stages(&self) -> bool {
+        (**self).stages()
+    }
+
+    fn remove_staged(&mut self, paths: &[Vec<u8>]) -> Result<(), PlaceError> {
+        (**self).remove_staged(paths)
+    }
+
+    fn stage(
+        &mut self,
+        root: &[u8],
+        files: &mut [NewFile],
+        durability: Durability,
+    ) -> Result<Vec<StagedFile>, PlaceError> {
+        (**self).stage(root, files, durability)
+    }
+
+    fn place_staged(&mut self, files: &[PlacedFile]) -> Result<Vec<Result<(), PlaceError>>, PlaceError> {
+        (**self).place_staged(files)
+    }
 }
 
 /// What a place is able to do.
@@ -231,6 +289,10 @@ pub enum PlaceEvent {
     Note(String),
 }
 
+/// What came of a file that was to be staged: its passing path; none where it has to be staged again, because another
+/// failed.
+pub type StagedFile = Result<Option<Vec<u8>>, PlaceError>;
+
 /// Takes what a place tells; false to end the work.
 pub type Sink<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
 
@@ -255,6 +317,17 @@ pub enum PlaceError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] ReplaceError),
+    /// A file cannot be staged or placed.
+    #[error("{operation}: {source}")]
+    NotWritten {
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// Something else has the name of a file that is to be placed, or of its directory.
+    #[error("{0} is in the way")]
+    InTheWay(&'static str),
 }
 
 /// The path in a place of what is `below` a root there: the root itself where that is empty.

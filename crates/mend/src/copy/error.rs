@@ -88,6 +88,8 @@ impl CopyError {
             PlaceError::File(error) => {
                 CopyError::Source(verisum_files::Error::NotRead { path, reason: error.reason() })
             }
+            PlaceError::NotWritten { operation, source } => CopyError::Target { path, operation, source },
+            PlaceError::InTheWay(what) => CopyError::InTheWay { path, what },
             source => CopyError::Place { path, source },
         }
     }

@@ -40,6 +40,7 @@ mod send;
 mod shared;
 mod small;
 mod special;
+mod stage;
 mod target;
 mod temporary;
 mod worker;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -22,6 +22,7 @@ use super::fetch::PlaceTree;
 use super::pump::Hasher;
 use super::record::{self, Expected, Known, Records};
 use super::shared::{Shared, lock};
+use super::temporary::LEFTOVER;
 use super::worker::set_of;
 use super::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch, Verification};
 use crate::metadata::{MODE_BITS, Metadata};
@@ -29,27 +30,36 @@ use crate::metadata::{MODE_BITS, Metadata};
 /// How many files are sent at once: each waits for the network most of the time.
 const AT_ONCE: usize = 8;
 
-/// The most files that wait for a thread.
+/// How many connections send to a host.
+const CONNECTIONS: usize = 4;
+
+/// The most groups of files that wait for a thread.
 const MOST_WAITING: usize = 256;
 
+/// The most small files that are sent together to a host, and the longest of them.
+const MOST_GROUP: usize = 128;
+const MOST_SMALL: u64 = 64 << 10;
+
 /// A file that is to be sent.
-struct Outgoing {
-    entry: Entry,
+pub(super) struct Outgoing {
+    pub(super) entry: Entry,
     /// Its path below FROM; empty for FROM itself.
-    below: PathBuf,
+    pub(super) below: PathBuf,
     /// Its path at TO.
-    path: Vec<u8>,
-    known: Option<Known>,
+    pub(super) path: Vec<u8>,
+    pub(super) known: Option<Known>,
+    /// What TO listed of it.
+    pub(super) there: Option<FileState>,
 }
 
-/// Copies the regular files of a directory, or a file, to another place, such as a bucket.
+/// Copies the regular files of a directory, or a file, to another place, such as a host or a bucket.
 ///
-/// The place keeps their content and their times of modification; links, special files and empty directories are left
-/// out, and the summary counts those of them that it met. What is not as recorded is not sent. The sink is told what
-/// came of each file, from several threads, in no order.
+/// The place keeps their content and their times of modification, and a host their modes; links, special files and
+/// empty directories are left out, and the summary counts those of them that it met. What is not as recorded is not
+/// sent. The sink is told what came of each file, from several threads, in no order.
 ///
 /// # Errors
-/// FROM cannot be opened, or the catalogue cannot be read. What fails later is told to the sink.
+/// FROM cannot be opened, TO cannot be reached, or the catalogue cannot be read. What fails later is told to the sink.
 pub fn copy_to(
     from: &Path,
     to: PlaceTree,
@@ -59,32 +69,71 @@ pub fn copy_to(
 ) -> Result<CopySummary, CopyError> {
     let shared = Shared::new(options, sink);
     let sets = Sets::new(options.policy.clone());
-    let mut records = catalog.map(|catalog| Records::of(catalog, from)).transpose()?.flatten();
-    let walk_options = WalkOptions {
-        order: Order::Name,
-        one_file_system: options.one_file_system,
-        roots: Roots::Trusted,
-        excludes: options.excludes.clone(),
-        ..WalkOptions::default()
-    };
+    let records = catalog.map(|catalog| Records::of(catalog, from)).transpose()?.flatten();
+    let mut lister = (to.open)().map_err(|error| CopyError::place(to.address, error))?;
+    let stages = lister.stages();
     let (give, take) = mpsc::sync_channel(MOST_WAITING);
     let take = Mutex::new(take);
     thread::scope(|scope| -> Result<(), CopyError> {
-        // The threads end when it is dropped.
-        let give = give;
-        for _ in 0..AT_ONCE {
+        let (listed, answers) = mpsc::sync_channel(MOST_WAITING);
+        // Ends when nobody takes its answers any more.
+        let listing = scope.spawn(move || {
+            let ended = match stages {
+                true => lister.list(to.root, &|event| listed.send(event).is_ok()),
+                false => Ok(()),
+            };
+            ended.map(|()| lister)
+        });
+        for _ in 0..if stages { CONNECTIONS } else { AT_ONCE } {
             scope.spawn(|| send_all(&shared, &sets, to, &take));
         }
-        for found in Walk::new(vec![from.to_path_buf()], walk_options) {
-            if shared.is_stopped() {
+        let there = There { answers, next: None, leftovers: Vec::new() };
+        // The threads end when nothing more is given.
+        let leftovers = Feed { shared: &shared, from, to, records, stages, there, give }.feed()?;
+        let listing = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let removed = listing.and_then(|mut place| match leftovers.is_empty() {
+            true => Ok(()),
+            false => place.remove_staged(&leftovers),
+        });
+        removed.map_err(|error| CopyError::place(to.address, error))
+    })?;
+    Ok(shared.ended())
+}
+
+/// Gives what is found to the threads that send it.
+struct Feed<'f> {
+    shared: &'f Shared<'f>,
+    from: &'f Path,
+    to: PlaceTree<'f>,
+    records: Option<Records<'f>>,
+    /// Whether small files are sent together.
+    stages: bool,
+    there: There,
+    give: SyncSender<Vec<Outgoing>>,
+}
+
+impl Feed<'_> {
+    /// Gives all. Returns what a copy left at TO that was killed.
+    fn feed(mut self) -> Result<Vec<Vec<u8>>, CopyError> {
+        let options = self.shared.options;
+        let walk_options = WalkOptions {
+            order: Order::Name,
+            one_file_system: options.one_file_system,
+            roots: Roots::Trusted,
+            excludes: options.excludes.clone(),
+            ..WalkOptions::default()
+        };
+        let mut group = Vec::new();
+        for found in Walk::new(vec![self.from.to_path_buf()], walk_options) {
+            if self.shared.is_stopped() {
                 break;
             }
             let entry = match found {
                 Ok(entry) => entry,
-                Err(error) if error.path() == from => return Err(error.into()),
+                Err(error) if error.path() == self.from => return Err(error.into()),
                 Err(error) => {
                     let path = error.path().to_path_buf();
-                    shared.tell_plain(&path, Path::new(""), CopyOutcome::Failed(error.into()));
+                    self.shared.tell_plain(&path, Path::new(""), CopyOutcome::Failed(error.into()));
                     continue;
                 }
             };
@@ -92,138 +141,247 @@ pub fn copy_to(
                 Kind::File => {}
                 Kind::Directory => continue,
                 Kind::Link | Kind::Special => {
-                    shared.summary().left_out += 1;
+                    self.shared.summary().left_out += 1;
                     continue;
                 }
             }
-            let path = entry.path();
-            let below = path.strip_prefix(from).unwrap_or(&path).to_path_buf();
-            let known = match &mut records {
-                Some(records) => records.recorded(&below)?,
-                None => None,
+            let is_small = self.stages && entry.stat().is_ok_and(|stat| stat.size <= MOST_SMALL);
+            let file = self.outgoing(entry)?;
+            let given = match is_small {
+                true => {
+                    group.push(file);
+                    match group.len() < MOST_GROUP {
+                        true => continue,
+                        false => std::mem::take(&mut group),
+                    }
+                }
+                false => vec![file],
             };
-            let path = join(to.root, below.as_os_str().as_bytes());
-            if give.send(Outgoing { entry, below, path, known }).is_err() {
+            if self.give.send(given).is_err() {
                 break;
             }
         }
-        Ok(())
-    })?;
-    Ok(shared.ended())
+        let _ = self.give.send(group);
+        // Nobody waits for the rest of the listing.
+        if options.stop.is_due() { Ok(Vec::new()) } else { Ok(self.there.leftovers()) }
+    }
+
+    fn outgoing(&mut self, entry: Entry) -> Result<Outgoing, CopyError> {
+        let path = entry.path();
+        let below = path.strip_prefix(self.from).unwrap_or(&path).to_path_buf();
+        let known = match &mut self.records {
+            Some(records) => records.recorded(&below)?,
+            None => None,
+        };
+        let path = join(self.to.root, below.as_os_str().as_bytes());
+        let there = self.there.find(&path);
+        Ok(Outgoing { entry, below, path, known, there })
+    }
 }
 
-/// Sends files until none are left.
-fn send_all(shared: &Shared, sets: &Sets, to: PlaceTree, files: &Mutex<Receiver<Outgoing>>) {
+/// The files that TO lists, in the order of their paths.
+struct There {
+    answers: Receiver<PlaceEvent>,
+    next: Option<(Vec<u8>, FileState)>,
+    /// What a copy left that was killed.
+    leftovers: Vec<Vec<u8>>,
+}
+
+impl There {
+    /// What is listed of a path. Each is asked for once, in order.
+    fn find(&mut self, path: &[u8]) -> Option<FileState> {
+        while self.next.as_ref().is_none_or(|(next, _)| &next[..] < path) {
+            self.next = Some(self.listed()?);
+        }
+        self.next.as_ref().filter(|(next, _)| next == path).map(|(_, seen)| *seen)
+    }
+
+    fn listed(&mut self) -> Option<(Vec<u8>, FileState)> {
+        loop {
+            // What cannot be listed is taken for missing, and copied.
+            let PlaceEvent::Answer(FileAnswer { request, result: Ok(_) }) = self.answers.recv().ok()? else {
+                continue;
+            };
+            let name = request.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            if name.starts_with(LEFTOVER.as_bytes()) {
+                self.leftovers.push(request.path.clone());
+            }
+            return Some((request.path, request.seen));
+        }
+    }
+
+    /// What a copy left that was killed, anywhere in the tree.
+    fn leftovers(mut self) -> Vec<Vec<u8>> {
+        while self.listed().is_some() {}
+        self.leftovers
+    }
+}
+
+/// Sends groups of files until none are left.
+fn send_all(shared: &Shared, sets: &Sets, to: PlaceTree, groups: &Mutex<Receiver<Vec<Outgoing>>>) {
     let mut opened: Option<Box<dyn Place>> = None;
     loop {
-        let next = lock(files).recv();
-        let Ok(file) = next else { break };
-        if shared.is_stopped() {
+        let next = lock(groups).recv();
+        let Ok(group) = next else { break };
+        if shared.is_stopped() || group.is_empty() {
             continue;
         }
-        let address = match file.below.as_os_str().is_empty() {
-            true => to.address.to_path_buf(),
-            false => to.address.join(&file.below),
+        let place = match opened.take().map_or_else(to.open, Ok) {
+            Ok(place) => &mut **opened.insert(place),
+            Err(error) => {
+                let outcome = CopyOutcome::Failed(CopyError::place(to.address, error));
+                shared.tell_plain(&group[0].entry.path(), &group[0].below, outcome);
+                continue;
+            }
         };
-        let sent = opened.take().map_or_else(to.open, Ok).map_err(|error| CopyError::place(&address, error));
-        let sent = sent.and_then(|place| {
-            let place = &mut **opened.insert(place);
-            Sender { shared, sets, place, address: &address }.send(&file)
-        });
-        if let Err(error) = sent {
-            shared.tell_plain(&file.entry.path(), &file.below, CopyOutcome::Failed(error));
+        let mut sender = Sender { shared, sets, place, to };
+        if sender.place.stages() {
+            sender.stage(&group);
+            continue;
+        }
+        for file in &group {
+            if let Err(error) = sender.send(file) {
+                sender.failed(file, error);
+            }
         }
     }
 }
 
-/// Sends one file.
-struct Sender<'s> {
-    shared: &'s Shared<'s>,
-    sets: &'s Sets,
-    place: &'s mut dyn Place,
-    /// What the file is called at TO.
-    address: &'s Path,
+/// Sends files.
+pub(super) struct Sender<'s> {
+    pub(super) shared: &'s Shared<'s>,
+    pub(super) sets: &'s Sets,
+    pub(super) place: &'s mut dyn Place,
+    pub(super) to: PlaceTree<'s>,
 }
 
-impl Sender<'_> {
-    fn send(&mut self, file: &Outgoing) -> Result<(), CopyError> {
+/// A file that is open to be sent.
+pub(super) struct Opened<'f> {
+    pub(super) file: &'f Outgoing,
+    pub(super) source: File,
+    pub(super) stat: Stat,
+    pub(super) mode: u32,
+    pub(super) expected: Vec<Expected>,
+    /// Whether it is read once more, from the disk.
+    pub(super) is_second: bool,
+}
+
+impl Opened<'_> {
+    /// Has it read once more, from the disk.
+    pub(super) fn again(&mut self) -> Result<(), CopyError> {
+        self.is_second = true;
+        let _ = fadvise(&self.source, 0, None, Advice::DontNeed);
+        let now = Stat::of(&self.source).map_err(|errno| self.file.entry.failed(Operation::Stat, errno))?;
+        if !now.is_same_state(&self.stat) {
+            self.expected.clear();
+            self.stat = now;
+        }
+        Ok(())
+    }
+
+    pub(super) fn digest_failed(&self, source: verisum_digest::Error) -> CopyError {
+        CopyError::Digest { path: self.file.entry.path(), source }
+    }
+
+    /// Its bytes, and their digests.
+    pub(super) fn content<'c>(
+        &'c self,
+        shared: &'c Shared<'c>,
+        set: &'c Arc<Set>,
+    ) -> Result<Content<'c>, CopyError> {
+        Ok(Content {
+            shared,
+            file: &self.source,
+            stat: &self.stat,
+            set,
+            hasher: Hasher::new(&set.digests).map_err(|source| self.digest_failed(source))?,
+            expected: &self.expected,
+            allows: self.is_second && shared.options.allow_bad,
+            length: 0,
+            end: None,
+        })
+    }
+
+    pub(super) fn read_failed(&self, source: io::Error) -> CopyError {
+        let (path, operation) = (self.file.entry.path(), Operation::Read);
+        Error::Io { path, operation, offset: None, source }.into()
+    }
+}
+
+impl<'s> Sender<'s> {
+    pub(super) fn open<'f>(&self, file: &'f Outgoing) -> Result<Opened<'f>, CopyError> {
         let entry = &file.entry;
         let source = entry.open_regular()?;
         let raw = fstat(&source).map_err(|errno| entry.failed(Operation::Stat, errno))?;
-        let mut stat = Stat::from(raw);
+        let stat = Stat::from(raw);
         let mode = raw.st_mode & MODE_BITS;
         let mut expected: Vec<Expected> =
             file.known.as_ref().and_then(|known| known.expected(&stat)).into_iter().collect();
         if Metadata::new(&raw).read_attributes(&source, self.shared.options.tag) {
             record::of_tags(&source, &stat, &mut expected);
         }
-        if self.is_current(&file.path, &stat)? {
-            self.shared.options.progress.skip(stat.size);
-            self.tell(file, (&stat, mode), CopyOutcome::Current, &[]);
+        Ok(Opened { file, source, stat, mode, expected, is_second: false })
+    }
+
+    /// Sends one file, which the place takes at once or not at all.
+    fn send(&mut self, file: &Outgoing) -> Result<(), CopyError> {
+        let mut opened = self.open(file)?;
+        if self.is_current(file, &opened.stat)? {
+            self.shared.options.progress.skip(opened.stat.size);
+            self.tell(&opened, CopyOutcome::Current, &[]);
             return Ok(());
         }
-        let digest = |source| CopyError::Digest { path: entry.path(), source };
-        let set = set_of(self.sets, self.shared.options, &expected).map_err(digest)?;
-        let mut is_second = false;
+        let set = set_of(self.sets, self.shared.options, &opened.expected)
+            .map_err(|source| opened.digest_failed(source))?;
         let (sums, mismatch) = loop {
-            let allows = is_second && self.shared.options.allow_bad;
-            let mut content = Content {
-                shared: self.shared,
-                file: &source,
-                stat: &stat,
-                set: &set,
-                hasher: Hasher::new(&set.digests).map_err(digest)?,
-                expected: &expected,
-                allows,
-                length: 0,
-                end: None,
-            };
-            let about = FileState { size: Some(stat.size), modified: Some(stat.modified.into()) };
+            let mut content = opened.content(self.shared, &set)?;
+            let about =
+                FileState { size: Some(opened.stat.size), modified: Some(opened.stat.modified.into()) };
             let written = self.place.write(&file.path, &mut content, &about);
             match (content.end, written) {
                 (Some(End::Whole(sums, mismatch)), Ok(())) => break (sums, mismatch),
                 (Some(End::Stopped), _) => return Ok(()),
-                (Some(End::Bad(mismatch)), _) if is_second => {
-                    self.tell(file, (&stat, mode), CopyOutcome::Bad(mismatch), &[]);
+                (Some(End::Bad(mismatch)), _) if opened.is_second => {
+                    self.tell(&opened, CopyOutcome::Bad(mismatch), &[]);
                     return Ok(());
                 }
-                (Some(End::Changed), _) if is_second => {
-                    return Err(CopyError::Changed { path: entry.path() });
+                (Some(End::Changed), _) if opened.is_second => {
+                    return Err(CopyError::Changed { path: file.entry.path() });
                 }
-                (Some(End::Bad(_) | End::Changed), _) => {
-                    // It is read once more, from the disk.
-                    is_second = true;
-                    let _ = fadvise(&source, 0, None, Advice::DontNeed);
-                    let now = Stat::of(&source).map_err(|errno| entry.failed(Operation::Stat, errno))?;
-                    if !now.is_same_state(&stat) {
-                        expected.clear();
-                        stat = now;
-                    }
-                }
-                (Some(End::Failed(error)), _) => {
-                    let (operation, offset) = (Operation::Read, None);
-                    return Err(Error::Io { path: entry.path(), operation, offset, source: error }.into());
-                }
-                (_, Err(error)) => return Err(CopyError::place(self.address, error)),
-                (None, Ok(())) => return Err(CopyError::Changed { path: entry.path() }),
+                (Some(End::Bad(_) | End::Changed), _) => opened.again()?,
+                (Some(End::Failed(error)), _) => return Err(opened.read_failed(error)),
+                (_, Err(error)) => return Err(self.place_failed(file, error)),
+                (None, Ok(())) => return Err(CopyError::Changed { path: file.entry.path() }),
             }
         };
-        self.shared.summary().compared += u64::from(!expected.is_empty());
+        self.shared.summary().compared += u64::from(!opened.expected.is_empty());
         if self.shared.options.verification == Verification::Reread
-            && let Some(outcome) = self.reread(&file.path, &sums)?
+            && let Some(outcome) = self.reread(file, &sums)?
         {
-            self.tell(file, (&stat, mode), outcome, &[]);
+            self.tell(&opened, outcome, &[]);
             return Ok(());
         }
         let outcome = mismatch.map_or(CopyOutcome::Copied, CopyOutcome::CopiedBad);
-        self.tell(file, (&stat, mode), outcome, &sums.pairs());
+        self.tell(&opened, outcome, &sums.pairs());
         Ok(())
+    }
+
+    /// An error of the place, by the file's name there.
+    pub(super) fn place_failed(&self, file: &Outgoing, error: PlaceError) -> CopyError {
+        match file.below.as_os_str().is_empty() {
+            true => CopyError::place(self.to.address, error),
+            false => CopyError::place(&self.to.address.join(&file.below), error),
+        }
+    }
+
+    pub(super) fn failed(&self, file: &Outgoing, error: CopyError) {
+        self.shared.tell_plain(&file.entry.path(), &file.below, CopyOutcome::Failed(error));
     }
 
     /// Whether what is at TO was sent from a file of this size and time; of what others sent, whether it was not sent
     /// before the file was modified.
-    fn is_current(&mut self, path: &[u8], stat: &Stat) -> Result<bool, CopyError> {
-        match self.place.state(path) {
+    fn is_current(&mut self, file: &Outgoing, stat: &Stat) -> Result<bool, CopyError> {
+        match self.place.state(&file.path) {
             Ok(KnownState { now, original }) => {
                 let is_same_size = now.size == Some(stat.size);
                 let is_in_time = match (original, now.modified) {
@@ -234,13 +392,12 @@ impl Sender<'_> {
                 Ok(is_same_size && is_in_time)
             }
             Err(PlaceError::File(error)) if error.reason() == Reason::Missing => Ok(false),
-            Err(error) => Err(CopyError::place(self.address, error)),
+            Err(error) => Err(self.place_failed(file, error)),
         }
     }
 
     /// Has all of it read again at TO; what is wrong with it.
-    fn reread(&mut self, path: &[u8], sums: &Sums) -> Result<Option<CopyOutcome>, CopyError> {
-        let failed = |error| CopyError::place(self.address, error);
+    fn reread(&mut self, file: &Outgoing, sums: &Sums) -> Result<Option<CopyOutcome>, CopyError> {
         let answer: Mutex<Option<Result<Vec<Output>, Error>>> = Mutex::new(None);
         let keep = |event: PlaceEvent| {
             if let PlaceEvent::Answer(FileAnswer { result, .. }) = event {
@@ -248,8 +405,10 @@ impl Sender<'_> {
             }
             true
         };
-        let mut request = std::iter::once(FileRequest { path: path.to_vec(), ..FileRequest::default() });
-        self.place.hash(&sums.set.digests, Files::Named(&mut request), &keep).map_err(failed)?;
+        let request = FileRequest { path: file.path.clone(), ..FileRequest::default() };
+        let read = self.place.hash(&sums.set.digests, Files::Named(&mut std::iter::once(request)), &keep);
+        read.map_err(|error| self.place_failed(file, error))?;
+        let failed = |error| self.place_failed(file, error);
         let answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
         let nothing = || failed(PlaceError::Machine("read back: no answer".to_string()));
         let found = answer.ok_or_else(nothing)?.map_err(|error| failed(error.into()))?;
@@ -262,13 +421,14 @@ impl Sender<'_> {
         }))
     }
 
-    fn tell(&self, file: &Outgoing, about: (&Stat, u32), outcome: CopyOutcome, digests: &[(Digest, Output)]) {
-        self.shared.tell(&event((&file.entry.path(), &file.below), about, outcome, digests));
+    pub(super) fn tell(&self, opened: &Opened, outcome: CopyOutcome, digests: &[(Digest, Output)]) {
+        let about = (&opened.stat, opened.mode);
+        self.shared.tell(&event((&opened.file.entry.path(), &opened.file.below), about, outcome, digests));
     }
 }
 
 /// How the reading of a file ended.
-enum End {
+pub(super) enum End {
     /// Its digests, and the record that it contradicts and may.
     Whole(Sums, Option<Mismatch>),
     Bad(Mismatch),
@@ -280,7 +440,7 @@ enum End {
 
 /// The bytes of a file, which are hashed while they are read. At their end it fails if they are not what they should be:
 /// so nothing comes of what was sent.
-struct Content<'c> {
+pub(super) struct Content<'c> {
     shared: &'c Shared<'c>,
     file: &'c File,
     stat: &'c Stat,
@@ -290,7 +450,7 @@ struct Content<'c> {
     /// Whether it may be another content than the recorded one.
     allows: bool,
     length: u64,
-    end: Option<End>,
+    pub(super) end: Option<End>,
 }
 
 impl Read for Content<'_> {

@@ -55,6 +55,11 @@ impl<'a> Shared<'a> {
         self.options.stop.is_due()
     }
 
+    /// Begins nothing more.
+    pub(super) fn end(&self) {
+        self.is_ended.store(true, Ordering::Relaxed);
+    }
+
     /// Counts an event and tells of it. After the first failure that all others would share, no more of its
     /// kind are told.
     pub(super) fn tell(&self, event: &CopyEvent) {

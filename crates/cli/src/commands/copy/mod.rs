@@ -97,7 +97,7 @@ pub(crate) struct CopyArgs {
     #[arg(value_name = "FROM", value_hint = ValueHint::AnyPath)]
     from: OsString,
 
-    /// The directory that is to be the copy, which is made if it is not there; or s3://BUCKET/PREFIX
+    /// The directory that is to be the copy, which is made if it is not there; or HOST:PATH, or s3://BUCKET/PREFIX
     #[arg(value_name = "TO", value_hint = ValueHint::AnyPath)]
     to: OsString,
 }
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
     };
     let reporter = Reporter::new(
         (arguments.json, arguments.quiet, arguments.verbose),
-        target.is_some(),
+        target.as_ref().is_some_and(|target| matches!(target.tree.host, Host::Bucket(_))),
         &options,
         list,
         output,
@@ -198,10 +198,6 @@ impl CopyArgs {
             return Ok([Some(self.remote(&self.from)?), None]);
         }
         let mut target = self.remote(&self.to)?;
-        if !matches!(target.tree.host, Host::Bucket(_)) {
-            let place = ui::names::quoted(&self.to);
-            return Err(Failure::Usage(format!("{place}: TO must be on this machine or in a bucket")));
-        }
         // As into a directory.
         let ends_with_slash = self.to.as_bytes().ends_with(b"/") || target.tree.path == b"/";
         let from = Path::new(&self.from);

@@ -19,8 +19,8 @@ pub(super) struct Reporter<'a> {
     json: bool,
     quiet: bool,
     verbose: bool,
-    /// Whether TO is elsewhere, where nothing is removed.
-    is_elsewhere: bool,
+    /// Whether TO is a bucket, where nothing is removed.
+    is_bucket: bool,
     stop: Arc<Stop>,
     started: Instant,
     shared: Mutex<Shared<'a>>,
@@ -37,7 +37,7 @@ impl<'a> Reporter<'a> {
     /// The run is asked to end when nobody can hear of it any more.
     pub(super) fn new(
         (json, quiet, verbose): (bool, bool, bool),
-        is_elsewhere: bool,
+        is_bucket: bool,
         options: &CopyOptions,
         list: Option<SumsList>,
         output: &'a mut Output,
@@ -47,7 +47,7 @@ impl<'a> Reporter<'a> {
             json,
             quiet,
             verbose,
-            is_elsewhere,
+            is_bucket,
             stop: options.stop.clone(),
             started: Instant::now(),
             shared,
@@ -74,7 +74,7 @@ impl<'a> Reporter<'a> {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
             done = match self.json {
                 true => output.json(&Line::new(event)),
-                false => output.line(&text(event, self.is_elsewhere)),
+                false => output.line(&text(event, self.is_bucket)),
             };
         }
         if let Err(failure) = done {
@@ -158,7 +158,7 @@ fn message(error: &CopyError) -> String {
 }
 
 /// `NAME: rot: sha256 is FOUND, recorded EXPECTED (tag): not copied`.
-fn text(event: &CopyEvent, is_elsewhere: bool) -> String {
+fn text(event: &CopyEvent, is_bucket: bool) -> String {
     let name = names::quoted(event.path.as_os_str());
     let bad = |mismatch: &Mismatch, what: &str| {
         let Mismatch { verdict, algorithm, expected, found, place, .. } = mismatch;
@@ -169,7 +169,7 @@ fn text(event: &CopyEvent, is_elsewhere: bool) -> String {
         CopyOutcome::Bad(mismatch) => bad(mismatch, "not copied"),
         CopyOutcome::CopiedBad(mismatch) => bad(mismatch, "copied"),
         CopyOutcome::Differs { algorithm, written, found } => {
-            let what = if is_elsewhere { "copy again" } else { "not kept" };
+            let what = if is_bucket { "copy again" } else { "not kept" };
             format!("{name}: differs: {algorithm} read back is {found}, written {written}: {what}")
         }
         outcome => format!("{name}: {}", outcome.name()),
