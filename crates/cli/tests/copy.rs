@@ -148,8 +148,9 @@ fn what_does_not_go_is_said_in_one_line() {
     let path = folder.path();
     copy(path, ["none", "to"]).failed(3, "verisum: none: stat: No such file or directory");
     copy(path, ["from", "from/to"]).failed(3, "verisum: from/to: create: it is in from");
-    copy(path, ["from", "web1:photos"])
-        .failed(2, "verisum: web1:photos: TO must be on this machine or in a bucket");
+    let refused = "connect: ssh: connect to host 127.0.0.1 port 1: Connection refused";
+    copy(path, ["from", "ssh://127.0.0.1:1/photos"])
+        .failed(3, &format!("verisum: ssh://127.0.0.1:1/photos: {refused}"));
     copy(path, ["--tag", "-a", "blake2b-40", "from", "to"])
         .failed(2, "verisum: --algorithm: blake2b-40: tags have no place for it");
     copy(path, ["-a", "sha265", "from", "to"])

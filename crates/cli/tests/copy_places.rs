@@ -447,3 +447,33 @@ fn a_copy_to_a_host_that_is_killed_leaves_no_half_file_and_the_next_removes_what
     assert_eq!(fs::read(to.join("large")).unwrap(), large);
     assert_eq!(fs::read(to.join("sub/small")).unwrap(), b"small");
 }
+
+#[test]
+fn a_connection_that_breaks_while_a_file_is_sent_is_made_again() {
+    let Some(server) = sshd("") else { return };
+    let (from, to) = (server.path("from"), server.path("srv"));
+    for folder in [&from, &to] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::set_permissions(&to, fs::Permissions::from_mode(0o777)).unwrap();
+    let large: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    fs::write(from.join("large"), &large).unwrap();
+    fs::write(from.join("small"), "small").unwrap();
+    let mut command = server.verisum(&["copy", "--limit", "1M"]);
+    let mut child = start(command.arg(&from).arg(format!("ssh://web1{}", to.display())));
+    let arrives = |path: &PathBuf| fs::metadata(to.join(path)).is_ok_and(|stat| stat.len() >= 1 << 20);
+    let mut found = None;
+    wait_until("some of it has arrived", || {
+        found = passing(&to).into_iter().find(arrives);
+        found.is_some()
+    });
+    // The number of the shell that writes it stands in its name; the server's own process is the shell's parent.
+    let name = found.unwrap().to_str().unwrap().to_string();
+    let shell = name.strip_prefix(".verisum-copy-").unwrap().split('-').next().unwrap();
+    let status = fs::read_to_string(format!("/proc/{shell}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().to_string();
+    assert!(Command::new("kill").args(["-9", &parent]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    wait_until("the host has removed what it had", || passing(&to).is_empty());
+    assert_eq!(files(&to), files(&from));
+}

@@ -23,7 +23,7 @@ use super::pump::Hasher;
 use super::record::{self, Expected, Known, Records};
 use super::shared::{Shared, lock};
 use super::temporary::LEFTOVER;
-use super::worker::set_of;
+use super::worker::{USUAL, set_of};
 use super::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch, Verification};
 use crate::metadata::{MODE_BITS, Metadata};
 
@@ -67,11 +67,22 @@ pub fn copy_to(
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
 ) -> Result<CopySummary, CopyError> {
-    let shared = Shared::new(options, sink);
-    let sets = Sets::new(options.policy.clone());
     let records = catalog.map(|catalog| Records::of(catalog, from)).transpose()?.flatten();
     let mut lister = (to.open)().map_err(|error| CopyError::place(to.address, error))?;
     let stages = lister.stages();
+    let mut options = options.clone();
+    if stages {
+        let find = |name| Digest::find_with(name, &options.policy);
+        let usual = find(USUAL).map_err(|source| CopyError::Digest { path: from.to_path_buf(), source })?;
+        // Not every host computes the digest of every record.
+        let chosen = options.algorithm.get_or_insert_with(|| usual.clone());
+        let needed = if options.verification == Verification::Reread { chosen.clone() } else { usual };
+        // What is wrong with the host is told once.
+        let able = lister.capabilities(&[needed], &|_| true);
+        able.map_err(|error| CopyError::place(to.address, error))?;
+    }
+    let shared = Shared::new(&options, sink);
+    let sets = Sets::new(options.policy.clone());
     let (give, take) = mpsc::sync_channel(MOST_WAITING);
     let take = Mutex::new(take);
     thread::scope(|scope| -> Result<(), CopyError> {

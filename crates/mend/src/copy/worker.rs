@@ -24,7 +24,7 @@ use super::{CopyError, CopyOptions, CopyOutcome, Mismatch, Reflink, Verification
 use crate::metadata::Metadata;
 
 /// The digest where neither the caller nor a record says which.
-const USUAL: &str = "sha256";
+pub(super) const USUAL: &str = "sha256";
 
 /// What was changed so lately may be written to through a mapping without another time.
 const LATELY: Duration = Duration::from_secs(60);
