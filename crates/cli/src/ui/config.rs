@@ -1,8 +1,8 @@
 //! The configuration: values that options have where the command line gives none.
 //!
 //! The keys of a file are the long options. At the top they hold for every command that has the option; in the table
-//! of a command, for that and for the commands below it. What is deeper goes first, then what was read later: a
-//! variable of the environment is as deep as the command line is not.
+//! of a command, for that and for the commands below it. The deepest table that has a key holds. Of two files the one
+//! that is read later holds, and a variable of the environment holds before all files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
