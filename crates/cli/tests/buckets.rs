@@ -145,6 +145,19 @@ fn parts_of_any_usual_length_are_found_from_a_listing_alone() {
     let compared = run_at(&url, &["compare", here, "s3://bucket"]);
     assert_one_line(&compared, 0, "4 by digests that the store recorded");
     assert_eq!(count.load(Ordering::Relaxed), 1);
+    // No parts of so many bytes are as many as this says.
+    let (odd, _) = server(|asked| match asked.contains("list-type=2") {
+        true => {
+            let etag = "00112233445566778899aabbccddeeff-4000000000";
+            let key = format!("<Contents><Key>8</Key><Size>23068677</Size><ETag>{etag}</ETag></Contents>");
+            (200, format!("<ListBucketResult>{key}</ListBucketResult>"))
+        }
+        false => (403, String::new()),
+    });
+    let compared = run_at(&odd, &["compare", &format!("{here}/8"), "s3://bucket/8"]);
+    assert_eq!(compared.code, Some(3), "{}", compared.stderr);
+    let compared = run_at(&odd, &["compare", "--quiet", here, "s3://bucket"]);
+    assert!(compared.out().contains("8: UNREADABLE"), "{}", compared.out());
     // Another digest is no proof of another content: what decides is reading.
     fs::write(folder.path().join("8"), vec![8; content.len()]).unwrap();
     let compared = run_at(&url, &["compare", here, "s3://bucket"]);

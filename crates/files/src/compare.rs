@@ -313,7 +313,10 @@ fn settle_read<const N: usize>(
     for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
         let [Some(_), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
         if let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) {
-            groups.entry(digests_of(recorded, size)).or_default().push(at);
+            let digests = digests_of(recorded, size);
+            if !digests.is_empty() {
+                groups.entry(digests).or_default().push(at);
+            }
         }
     }
     let mut settled = 0;
@@ -369,7 +372,7 @@ fn is_recorded(digest: &Output, recorded: &Recorded) -> bool {
 /// The lengths of parts that programs use, in MiB. A record of parts does not tell theirs.
 const PARTS: [u64; 13] = [5, 8, 10, 15, 16, 25, 32, 50, 64, 100, 128, 256, 512];
 
-/// The digests of which one may be the recorded one of a file of this length.
+/// The digests of which one may be the recorded one of a file of this length; none if no usual parts are as many.
 fn digests_of(recorded: &Recorded, size: u64) -> Vec<String> {
     const MIB: u64 = 1 << 20;
     let parts = match recorded.parts {
