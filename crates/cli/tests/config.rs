@@ -102,6 +102,7 @@ fn what_is_wrong_names_file_and_key() {
     for (lines, said) in [
         ("algorithm = md5", "line 1: "),
         ("\n\n[sum\n", "line 3: "),
+        ("limit = '1M'\nlimit = '2M'", "line 2: duplicate key"),
         ("algorthm = 'md5'", "algorthm: there is no such option"),
         ("[sums]\nalgorithm = 'md5'", "sums.algorithm: there is no such command"),
         ("[catalog.status]\nmax-age = '3d'", "status: no value of an option"),

@@ -238,7 +238,8 @@ fn text(value: Value) -> Option<String> {
 
 /// What is wrong, and in which line.
 fn brief(error: &toml::de::Error, text: &str) -> String {
-    let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+    let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or(text));
+    let line = before.matches('\n').count() + 1;
     format!("line {line}: {}", error.message())
 }
 
