@@ -29,7 +29,7 @@ fn hashes_are_printed_as_debugfs_prints_them() {
     let names: Vec<&str> = out.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
     assert_eq!(names, [r"$'$\'x\''", r"$'x\n'", r"$'\'\''", "''"]);
     let out = dirhash(&["hash", "--json", "foo0"]).clean();
-    let expected = r#"{"hash":"half_md4","name":"foo0","value":"0x5ea80d76","minor":"0x665baf43"}"#;
+    let expected = r#"{"version":1,"type":"name","hash":"half_md4","name":"foo0","value":"0x5ea80d76","minor":"0x665baf43"}"#;
     assert_eq!(out.trim_end(), expected);
     let mut command = Command::new(common::VERISUM);
     let name = OsStr::from_bytes(b"a \xff");
@@ -137,7 +137,10 @@ fn colliding_names_are_listed_as_a_shell_takes_them() {
         );
     }
     let out = dirhash(&["attack", "--list", "--json", "--alg", "xfs", "-n", "2"]).clean();
-    assert!(out.lines().count() == 2 && out.starts_with(r#"{"hash":"xfs","name":""#), "{out}");
+    assert!(
+        out.lines().count() == 2 && out.starts_with(r#"{"version":1,"type":"name","hash":"xfs","name":""#),
+        "{out}"
+    );
 }
 
 #[test]

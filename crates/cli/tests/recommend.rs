@@ -44,7 +44,7 @@ fn each_purpose_gets_an_answer_with_its_figures() {
         assert_eq!(answer["load"]["bytes"], 50 * 3000 + 3 * 300_000);
         assert!(answer["lines"][1].as_str().unwrap().starts_with("53 files, 1.1 MB: "), "{answer}");
         assert_ne!(answer["decision"]["runner_up"], Value::Null);
-        assert_eq!(found["schema"], "verisum-bench");
+        assert_eq!(found["type"], "bench");
     }
 }
 

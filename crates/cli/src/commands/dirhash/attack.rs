@@ -126,10 +126,10 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         if arguments.list {
             for name in &found.names {
                 match arguments.report.json() {
-                    true => output.json(&Line {
-                        hash: hashing.hash.id,
-                        name: std::str::from_utf8(name).expect("they are of ASCII characters"),
-                    })?,
+                    true => {
+                        let name = std::str::from_utf8(name).expect("they are of ASCII characters");
+                        output.json("name", &Line { hash: hashing.hash.id, name })?;
+                    }
                     false => output.line(&shell::word(name))?,
                 }
             }
