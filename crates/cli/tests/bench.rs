@@ -194,7 +194,7 @@ fn what_hangs_is_killed_and_has_failed() {
             "files",
             "--way",
             "stuck=sh -c 'sleep 1000; sleep 1000'",
-            "--limit",
+            "--run-timeout",
             "1s",
             "--runs",
             "2",

@@ -284,13 +284,13 @@ fn what_is_said_of_images_and_measurements() {
     trial.take("digests", "digests --json", 0);
     trial.take("digests", "digests --json --measure", 0);
     trial.take("bench", "bench digests --json --only process -a crc32c --message 1k --runs 1", 0);
-    trial.take("recommend", "recommend --json --on tree --budget 1s", 0);
+    trial.take("recommend", "recommend --json --on tree --for 1s", 0);
     trial.run("scrub --quiet tree").clean();
     trial.damage();
     trial.run("scrub --quiet tree");
     trial.take("report", "report --json", 1);
     trial.take("report", "dirhash names --json -n 1000", 0);
-    trial.take("dirhash", "dirhash hash --json --alg half_md4 a", 0);
-    trial.take("dirhash", "dirhash attack --list --json --alg xfs -n 2", 0);
+    trial.take("dirhash", "dirhash hash --json --algorithm half_md4 a", 0);
+    trial.take("dirhash", "dirhash attack --list --json --algorithm xfs -n 2", 0);
     trial.judge(&OTHERS);
 }
