@@ -50,7 +50,7 @@ def test_data_frames_take_them(results: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", "[]", '{"schema": "verisum-bench", "version": 2}', '{"schema": "verisum-bench", "version": 1}']
+    "content", ["", "{}", "[]", '{"type": "bench", "version": 2}', '{"type": "bench", "version": 1}']
 )
 def test_what_is_no_result(content: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.json"

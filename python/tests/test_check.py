@@ -45,12 +45,13 @@ def agrees(*words: str, lists: list[str] | str = "SUMS", **options: object) -> v
     for row, line in zip((row for row in rows if row.name), lines):
         assert row.line == line.get("line") and (row.list is None or row.list.endswith(line["list"]))
         found = [(a, b.hex(), None if c is None else c.hex()) for a, b, c in row.digests]
-        assert found == [(d["algorithm"], d["listed"], d.get("found")) for d in line.get("digests", [])]
+        states = [line.get(state, {}) for state in ("listed", "found")]
+        theirs = [state.get("digests", {}) for state in states]
+        assert found == [(name, value, theirs[1].get(name)) for name, value in theirs[0].items()]
         assert (row.error is not None) == (row.outcome in ("missing", "unreadable"))
-        sizes = line.get("size") or {"listed": None, "found": None}
-        assert (row.listed_size, row.found_size) == (sizes["listed"], sizes["found"])
+        assert [row.listed_size, row.found_size] == [state.get("size") for state in states]
     assert checked.summary is not None
-    assert {key: checked.summary[key] for key in last["summary"]} == last["summary"]
+    assert {"version": 1, "type": "summary", **checked.summary} == last | checked.summary
     assert checked.class_ == CLASSES[said.returncode], said.stderr
     return checked
 

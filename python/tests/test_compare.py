@@ -31,11 +31,14 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return a, b
 
 
+COUNTS = ("same", "differ", "missing", "extra", "unreadable", "unknown")
+
+
 def command(a: Path | str, b: Path | str) -> tuple[list[tuple[str, str]], dict[str, int]]:
     said = subprocess.run([COMMAND, "compare", "--json", a, b], capture_output=True)
     assert said.returncode in (0, 1), said.stderr
     *lines, last = map(json.loads, said.stdout.splitlines())
-    return [(line["path"], line["outcome"]) for line in lines], last["summary"]
+    return [(line["path"], line["outcome"]) for line in lines], {key: last[key] for key in COUNTS}
 
 
 @pytest.mark.parametrize("prefix", ["", "local:"])

@@ -36,6 +36,11 @@ def test_a_plan_is_done_and_reported(tmp_path: Path) -> None:
     ended = fleet("run", plan, "--workers", 1, "--json", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     report = json.loads(ended.stdout)
+    assert (report["version"], report["type"]) == (1, "fleet") and report["started"].endswith("Z")
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "json.schema.json").read_text())
+    fields = schema["$defs"]["fleet.fleet"]["properties"]
+    assert set(report) == set(fields)
+    assert set(report["places"][0]) == set(fields["places"]["items"]["properties"])
     assert report["verdicts"] == {"new": 26}
     assert report["places"][0]["place"] == "a-b"
     assert contents(tmp_path / "lake", "a-b") == expected(tree)

@@ -125,6 +125,13 @@ def test_accept(tree: Path, catalog: Path) -> None:
     assert summary.class_ == "clean" and summary.files == 20
 
 
+def moment(milliseconds: int | None) -> str:
+    """A moment as JSON has it."""
+    assert milliseconds is not None
+    seconds, rest = divmod(milliseconds, 1000)
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:03}000000Z"
+
+
 def test_the_catalogue_tells_what_the_command_tells(tree: Path, catalog: Path) -> None:
     verisum.scrub(tree, catalog=catalog).finish()
     rot(tree / "sub" / "3")
@@ -134,9 +141,14 @@ def test_the_catalogue_tells_what_the_command_tells(tree: Path, catalog: Path) -
     (known,) = opened.trees()
     assert (known.path, known.files, known.bytes) == (line["path"], line["files"], line["bytes"])
     assert known.troubles == line["troubles"] and sum(known.troubles.values()) == 1
-    assert known.stalest_verification_ms == line["stalest_verification_ms"]
-    fields = ("started_ms", "finished_ms", "how", "error", "seconds", "read_files", "read_bytes", "counts")
-    assert [{name: getattr(run_, name) for name in fields} for run_ in opened.runs(tree)] == line["runs"]
+    assert moment(known.stalest_verification_ms) == line["stalest_verification"]
+    fields = ("error", "seconds", "read_files", "read_bytes", "counts")
+    runs = [
+        {name: getattr(run_, name) for name in fields}
+        | {"started": moment(run_.started_ms), "finished": moment(run_.finished_ms), "outcome": run_.how}
+        for run_ in opened.runs(tree)
+    ]
+    assert runs == line["runs"]
     assert len(opened.runs(tree, most=1)) == 1
     exported = command("catalog", "export", "--catalog", catalog, codes=(0,))
     files = {line["path"]: line for line in exported if line["type"] == "file"}
@@ -144,18 +156,19 @@ def test_the_catalogue_tells_what_the_command_tells(tree: Path, catalog: Path) -
     assert len(rows) == len(files) == 21
     for row in rows:
         line = files[os.path.relpath(row.path_bytes, os.fsencode(tree)).decode(errors="replace")]
-        assert row.tree == str(tree) and row.ctime_ns == line["ctime_ns"] and row.inode == line["inode"]
+        assert row.tree == str(tree) and row.inode == line["inode"]
         for mine, theirs in {
             "size": "size",
-            "mtime_ns": "mtime_ns",
             "algorithm": "algorithm",
             "hexdigest": "digest",
-            "first_seen_ms": "first_seen_ms",
-            "last_changed_ms": "last_changed_ms",
-            "last_verified_ms": "last_verified_ms",
-            "state": "state",
+            "state": "outcome",
         }.items():
             assert getattr(row, mine) == line[theirs], mine
+        for mine in ("first_seen", "last_changed", "last_verified"):
+            assert moment(getattr(row, mine + "_ms")) == line[mine], mine
+        for mine in ("mtime", "ctime"):
+            nanoseconds = getattr(row, mine + "_ns")
+            assert moment(nanoseconds // 10**6)[:-7] + f"{nanoseconds % 10**6:06}Z" == line[mine], mine
 
 
 def test_which_records(tree: Path, catalog: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read"]
 
-_SCHEMA = "verisum-bench"
+_TYPE = "bench"
 _VERSION = 1
 
 
@@ -45,7 +45,7 @@ def read(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> list[dict
         raise FileError(f"{name}: open: {error.strerror}", name, "open", error.errno) from error
     except ValueError as error:
         raise FileError(f"{name}: read: {error}", name, "read") from error
-    if not isinstance(results, dict) or results.get("schema") != _SCHEMA:
+    if not isinstance(results, dict) or results.get("type") != _TYPE:
         raise FileError(f"{name}: read: no results of verisum bench", name, "read")
     if results.get("version") != _VERSION:
         message = f"{name}: read: its version is {results.get('version')}, and {_VERSION} is known here"

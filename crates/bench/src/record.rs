@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use verisum_files::Replacement;
+use verisum_files::{Replacement, Timestamp};
 
 use crate::host::Host;
 use crate::measure::{About, Amount, Cache, Measured, Plan, crowded};
@@ -18,8 +18,8 @@ use crate::stats::{
     interval, median, outliers, rank,
 };
 
-/// The name of the form.
-pub const SCHEMA: &str = "verisum-bench";
+/// The type of the form.
+pub const TYPE: &str = "bench";
 
 /// Its version: another number is another form.
 pub const VERSION: u32 = 1;
@@ -236,14 +236,14 @@ impl From<&Plan> for Method {
 /// All that one measurement has to say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// [`SCHEMA`].
-    pub schema: String,
     /// [`VERSION`].
     pub version: u32,
+    /// [`TYPE`].
+    pub r#type: String,
     /// Of which experiment, as `digests`.
     pub bench: String,
-    /// When it began, in seconds since 1970; with the host it tells measurements apart.
-    pub started: u64,
+    /// When it began, as RFC 3339 has it; with the host it tells measurements apart.
+    pub started: String,
     /// Whether all was measured that should be.
     pub complete: bool,
     /// How.
@@ -261,12 +261,13 @@ pub struct Results {
 impl Results {
     /// Of nothing yet.
     pub fn new(bench: &str, plan: &Plan, host: Host) -> Results {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Results {
-            schema: SCHEMA.to_string(),
             version: VERSION,
+            r#type: TYPE.to_string(),
             bench: bench.to_string(),
-            started: now.map_or(0, |time| time.as_secs()),
+            started: Timestamp { seconds: now.as_secs() as i64, nanoseconds: now.subsec_nanos() }
+                .to_rfc3339(),
             complete: false,
             method: plan.into(),
             host,
@@ -312,18 +313,18 @@ impl Results {
         /// What every version has.
         #[derive(Deserialize)]
         struct Form {
-            schema: String,
             version: u32,
+            r#type: String,
         }
         let wrong = |what: String| Error::Form { path: path.to_path_buf(), what };
         let form: Form = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("not a result of verisum bench: {error}")))?;
-        if form.schema != SCHEMA {
-            return Err(wrong(format!("not a result of verisum bench: the schema is {:?}", form.schema)));
+        if form.r#type != TYPE {
+            return Err(wrong(format!("not a result of verisum bench: its type is {:?}", form.r#type)));
         }
         if form.version != VERSION {
             return Err(wrong(format!(
-                "version {} of the schema; this program knows version {VERSION} only",
+                "version {} of the results; this program knows version {VERSION} only",
                 form.version
             )));
         }
@@ -465,10 +466,11 @@ mod tests {
         wrong.version = 2;
         wrong.write(&path).unwrap();
         let message = Results::read(&path).unwrap_err().to_string();
-        assert!(message.ends_with("version 2 of the schema; this program knows version 1 only"), "{message}");
-        for text in
-            ["", "{}", "[]", r#"{"schema":"x","version":1}"#, r#"{"schema":"verisum-bench","version":1}"#]
-        {
+        assert!(
+            message.ends_with("version 2 of the results; this program knows version 1 only"),
+            "{message}"
+        );
+        for text in ["", "{}", "[]", r#"{"type":"x","version":1}"#, r#"{"type":"bench","version":1}"#] {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(Results::read(&path), Err(Error::Form { .. })), "{text}");
         }

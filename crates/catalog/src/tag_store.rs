@@ -132,7 +132,7 @@ impl Shared {
                 algorithm,
                 digest: found.digest,
                 size: Some(found.size),
-                modified: Some(RecordedTime::exact(time(found.mtime))),
+                modified: Some(RecordedTime::exact(Timestamp::of_nanoseconds(found.mtime))),
                 verified: (found.verified != 0).then_some(found.verified.div_euclid(1000)),
             })
         }))
@@ -243,12 +243,6 @@ impl Shared {
 fn identity(path: &Path) -> Option<Identity> {
     let directory = std::fs::metadata(path).ok()?;
     Some(Identity { device: directory.dev(), inode: directory.ino() })
-}
-
-/// The time of a [`stamp`].
-fn time(stamp: i64) -> Timestamp {
-    let nanoseconds = stamp.rem_euclid(1_000_000_000) as u32;
-    Timestamp { seconds: stamp.div_euclid(1_000_000_000), nanoseconds }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -194,7 +194,7 @@ fn what_hangs_is_killed_and_has_failed() {
             "files",
             "--way",
             "stuck=sh -c 'sleep 1000; sleep 1000'",
-            "--limit",
+            "--run-timeout",
             "1s",
             "--runs",
             "2",
@@ -275,7 +275,7 @@ fn a_signal_keeps_what_was_measured() {
     // It saves while it measures.
     wait_until("something is saved", || json.exists() || child.try_wait().unwrap().is_some());
     let saved = read(&json);
-    assert_eq!((&saved["complete"], &saved["schema"]), (&Value::Bool(false), &"verisum-bench".into()));
+    assert_eq!((&saved["complete"], &saved["type"]), (&Value::Bool(false), &"bench".into()));
     signal(&child, Signal::INT);
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
@@ -316,7 +316,7 @@ fn results_are_compared_and_others_refused() {
     fs::write(&b, other.to_string()).unwrap();
     bench(["compare", &a, &b]).failed(
         3,
-        &format!("verisum: {b}: read: version 2 of the schema; this program knows version 1 only"),
+        &format!("verisum: {b}: read: version 2 of the results; this program knows version 1 only"),
     );
     bench(["compare", &a, "/dev/zero"]).failed(3, "verisum: /dev/zero: read: not a regular file");
     let missing = path("none.json");

@@ -99,7 +99,7 @@ fn what_the_store_recorded_settles_a_comparison_without_reading_it() {
     let settled = |ended: &Ended| {
         let last: Value = serde_json::from_str(ended.out().lines().last().unwrap()).unwrap();
         ["same", "differ"]
-            .map(|name| last["summary"][name].as_u64().unwrap())
+            .map(|name| last[name].as_u64().unwrap())
             .to_vec()
             .into_iter()
             .chain(["store", "read"].map(|name| last["settled"][name].as_u64().unwrap()))

@@ -103,14 +103,14 @@ fn runs_are_called_what_they_were() {
         let out = run(&["catalog", "status", "--json"], &catalog, &[]).clean();
         let line: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!((&line["path"], &line["files"]), (&root.to_str().unwrap().into(), &FILES.into()));
-        line["runs"].as_array().unwrap().iter().map(|run| run["how"].as_str().unwrap().into()).collect()
+        line["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap().into()).collect()
     };
     let slow = || {
         let child = start(
             command(VERISUM).args(["scrub", "--limit-iops", "1", "--catalog"]).arg(&catalog).arg(&root),
         );
         let runs = how().len();
-        common::wait_until("it goes on", || how()[0] == "in progress");
+        common::wait_until("it goes on", || how()[0] == "in-progress");
         assert!(how().len() >= runs);
         child
     };
@@ -159,7 +159,7 @@ fn files_are_listed_by_what_is_wrong() {
     assert_eq!((code, names(&bad)), (Some(1), vec!["f2".to_string()]));
     assert_eq!(bad[0]["outcome"], "suspicious");
     assert_ne!(bad[0]["recorded"]["digest"], bad[0]["found"]["digest"]);
-    assert!(bad[0]["since_ms"].as_i64() > bad[0]["verified_ms"].as_i64(), "{}", bad[0]);
+    assert!(bad[0]["since"].as_str() > bad[0]["verified"].as_str(), "{}", bad[0]);
     assert_eq!(bad[0]["copy"], serde_json::Value::Null);
     let (code, missing) = list(&["--missing"]);
     assert_eq!((code, names(&missing)), (Some(0), vec!["f3".to_string()]));

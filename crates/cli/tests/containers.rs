@@ -300,7 +300,7 @@ fn info_names_every_file_and_what_is_kept_inside() {
     let parts = |json: &Value| -> Vec<(String, String, Option<u64>)> {
         let text = |value: &Value| value.as_str().unwrap().to_string();
         let layers = json["layers"].as_array().unwrap().iter();
-        layers.map(|l| (text(&l["role"]), text(&l["format"]), l["file_length"].as_u64())).collect()
+        layers.map(|l| (text(&l["role"]), text(&l["format"]), l["file_size"].as_u64())).collect()
     };
     let of = |role: &str, format: &str, length: Option<u64>| (role.to_string(), format.to_string(), length);
 
@@ -315,7 +315,7 @@ fn info_names_every_file_and_what_is_kept_inside() {
     let (_, json) = info("kept.qcow2", &["--snapshot", "monday"]);
     assert_eq!((&json["snapshots"][0]["id"], &json["snapshots"][0]["name"]), (&"1".into(), &"monday".into()));
     assert_eq!(
-        (&json["snapshots"][0]["length"], &json["snapshots"][0]["state_length"]),
+        (&json["snapshots"][0]["size"], &json["snapshots"][0]["state_size"]),
         (&1048576.into(), &0.into())
     );
     assert!(json["snapshots"][0]["date"].as_str().unwrap().starts_with("20"));
@@ -350,7 +350,7 @@ fn info_names_every_file_and_what_is_kept_inside() {
     assert_eq!((parts(&json).len(), &json["errors"][0], &json["data"]), (2, &why.into(), &Value::Null));
     assert_eq!(json["layers"][1]["properties"]["backing_file"], "gone.raw");
     let (ended, json) = info("top.qcow2", &["--follow", "none"]);
-    assert_eq!((ended.code, parts(&json).len(), &json["length"]), (Some(3), 1, &1048576.into()));
+    assert_eq!((ended.code, parts(&json).len(), &json["size"]), (Some(3), 1, &1048576.into()));
     assert_eq!(json["layers"][0]["properties"]["backing_file"], "middle.qcow2");
     std::fs::remove_file(shop.path("flat-flat.vmdk")).unwrap();
     let (ended, json) = info("flat.vmdk", &[]);

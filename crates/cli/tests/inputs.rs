@@ -99,8 +99,8 @@ fn verisum_takes_the_guests_view_everywhere_and_blksum_that_of_files() {
         );
         let record: serde_json::Value = serde_json::from_str(json.out()).unwrap();
         let fields = serde_json::json!({
-            "path": path.to_str().unwrap(), "algorithm": "sha256", "block_size": 65536,
-            "length": length + rest, "padded": rest, "digest": padded, "modified": false,
+            "version": 1, "type": "image", "path": path.to_str().unwrap(), "algorithm": "sha256", "block_size": 65536,
+            "size": length + rest, "padded": rest, "digest": padded, "modified": false,
             "tag": "BLKHASH-SHA256-64K",
         });
         assert_eq!(record, fields);

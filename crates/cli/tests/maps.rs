@@ -162,7 +162,7 @@ fn every_way_to_compare_names_the_same_ranges() {
         assert_eq!((&json["equal"], &json["differing"]), (&false.into(), &(3 * 65_536).into()), "{words}");
         assert_eq!(json["ranges"][1], serde_json::json!({"offset": 2097152, "length": 65536}));
         assert_eq!(json["modified"], false);
-        assert_eq!(json["a"]["length"], 4 << 20);
+        assert_eq!(json["a"]["size"], 4 << 20);
     }
     differs(
         folder.image("diff --block-size 512 a.img b.img"),
@@ -398,14 +398,14 @@ fn info_tells_what_is_known() {
         assert!(text.lines().any(|other| other == line), "{text}");
     }
     let json: Value = serde_json::from_str(&folder.image("info --json a.img").clean()).unwrap();
-    assert_eq!((&json["length"], &json["data"]), (&1_114_624.into(), &65_536.into()));
+    assert_eq!((&json["size"], &json["data"]), (&1_114_624.into(), &65_536.into()));
     assert_eq!(json["layers"][0]["format"], "raw");
     folder.image("map --exact -o a.map a.img").clean();
     let json: Value = serde_json::from_str(&folder.image("info --json a.map").clean()).unwrap();
     let root = image_sum(["--exact".as_ref(), folder.path("a.img").as_os_str()]).clean();
     assert_eq!(json["digest"], values(&root)[0]);
     assert_eq!(
-        (&json["length"], &json["data_blocks"], &json["blocks"]),
+        (&json["size"], &json["data_blocks"], &json["blocks"]),
         (&1_114_113.into(), &2.into(), &18.into())
     );
     assert!(folder.image("info a.map").clean().contains("zero blocks:  16\n"));

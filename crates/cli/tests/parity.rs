@@ -95,16 +95,13 @@ fn what_changed_is_renewed() {
     assert_eq!((found.code, found.out().lines().next()), (Some(3), Some("a.jpg: changed; run update")));
     let made = parity("update", tree, &["--json"]).clean();
     let totals: Value = serde_json::from_str(&made).unwrap();
-    assert_eq!(
-        (&totals["summary"]["changed"], &totals["summary"]["new"], &totals["summary"]["files"]),
-        (&1.into(), &1.into(), &4.into())
-    );
+    assert_eq!((&totals["changed"], &totals["new"], &totals["files"]), (&1.into(), &1.into(), &4.into()));
     parity("verify", tree, &[]).clean();
     rot(&tree.join("a.jpg"), 1);
     let found = parity("verify", tree, &["--json"]);
     let line: Value = serde_json::from_str(found.out().lines().next().unwrap()).unwrap();
     assert_eq!((&line["path"], &line["outcome"]), (&"a.jpg".into(), &"damaged".into()));
-    assert_eq!((&line["of"], &line["can_be_repaired"]), (&"file".into(), &true.into()));
+    assert_eq!((&line["type"], &line["can_be_repaired"]), (&"file".into(), &true.into()));
     parity("repair", tree, &["--only", "a.jpg"]).clean();
     assert_eq!(fs::read(tree.join("a.jpg")).unwrap(), b"new");
 }

@@ -21,7 +21,7 @@ fn tree() -> tempfile::TempDir {
 }
 
 fn recommend(tree: &Path, arguments: &[&str]) -> Ended {
-    let on = ["recommend", "--budget", "2s", "--on", tree.to_str().unwrap()];
+    let on = ["recommend", "--for", "2s", "--on", tree.to_str().unwrap()];
     verisum(on.iter().chain(arguments))
 }
 
@@ -34,7 +34,7 @@ fn each_purpose_gets_an_answer_with_its_figures() {
         ("image", &["sha256", "blake3", "sha512", "blake2b512"]),
         ("filesystem", &["xxh64", "crc32c", "sha256", "blake2b512"]),
     ] {
-        let out = recommend(tree.path(), &["--for", purpose, "--json"]).clean();
+        let out = recommend(tree.path(), &["--purpose", purpose, "--json"]).clean();
         let found: Value = serde_json::from_str(&out).unwrap();
         let answer = &found["recommendation"];
         let choice = answer["decision"]["choice"]["name"].as_str().unwrap();
@@ -44,7 +44,7 @@ fn each_purpose_gets_an_answer_with_its_figures() {
         assert_eq!(answer["load"]["bytes"], 50 * 3000 + 3 * 300_000);
         assert!(answer["lines"][1].as_str().unwrap().starts_with("53 files, 1.1 MB: "), "{answer}");
         assert_ne!(answer["decision"]["runner_up"], Value::Null);
-        assert_eq!(found["schema"], "verisum-bench");
+        assert_eq!(found["type"], "bench");
     }
 }
 
@@ -83,7 +83,7 @@ fn of_files_in_memory_reading_and_hashing_are_added() {
         fs::write(tree.path().join(number.to_string()), vec![number; 2 << 20]).unwrap();
     }
     for purpose in ["bitrot", "image"] {
-        let out = recommend(tree.path(), &["--for", purpose, "--json"]).clean();
+        let out = recommend(tree.path(), &["--purpose", purpose, "--json"]).clean();
         let answer = serde_json::from_str::<Value>(&out).unwrap()["recommendation"].take();
         assert_eq!(answer["from_memory"], true);
         for row in answer["decision"]["rows"].as_array().unwrap() {
@@ -103,7 +103,7 @@ fn of_files_in_memory_reading_and_hashing_are_added() {
 #[test]
 fn few_open_files_are_enough() {
     let tree = tree();
-    let script = "ulimit -n 64; exec \"$0\" recommend --budget 2s --on \"$1\"";
+    let script = "ulimit -n 64; exec \"$0\" recommend --for 2s --on \"$1\"";
     let output = command("/bin/sh").args(["-c", script, VERISUM]).arg(tree.path()).output().unwrap();
     let out = Ended::of(output).clean();
     assert!(out.contains("53 files") && out.contains("runner-up: "), "{out}");
@@ -135,7 +135,7 @@ fn what_cannot_be_read_is_counted() {
     let output = command(setpriv.to_str().unwrap())
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(["recommend", "--budget", "2s", "--on"])
+        .args(["recommend", "--for", "2s", "--on"])
         .arg(tree.path())
         .output()
         .unwrap();
@@ -161,8 +161,8 @@ fn without_files_there_is_a_message_and_no_answer() {
     let missing = empty.path().join("missing");
     let name = missing.to_str().unwrap();
     recommend(&missing, &[]).failed(3, &format!("verisum: {name}: stat: No such file or directory"));
-    verisum(["recommend", "--budget", "x"])
-        .failed(2, "verisum: --budget: x: must be a number and s, m, h, d, w or y, as in 90d");
+    verisum(["recommend", "--for", "x"])
+        .failed(2, "verisum: --for: x: must be a number and s, m, h, d, w or y, as in 90d");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_signal_keeps_what_was_measured() {
     let path = folder.path().join("r.json");
     let mut child = start(
         command(VERISUM)
-            .args(["recommend", "--budget", "300s", "--export-json", path.to_str().unwrap(), "--on"])
+            .args(["recommend", "--for", "300s", "--export-json", path.to_str().unwrap(), "--on"])
             .arg(tree.path()),
     );
     // It is saved while it is measured; the device comes first, then digests of small files.

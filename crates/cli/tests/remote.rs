@@ -380,7 +380,7 @@ fn a_pushed_verisum_leaves_nothing_behind() {
 fn a_host_whose_shell_hangs_is_given_up() {
     let Some(server) = forced("exec sleep 300\n") else { return };
     // As long as ssh may take to connect, and as long again for the shell.
-    let ended = server.run(server.remote("sum").args(["--timeout", "5", "web1:/etc"]));
+    let ended = server.run(server.remote("sum").args(["--timeout", "5s", "web1:/etc"]));
     assert_eq!((ended.code, ended.out()), (Some(3), ""));
     assert_eq!(ended.stderr, "verisum: web1: connect: it does not answer\n");
 }

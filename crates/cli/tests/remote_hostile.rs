@@ -241,7 +241,7 @@ fn hosts_that_fall_silent_are_given_up() {
     let folder = tree();
     let silent = |what: &str| {
         let server = forced(&format!("{GREETING}{what}\n"))?;
-        Some(server.run(server.remote("sum").args(["--timeout", "5", "web1:/etc"])))
+        Some(server.run(server.remote("sum").args(["--timeout", "5s", "web1:/etc"])))
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -254,7 +254,7 @@ fn hosts_that_fall_silent_are_given_up() {
         });
         // Two files, and nothing more.
         let Some(programs) = with_sum("REAL \"$1\" \"$2\" \"$3\" \"$4\"; exec sleep 1000") else { return };
-        let ended = Ended::of(local(programs.path(), &["--timeout", "1"], folder.path()).output().unwrap());
+        let ended = Ended::of(local(programs.path(), &["--timeout", "1s"], folder.path()).output().unwrap());
         assert_eq!((ended.code, ended.out().lines().count()), (Some(3), 2), "{}", ended.stderr);
         assert!(ended.stderr.contains("wait for its answers: nothing came for 12 s"), "{}", ended.stderr);
     });

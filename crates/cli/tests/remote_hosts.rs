@@ -110,7 +110,7 @@ fn a_host_that_is_cut_off_and_comes_back_loses_no_file() {
         return;
     }
     let mut command = network.remote("sum");
-    command.args(["-z", "--timeout", "6", "--way", "coreutils"]).arg(place("h1:", folder.path()));
+    command.args(["-z", "--timeout", "6s", "--way", "coreutils"]).arg(place("h1:", folder.path()));
     let run = Watched::start(&mut command);
     gate.wait();
     network.cut(1, true);
@@ -134,7 +134,7 @@ fn a_host_that_stays_cut_off_is_given_up_and_named() {
         return;
     }
     let mut command = network.remote("sum");
-    command.args(["-z", "--timeout", "6", "--way", "coreutils"]).arg(place("h1:", folder.path()));
+    command.args(["-z", "--timeout", "6s", "--way", "coreutils"]).arg(place("h1:", folder.path()));
     let run = Watched::start(&mut command);
     gate.wait();
     network.cut(1, true);
@@ -167,7 +167,7 @@ fn each_of_many_hosts_has_its_own_end() {
     let hosts = network.path("hosts");
     fs::write(&hosts, "h1\nh2\nh3\nh4\nh5\n").unwrap();
     let mut command = network.remote("sum");
-    command.args(["-z", "--timeout", "6", "--way", "coreutils", "--hosts"]).arg(&hosts).arg(folder.path());
+    command.args(["-z", "--timeout", "6s", "--way", "coreutils", "--hosts"]).arg(&hosts).arg(folder.path());
     let run = Watched::start(&mut command);
     gate.wait();
     network.cut(5, true);

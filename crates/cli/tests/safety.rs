@@ -147,13 +147,14 @@ fn a_lock_that_is_a_link_is_not_followed() {
 fn large(tree: &Tree, files: usize) -> PathBuf {
     let list = tree.folder.path().join("list");
     let mut to = std::io::BufWriter::new(File::create(&list).unwrap());
-    writeln!(to, "{{\"type\":\"root\",\"path\":\"/srv\",\"device\":1,\"inode\":1}}").unwrap();
+    writeln!(to, "{{\"type\":\"root\",\"version\":1,\"path\":\"/srv\",\"device\":1,\"inode\":1}}").unwrap();
+    let time = "\"1970-01-01T00:00:00.001000000Z\"";
     for number in 0..files {
         writeln!(
             to,
-            "{{\"type\":\"file\",\"path\":\"d/f{number}\",\"size\":1,\"mtime_ns\":1,\"ctime_ns\":1,\"inode\":1,\
-             \"algorithm\":\"md5\",\"digest\":\"{number:032x}\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
-             \"last_verified_ms\":0,\"state\":\"ok\"}}"
+            "{{\"type\":\"file\",\"version\":1,\"path\":\"d/f{number}\",\"size\":1,\"mtime\":{time},\"ctime\":{time},\
+             \"inode\":1,\"algorithm\":\"md5\",\"digest\":\"{number:032x}\",\"first_seen\":{time},\
+             \"last_changed\":{time},\"last_verified\":null,\"outcome\":\"ok\"}}"
         )
         .unwrap();
     }

@@ -383,13 +383,13 @@ fn shuffled_files_are_read_in_another_order() {
     tree.scrub(&["-t1"]).clean();
     // When each was verified, by their inodes, in whose order they are read: a limit keeps those of different goes
     // apart.
-    let times = |options: &[&str]| -> Vec<u64> {
+    let times = |options: &[&str]| -> Vec<String> {
         tree.scrub(&[&["-t1", "--order", "inode", "--limit", "10MB/s"], options].concat()).clean();
-        let of = |line: &str| -> Option<(u64, u64)> {
+        let of = |line: &str| -> Option<(u64, String)> {
             let record: serde_json::Value = serde_json::from_str(line).unwrap();
             let path = record["path"].as_str().filter(|path| path.starts_with('1'))?;
             let inode = fs::metadata(tree.path(path)).unwrap().ino();
-            Some((inode, record["last_verified_ms"].as_u64()?))
+            Some((inode, record["last_verified"].as_str()?.to_string()))
         };
         let verified: BTreeMap<_, _> = export(&tree.catalog()).lines().filter_map(of).collect();
         verified.into_values().collect()

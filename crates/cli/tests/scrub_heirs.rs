@@ -406,10 +406,10 @@ fn what_was_accepted_or_written_to_is_not_remembered() {
     expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("modified", "f1")]);
     fs::rename(tree.path("f1"), tree.path("g")).unwrap();
     expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("moved", "g")]);
-    assert!(export(&tree.catalog()).contains("\"type\":\"condemned\""));
+    assert!(export(&tree.catalog()).contains("\"type\":\"known-bad\""));
     let accepted = tree.accept(&tree.root());
     assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
-    assert!(!export(&tree.catalog()).contains("\"type\":\"condemned\""));
+    assert!(!export(&tree.catalog()).contains("\"type\":\"known-bad\""));
     fs::copy(tree.folder.path().join("bad"), tree.path("copy")).unwrap();
     expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("new", "copy")]);
     check(&tree.catalog());

@@ -67,7 +67,7 @@ fn records(catalog: &Path) -> Vec<String> {
         .lines()
         .map(|line| {
             let mut record: serde_json::Value = serde_json::from_str(line).unwrap();
-            for time in ["first_seen_ms", "last_changed_ms", "last_verified_ms"] {
+            for time in ["first_seen", "last_changed", "last_verified"] {
                 record.as_object_mut().unwrap().remove(time);
             }
             record.to_string()

@@ -352,8 +352,8 @@ fn a_file_of_several_plain_tags_is_read_once() {
     };
     let ended = verify();
     assert_eq!(ended.code, Some(0));
-    assert_eq!(summary(&ended)["summary"]["outcomes"]["ok"], 3 * 3 + 2);
-    assert_eq!(summary(&ended)["summary"]["bytes"], 4 + 6 + (1 << 20));
+    assert_eq!(summary(&ended)["outcomes"]["ok"], 3 * 3 + 2);
+    assert_eq!(summary(&ended)["bytes"], 4 + 6 + (1 << 20));
     rot(&folder.path().join("a"), "two\n");
     let ended = verify();
     assert_eq!(ended.code, Some(1));
@@ -416,9 +416,9 @@ fn the_ways_to_end() {
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);
     assert!(lines[..3].iter().all(|line| line["outcome"] == "ok" && line["algorithm"] == "sha256"));
-    assert_eq!(lines[3]["summary"]["outcomes"]["ok"], 3);
+    assert_eq!(lines[3]["outcomes"]["ok"], 3);
     let excluded = verisum(["status", "--json", "--exclude", "sub", path]).clean();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&excluded).unwrap()["status"]["current"], 2);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&excluded).unwrap()["current"], 2);
     let empty: PathBuf = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     verisum(["verify", "-q", empty.to_str().unwrap()]).clean();

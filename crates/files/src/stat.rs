@@ -1,5 +1,6 @@
 //! File metadata: kind, size, times, device and inode.
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT, futimens};
 use rustix::io::Errno;
@@ -19,6 +20,51 @@ impl Timestamp {
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT as _ };
         let last_modification = Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds as _ };
         futimens(file, &Timestamps { last_access, last_modification })
+    }
+
+    /// From nanoseconds since 1970.
+    pub fn of_nanoseconds(nanoseconds: i64) -> Timestamp {
+        Timestamp {
+            seconds: nanoseconds.div_euclid(1_000_000_000),
+            nanoseconds: nanoseconds.rem_euclid(1_000_000_000) as u32,
+        }
+    }
+
+    /// From milliseconds since 1970.
+    pub fn of_milliseconds(milliseconds: i64) -> Timestamp {
+        Timestamp {
+            seconds: milliseconds.div_euclid(1000),
+            nanoseconds: milliseconds.rem_euclid(1000) as u32 * 1_000_000,
+        }
+    }
+
+    /// Milliseconds since 1970; none if there are too many.
+    pub fn milliseconds(self) -> Option<i64> {
+        self.seconds.checked_mul(1000)?.checked_add(i64::from(self.nanoseconds / 1_000_000))
+    }
+
+    /// As RFC 3339 has it, in UTC: `2026-11-01T04:00:00.000000000Z`. A time that is too far away for a year of
+    /// six digits is the last, or the first, that is not.
+    pub fn to_rfc3339(self) -> String {
+        self.calendar().to_rfc3339_opts(SecondsFormat::Nanos, true)
+    }
+
+    /// The same without nanoseconds.
+    pub fn to_rfc3339_seconds(self) -> String {
+        self.calendar().to_rfc3339_opts(SecondsFormat::Secs, true)
+    }
+
+    /// Reads what [`Timestamp::to_rfc3339`] writes, with or without nanoseconds, and in any time zone.
+    pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
+        let time = DateTime::parse_from_rfc3339(text).ok()?;
+        // A leap second has more than a second of them.
+        let nanoseconds = time.timestamp_subsec_nanos().min(999_999_999);
+        Some(Timestamp { seconds: time.timestamp(), nanoseconds })
+    }
+
+    fn calendar(self) -> DateTime<Utc> {
+        let end = if self.seconds < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
+        DateTime::from_timestamp(self.seconds, self.nanoseconds).unwrap_or(end)
     }
 }
 

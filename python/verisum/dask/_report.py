@@ -85,9 +85,15 @@ class PlaceReport:
         }
 
 
+def moment(milliseconds: int) -> str:
+    """A moment as the other JSON of verisum has it: RFC 3339 in UTC, with nanoseconds."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest * 1_000_000:09}Z"
+
+
 def bad_json(bad: BadFile) -> dict[str, Any]:
     """A file as the other JSON of verisum names it."""
-    found = {"path": bad.path.decode("utf-8", "replace"), "verdict": bad.verdict}
+    found = {"path": bad.path.decode("utf-8", "replace"), "outcome": bad.verdict}
     try:
         bad.path.decode()
     except UnicodeDecodeError:
@@ -144,7 +150,9 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The report as what `json.dumps` takes."""
         return {
-            "started_ms": self.started,
+            "version": 1,
+            "type": "fleet",
+            "started": moment(self.started),
             "seconds": round(self.seconds, 3),
             "interrupted": self.interrupted,
             "read_files": self.read_files,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
+use verisum_files::store::manifest::JSON_VERSION;
 
 use super::letters::{csv_field, csv_text, markdown_sentence, markdown_text};
 use super::{Cell, Chart, Table, html};
@@ -100,7 +101,13 @@ impl Report {
                 value
             })
             .collect();
-        let mut value = json!({ "title": self.title, "lines": self.lines, "tables": tables });
+        let mut value = json!({
+            "version": JSON_VERSION,
+            "type": "report",
+            "title": self.title,
+            "lines": self.lines,
+            "tables": tables,
+        });
         if !self.parameters.is_empty() {
             let parameters = self.parameters.iter().map(|(name, said)| (name.to_string(), json!(said)));
             value["parameters"] = Value::Object(parameters.collect());

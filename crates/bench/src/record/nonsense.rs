@@ -1,5 +1,7 @@
 //! Validates files of results: what one may say and nobody can have measured.
 
+use verisum_files::Timestamp;
+
 use super::{Results, Series};
 
 impl Results {
@@ -7,15 +9,13 @@ impl Results {
     pub(super) fn nonsense(&self) -> Option<&'static str> {
         /// Comparing takes time in the square of the rows.
         const MOST_ROWS: usize = 10_000;
-        /// The end of the year 9999.
-        const LAST: u64 = 253_402_300_799;
         /// Threads that want to run: Linux has numbers for 2^22.
         const MOST_LOAD: f64 = 4_194_304.0;
         if self.series.len() > MOST_ROWS {
             return Some("more than the 10,000 rows of any result");
         }
-        if self.started > LAST {
-            return Some("it began after the year 9999");
+        if Timestamp::from_rfc3339(&self.started).is_none() {
+            return Some("it began at a time that is none");
         }
         let load = self.host.load.is_none_or(|load| (0.0..=MOST_LOAD).contains(&load));
         (!load).then_some("a load that is none")
@@ -89,7 +89,7 @@ mod tests {
             |wrong| wrong.series[0].bytes = u64::MAX,
             |wrong| wrong.series[0].skipped = Some("why".to_string()),
             |wrong| wrong.host.load = Some(-1e308),
-            |wrong| wrong.started = 1 << 63,
+            |wrong| wrong.started = "10000-01-01T00:00:00Z".to_string(),
             |wrong| wrong.series = vec![wrong.series[2].clone(); 10_001],
         ];
         for make in wrongs {

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
+use verisum_files::Timestamp;
 
+use super::record::stamp;
 use super::root::scheme;
 
 /// The longest name in a path: no system call takes more.
@@ -16,30 +18,33 @@ const LONGEST_NAME: usize = 4095;
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Line {
     Root {
+        version: u32,
         #[serde(flatten)]
         path: Name,
         device: u64,
         inode: u64,
     },
     File(FileLine),
+    #[serde(rename = "known-bad")]
     Condemned(CondemnedLine),
 }
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct FileLine {
+    pub(super) version: u32,
     /// Below the root of the last line that was one.
     #[serde(flatten)]
     pub(super) path: Name,
     pub(super) size: u64,
-    pub(super) mtime_ns: i64,
-    pub(super) ctime_ns: i64,
+    pub(super) mtime: Moment,
+    pub(super) ctime: Option<Moment>,
     pub(super) inode: u64,
     pub(super) algorithm: String,
     pub(super) digest: String,
-    pub(super) first_seen_ms: i64,
-    pub(super) last_changed_ms: i64,
-    pub(super) last_verified_ms: i64,
-    pub(super) state: String,
+    pub(super) first_seen: Moment,
+    pub(super) last_changed: Moment,
+    pub(super) last_verified: Option<Moment>,
+    pub(super) outcome: String,
 }
 
 /// A file that was bad and is no longer there: its name, what was recorded of it, and what it was.
@@ -48,13 +53,13 @@ pub(super) struct CondemnedLine {
     #[serde(flatten)]
     pub(super) record: FileLine,
     pub(super) found_size: u64,
-    pub(super) found_mtime_ns: i64,
+    pub(super) found_mtime: Moment,
     pub(super) found_inode: u64,
     /// By the algorithm of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) found_digest: Option<String>,
-    pub(super) since_ms: i64,
-    pub(super) last_found_ms: i64,
+    pub(super) since: Moment,
+    pub(super) last_found: Moment,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,5 +100,42 @@ impl Name {
             }
         }
         Ok(OsString::from_vec(bytes).into())
+    }
+}
+
+/// A moment, as RFC 3339 has it.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(super) struct Moment(Timestamp);
+
+impl Moment {
+    pub(super) fn of_nanoseconds(stamp: i64) -> Moment {
+        Moment(Timestamp::of_nanoseconds(stamp))
+    }
+
+    pub(super) fn of_milliseconds(moment: i64) -> Moment {
+        Moment(Timestamp::of_milliseconds(moment))
+    }
+
+    pub(super) fn nanoseconds(self) -> i64 {
+        stamp(self.0)
+    }
+
+    pub(super) fn milliseconds(self) -> i64 {
+        self.0.milliseconds().unwrap_or_default()
+    }
+}
+
+impl From<Moment> for String {
+    fn from(moment: Moment) -> String {
+        moment.0.to_rfc3339()
+    }
+}
+
+impl TryFrom<String> for Moment {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Moment, String> {
+        Timestamp::from_rfc3339(&text).map(Moment).ok_or_else(|| format!("{text:?} is no time of RFC 3339"))
     }
 }

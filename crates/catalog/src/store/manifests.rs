@@ -148,14 +148,10 @@ impl Catalog {
                 list.exported.damaged += 1;
                 continue;
             };
-            let modified = Timestamp {
-                seconds: record.mtime.div_euclid(1_000_000_000),
-                nanoseconds: record.mtime.rem_euclid(1_000_000_000) as u32,
-            };
             let item = Item {
                 name: named.as_os_str().as_bytes(),
                 size: record.size,
-                modified: Some(modified),
+                modified: Some(Timestamp::of_nanoseconds(record.mtime)),
                 mode: None,
                 digests: &[record.digest],
             };

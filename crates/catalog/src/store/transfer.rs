@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::{Digest, Output};
 
-use super::lines::{CondemnedLine, FileLine, Line, Name};
+use super::lines::{CondemnedLine, FileLine, Line, Moment, Name};
 use super::previous::Previous;
 use super::record::{columns, listed};
 use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
-use verisum_files::store::manifest::Skipped;
+use verisum_files::store::manifest::{JSON_VERSION, Skipped};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
 const LONGEST_LINE: u64 = 40 << 20;
@@ -49,7 +49,10 @@ impl Catalog {
         let algorithms = self.algorithms()?;
         for root in self.roots()? {
             let Identity { device, inode } = root.identity;
-            self.write_line(to, &Line::Root { path: Name::new(&root.path), device, inode })?;
+            self.write_line(
+                to,
+                &Line::Root { version: JSON_VERSION, path: Name::new(&root.path), device, inode },
+            )?;
             self.export_files(&root, &algorithms, to)?;
             self.export_condemned(&root, &algorithms, to)?;
         }
@@ -68,11 +71,11 @@ impl Catalog {
             let line = Line::Condemned(CondemnedLine {
                 record: self.file_line(&path, &former.record, algorithms)?,
                 found_size: former.size,
-                found_mtime_ns: former.mtime,
+                found_mtime: Moment::of_nanoseconds(former.mtime),
                 found_inode: former.inode,
                 found_digest: former.digest.map(|digest| digest.to_string()),
-                since_ms: former.found.0,
-                last_found_ms: former.found.1,
+                since: Moment::of_milliseconds(former.found.0),
+                last_found: Moment::of_milliseconds(former.found.1),
             });
             self.write_line(to, &line)?;
         }
@@ -104,17 +107,18 @@ impl Catalog {
     fn file_line(&self, path: &Path, record: &Record, algorithms: &HashMap<i64, String>) -> Result<FileLine> {
         let algorithm = algorithms.get(&record.algorithm);
         Ok(FileLine {
+            version: JSON_VERSION,
             path: Name::new(path),
             size: record.size,
-            mtime_ns: record.mtime,
-            ctime_ns: record.ctime,
+            mtime: Moment::of_nanoseconds(record.mtime),
+            ctime: (record.ctime != 0).then(|| Moment::of_nanoseconds(record.ctime)),
             inode: record.inode,
             algorithm: algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone(),
             digest: record.digest.to_string(),
-            first_seen_ms: record.first_seen,
-            last_changed_ms: record.changed,
-            last_verified_ms: record.verified,
-            state: record.state.name().to_string(),
+            first_seen: Moment::of_milliseconds(record.first_seen),
+            last_changed: Moment::of_milliseconds(record.changed),
+            last_verified: (record.verified != 0).then(|| Moment::of_milliseconds(record.verified)),
+            outcome: record.state.name().to_string(),
         })
     }
 
@@ -152,7 +156,10 @@ impl Catalog {
             let wrong = |what: String| Error::Line { path: name.to_path_buf(), line: number, what };
             let line = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
             match line {
-                Line::Root { path, device, inode } => {
+                Line::Root { version, .. } if version != JSON_VERSION => {
+                    return Err(wrong(format!("version {version}; this program reads {JSON_VERSION} only")));
+                }
+                Line::Root { path, device, inode, .. } => {
                     let path = path.bytes().map_err(&wrong)?;
                     let found = self.target(&path, Identity { device, inode });
                     target = Some(found.map_err(|e| e.at(name, number))?);
@@ -205,19 +212,19 @@ impl Catalog {
         line: CondemnedLine,
         importing: &mut Importing,
     ) -> Result<(), Refused> {
-        let CondemnedLine { record, found_size, found_mtime_ns, found_inode, found_digest, .. } = line;
+        let CondemnedLine { record, found_size, found_mtime, found_inode, found_digest, .. } = line;
         let algorithm = record.algorithm.clone();
         let (place, record) = self.read_line(target, record, importing)?;
         if !record.state.is_corrupt() {
-            return Err("a state that is not bad".into());
+            return Err("an outcome that is not bad".into());
         }
         let digest = found_digest.map(|text| importing.digest(&algorithm, &text)).transpose()?;
         let former = Previous {
             place,
             record,
-            found: (line.since_ms, line.last_found_ms),
+            found: (line.since.milliseconds(), line.last_found.milliseconds()),
             size: length(found_size)?,
-            mtime: found_mtime_ns,
+            mtime: found_mtime.nanoseconds(),
             inode: found_inode,
             digest,
         };
@@ -231,21 +238,21 @@ impl Catalog {
         line: FileLine,
         importing: &mut Importing,
     ) -> Result<(Place, Record), Refused> {
-        let state = State::find(&line.state).ok_or("an unknown state")?;
+        let state = State::find(&line.outcome).ok_or("an unknown outcome")?;
         let digest = importing.digest(&line.algorithm, &line.digest)?;
         let size = length(line.size)?;
         let path = line.path.bytes()?;
         let place = self.place_in(target, &path)?;
         let record = Record {
             size,
-            mtime: line.mtime_ns,
-            ctime: line.ctime_ns,
+            mtime: line.mtime.nanoseconds(),
+            ctime: line.ctime.map_or(0, Moment::nanoseconds),
             inode: line.inode,
             algorithm: self.algorithm(&line.algorithm)?,
             digest,
-            first_seen: line.first_seen_ms,
-            changed: line.last_changed_ms,
-            verified: line.last_verified_ms,
+            first_seen: line.first_seen.milliseconds(),
+            changed: line.last_changed.milliseconds(),
+            verified: line.last_verified.map_or(0, Moment::milliseconds),
             state,
         };
         Ok((place, record))
@@ -445,25 +452,29 @@ mod tests {
     use super::*;
     use crate::store::tests::catalog;
 
+    const TIME: &str = "\"1970-01-01T00:00:00.001000000Z\"";
+
     #[test]
     fn imports_refuse_what_leads_out_and_take_nothing_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, _) = catalog(folder.path());
         let file = |path: &str| {
             format!(
-                "{{\"type\":\"file\",\"path\":{path:?},\"size\":1,\"mtime_ns\":1,\"ctime_ns\":1,\"inode\":1,\
-                 \"algorithm\":\"md5\",\"digest\":\"{}\",\"first_seen_ms\":1,\"last_changed_ms\":1,\
-                 \"last_verified_ms\":0,\"state\":\"ok\"}}\n",
+                "{{\"type\":\"file\",\"version\":1,\"path\":{path:?},\"size\":1,\"mtime\":{TIME},\"ctime\":{TIME},\
+                 \"inode\":1,\"algorithm\":\"md5\",\"digest\":\"{}\",\"first_seen\":{TIME},\
+                 \"last_changed\":{TIME},\"last_verified\":null,\"outcome\":\"ok\"}}\n",
                 "0f".repeat(16)
             )
         };
-        let root = "{\"type\":\"root\",\"path\":\"/x\",\"device\":1,\"inode\":1}\n";
+        let root = "{\"type\":\"root\",\"version\":1,\"path\":\"/x\",\"device\":1,\"inode\":1}\n";
         for bad in [
             file("a"),
             format!("{root}{}{}", file("good"), file("../a")),
             format!("{root}{}", file("/etc/a")),
             format!("{root}{{}}\n"),
             format!("{root}not json\n"),
+            format!("{root}{}", file("a").replace("1970-", "70-")),
+            root.replace("\"version\":1", "\"version\":2"),
         ] {
             let refused = catalog.import(&mut bad.as_bytes(), Path::new("x.jsonl"), 1).unwrap_err();
             assert!(refused.to_string().starts_with("x.jsonl: line "), "{refused}");

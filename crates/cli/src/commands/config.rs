@@ -42,7 +42,7 @@ pub(crate) fn run(
     for (key, setting) in &settings {
         let source = &setting.source;
         match json {
-            true => output.json(&Line { key, values: &setting.values, source })?,
+            true => output.json("value", &Line { key, values: &setting.values, source })?,
             false => output.line(&format!("{key} = {}  ({source})", setting.values.join(", ")))?,
         }
     }

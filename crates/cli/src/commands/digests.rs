@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
     let rows: Vec<Row> = ALGORITHMS.iter().map(|algorithm| Row::new(algorithm, &policy)).collect();
     if arguments.json {
         for row in &rows {
-            output.json(row)?;
+            output.json("digest", row)?;
         }
         return Ok(Exit::Clean);
     }

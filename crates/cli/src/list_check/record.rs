@@ -1,14 +1,17 @@
-//! The result of checking a file, as a line of JSON.
+//! The result of checking a file, as JSON.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use serde::Serialize;
-use verisum::files::check::Outcome;
+use verisum::digest::Output;
+use verisum::files::check::{Difference, Outcome};
 use verisum::files::store::manifest::{self, Listed};
 
+use crate::ui::json::ListState;
 use crate::ui::names::Name;
 
-/// A line of JSON.
+/// What came of a file.
 #[derive(Serialize)]
 pub(super) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,28 +25,11 @@ pub(super) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) digests: Option<Vec<Compared<'a>>>,
-    /// Where they differ, which is enough: the digests were not compared.
+    pub(super) listed: Option<ListState<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) size: Option<Sizes>,
+    pub(super) found: Option<ListState<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-}
-
-/// The length that is listed, and the file's, in bytes.
-#[derive(Serialize)]
-pub(super) struct Sizes {
-    pub(super) listed: u64,
-    pub(super) found: u64,
-}
-
-/// A digest that is listed, and the file's.
-#[derive(Serialize)]
-pub(super) struct Compared<'a> {
-    pub(super) algorithm: &'a str,
-    pub(super) listed: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) found: Option<String>,
 }
 
 impl<'a> Record<'a> {
@@ -54,26 +40,34 @@ impl<'a> Record<'a> {
             name: Name::of_bytes(name),
             outcome,
             tag: None,
-            digests: None,
-            size: None,
+            listed: None,
+            found: None,
             error: None,
         }
     }
 }
 
-/// The digests that are listed, and what they are.
-pub(super) fn digests<'a>(listed: &'a Listed, outcome: &Outcome) -> Vec<Compared<'a>> {
-    let found = |place: usize| match outcome {
-        Outcome::Match => Some(listed.claims[place].digest.to_string()),
-        Outcome::Mismatch(found) => found[place].map(|digest| digest.to_string()),
-        _ => None,
+/// What is listed of a file, and what was found of it.
+pub(super) fn states<'a>(listed: &'a Listed, outcome: &Outcome) -> (ListState<'a>, Option<ListState<'a>>) {
+    let of = |digest: &dyn Fn(usize) -> Option<Output>| {
+        let claims = listed.claims.iter().enumerate();
+        let digests =
+            claims.filter_map(|(place, claim)| Some((&*claim.algorithm, digest(place)?.to_string())));
+        ListState { size: None, digests: digests.collect() }
     };
-    let compared = listed.claims.iter().enumerate().map(|(place, claim)| Compared {
-        algorithm: &claim.algorithm,
-        listed: claim.digest.to_string(),
-        found: found(place),
-    });
-    compared.collect()
+    let claimed = of(&|place| Some(listed.claims[place].digest));
+    let sized = |size| ListState { size: Some(size), digests: BTreeMap::new() };
+    match outcome {
+        Outcome::Match => {
+            let found = of(&|place| Some(listed.claims[place].digest));
+            (claimed, Some(found))
+        }
+        Outcome::Mismatch(found) => (claimed, Some(of(&|place| found[place]))),
+        Outcome::Unlike(Difference::Size { listed, found }) => {
+            (ListState { size: Some(*listed), ..claimed }, Some(sized(*found)))
+        }
+        _ => (claimed, None),
+    }
 }
 
 /// The tag of a block hash.

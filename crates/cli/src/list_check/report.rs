@@ -12,7 +12,7 @@ use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Ski
 use verisum::files::{Error, Kind, Misjudged};
 
 use super::Options;
-use super::record::{self, Record, Sizes};
+use super::record::{self, Record};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
@@ -132,7 +132,7 @@ impl<'a> Report<'a> {
         self.worse(Exit::Mismatch);
         let name = path.as_os_str().as_bytes();
         match self.options.json {
-            true => self.output.json(&Record::new(None, name, "extra")),
+            true => self.output.json("file", &Record::new(None, name, "extra")),
             false => self.result(name, "EXTRA"),
         }
     }
@@ -148,11 +148,7 @@ impl<'a> Report<'a> {
     /// Says how it was as a whole, and gives the exit code.
     pub(super) fn end(mut self) -> Result<Exit, Failure> {
         if self.options.json {
-            #[derive(Serialize)]
-            struct Summary {
-                summary: Counts,
-            }
-            self.output.json(&Summary { summary: std::mem::take(&mut self.total) })?;
+            self.output.json("summary", &self.total)?;
             self.output.flush()?;
         } else if self.is_own() && !self.options.quiet && !self.options.status && !self.is_over {
             if self.total.extra > 0 {
@@ -253,19 +249,14 @@ impl<'a> Report<'a> {
                 Record::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
             record.line = Some(number);
             record.tag = record::tag(listed);
-            record.digests = Some(record::digests(listed, outcome));
+            let (claimed, found) = record::states(listed, outcome);
+            (record.listed, record.found) = (Some(claimed), found);
             record.error = match outcome {
                 Outcome::Missing(error) | Outcome::Failed(error) => Some(why(error)),
                 Outcome::Unlike(difference) => Some(unlike(difference)),
                 _ => None,
             };
-            record.size = match outcome {
-                Outcome::Unlike(Difference::Size { listed, found }) => {
-                    Some(Sizes { listed: *listed, found: *found })
-                }
-                _ => None,
-            };
-            return self.output.json(&record);
+            return self.output.json("file", &record);
         }
         match status {
             "ok" if self.options.quiet => Ok(()),

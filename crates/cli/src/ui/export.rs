@@ -54,7 +54,7 @@ impl ReportOptions {
     /// Prints the report and writes the files.
     pub(crate) fn show(&self, report: &Report, output: &mut Output) -> Result<(), Failure> {
         match self.json {
-            true => output.json(&report.to_json())?,
+            true => output.report(&report.to_json())?,
             false => output.text(&report.to_text())?,
         }
         self.export(report)

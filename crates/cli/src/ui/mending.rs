@@ -97,7 +97,7 @@ impl<'o> Telling<'o> {
             return;
         }
         self.printed = match self.json {
-            true => self.output.json(&line(self.types[0], file)),
+            true => self.output.json(self.types[0], &line(file)),
             false => self.output.line(&text(file)),
         };
         if self.printed.is_ok() {
@@ -110,7 +110,7 @@ impl<'o> Telling<'o> {
         self.output.found(self.worst);
         self.printed?;
         if self.json {
-            self.output.json(&summary_line(self.types[1], summary))?;
+            self.output.json(self.types[1], &summary_line(summary))?;
         } else if !self.quiet {
             self.output.line(&summary_text(summary, dry))?;
         }
@@ -163,9 +163,8 @@ fn text(file: &Repaired) -> String {
     format!("{:<12}  {}  ({})", file.outcome.name(), shown(&file.path), facts.join("; "))
 }
 
-fn line(kind: &str, file: &Repaired) -> Value {
+fn line(file: &Repaired) -> Value {
     let mut line = json!({
-        "type": kind,
         "outcome": file.outcome.name(),
         "was": file.state.name(),
         "algorithm": file.algorithm,
@@ -209,9 +208,8 @@ fn summary_text(summary: &Summary, dry: bool) -> String {
     facts.join(", ")
 }
 
-fn summary_line(kind: &str, summary: &Summary) -> Value {
+fn summary_line(summary: &Summary) -> Value {
     json!({
-        "type": kind,
         "repaired": summary.repaired,
         "mendable": summary.mendable,
         "ok": summary.sound,

@@ -18,6 +18,7 @@ pub(crate) mod getopt;
 pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod input;
+pub(crate) mod json;
 pub(crate) mod kernel;
 pub(crate) mod locale;
 pub(crate) mod mending;

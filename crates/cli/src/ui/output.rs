@@ -3,10 +3,12 @@
 //! the end without a look at the result.)
 
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::ui::closed;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::json::Object;
 use crate::ui::names;
 use crate::ui::progress;
 
@@ -84,9 +86,14 @@ impl Output {
         }
     }
 
-    /// Adds a line of JSON.
-    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.buffer, value).map_err(|error| Failure::Output(error.into()))?;
+    /// Adds an object as a line of JSON.
+    pub(crate) fn json(&mut self, kind: &'static str, fields: &impl Serialize) -> Result<(), Failure> {
+        self.report(&Object::new(kind, fields))
+    }
+
+    /// Adds an object that has its version and type already.
+    pub(crate) fn report(&mut self, object: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.buffer, object).map_err(|error| Failure::Output(error.into()))?;
         self.text("\n")
     }
 

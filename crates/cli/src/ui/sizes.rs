@@ -7,38 +7,29 @@ use crate::ui::failure::Failure;
 /// The suffixes, each 1024 times the one before.
 const SUFFIXES: &str = "kmgt";
 
-/// Reads a number of bytes: digits, then nothing or one of `k`, `m`, `g`, `t` in either case (multiples
-/// of 1024), which `iB` may follow.
+/// Reads a number of bytes: digits, then nothing, `B`, or one of `k`, `m`, `g`, `t` in either case: multiples of
+/// 1024 alone or before `iB`, of 1000 before `B`.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(digits_end);
     // More digits than a u64 has, and none at all, are errors.
     let number: u64 = digits.parse().ok()?;
     let mut letters = suffix.chars();
-    let Some(letter) = letters.next() else { return Some(number) };
-    if !matches!(letters.as_str(), "" | "iB") {
-        return None;
-    }
+    let Some(letter) = letters.next().filter(|_| suffix != "B") else { return Some(number) };
+    let unit: u64 = match letters.as_str() {
+        "" | "iB" => 1024,
+        "B" => 1000,
+        _ => return None,
+    };
     let power = SUFFIXES.find(letter.to_ascii_lowercase())? + 1;
-    number.checked_mul(1 << (10 * power))
+    number.checked_mul(unit.pow(power as u32))
 }
 
-/// Reads a number of bytes a second: as [`parse`], but never without a unit, also with `kB`, `MB`, `GB` and
-/// `TB` in multiples of 1000 or with `B`, and `/s` after it.
+/// Reads a number of bytes a second: as [`parse`], but never without a unit, and with `/s` after it or not.
 pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
     let amount = text.strip_suffix("/s").unwrap_or(text);
-    let decimal = |amount: &str| {
-        let (digits, unit) = amount.split_at(amount.len().checked_sub(2)?);
-        let power = ["kB", "MB", "GB", "TB"].iter().position(|known| *known == unit)? + 1;
-        digits.parse::<u64>().ok()?.checked_mul(1000_u64.pow(power as u32))
-    };
-    let has_both = amount.starts_with(|first: char| first.is_ascii_digit())
-        && amount.ends_with(|last: char| last.is_ascii_alphabetic());
-    let rate = match amount.is_ascii() && has_both {
-        true => decimal(amount).or_else(|| parse(amount)).or_else(|| amount.strip_suffix('B')?.parse().ok()),
-        false => None,
-    };
-    rate.filter(|rate| *rate > 0).ok_or_else(|| {
+    let has_unit = amount.ends_with(|last: char| last.is_ascii_alphabetic());
+    parse(amount).filter(|rate| has_unit && *rate > 0).ok_or_else(|| {
         Failure::value(
             "--limit",
             text,
@@ -96,7 +87,9 @@ mod tests {
         assert_eq!(parse("1m"), Some(1 << 20));
         assert_eq!(parse("3G"), Some(3 << 30));
         assert_eq!(parse("1T"), Some(1 << 40));
-        for bad in ["", "k", "-1", "+1", " 1", "1 k", "1kb", "1KB", "1.5k", "0x10", "1kk", "1é", "1iB"] {
+        assert_eq!(["64KB", "64kB", "3MB", "7B"].map(parse), [64_000, 64_000, 3_000_000, 7].map(Some));
+        for bad in ["", "k", "B", "-1", "+1", " 1", "1 k", "1kb", "1BB", "1.5k", "0x10", "1kk", "1é", "1iB"]
+        {
             assert_eq!(parse(bad), None, "{bad}");
         }
         assert_eq!(parse("18446744073709551615"), Some(u64::MAX));

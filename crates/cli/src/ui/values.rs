@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use verisum::files::Timestamp;
+
 use crate::ui::failure::Failure;
 
 /// The units of durations, in seconds.
@@ -84,57 +86,30 @@ pub(crate) fn moment(option: &'static str, text: &str, now: i64) -> Result<i64, 
 }
 
 fn date(text: &str) -> Option<i64> {
-    let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
-    let mut parts = day.split('-').map(|part| part.parse::<i64>().ok().filter(|_| part.len() <= 4));
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    let mut clock = time.trim_end_matches('Z').split(':').map(|part| part.parse::<i64>().ok());
-    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next().unwrap_or(Some(0))?);
-    let in_range = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..60).contains(&second);
-    if parts.next().is_some() || clock.next().is_some() || !in_range {
-        return None;
-    }
-    let days = days(year, month, day);
-    (civil(days) == (year, month, day)).then(|| (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000)
+    let text = text.replacen(' ', "T", 1);
+    let in_utc = text.trim_end_matches('Z');
+    let whole = [text.clone(), format!("{in_utc}Z"), format!("{in_utc}:00Z"), format!("{in_utc}T00:00:00Z")];
+    whole.iter().find_map(|text| Timestamp::from_rfc3339(text))?.milliseconds().filter(|moment| *moment >= 0)
 }
 
-/// A moment in milliseconds since 1970, in UTC.
+/// A moment in milliseconds since 1970, to the second.
 pub(crate) fn written(milliseconds: i64) -> String {
-    let seconds = milliseconds.div_euclid(1000);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Timestamp::of_milliseconds(milliseconds).to_rfc3339_seconds()
 }
 
-/// A moment in nanoseconds since 1970, in UTC.
-pub(crate) fn written_to_nanoseconds(stamp: i64) -> String {
-    let seconds = written(stamp.div_euclid(1_000_000));
-    format!("{}.{:09}Z", seconds.trim_end_matches('Z'), stamp.rem_euclid(1_000_000_000))
+/// A moment in milliseconds since 1970, as JSON has it.
+pub(crate) fn moment_of_milliseconds(milliseconds: i64) -> String {
+    Timestamp::of_milliseconds(milliseconds).to_rfc3339()
 }
 
-/// Days since 1970 of a date. Years begin in March: then the leap day is the last.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+/// A moment in nanoseconds since 1970, as JSON has it.
+pub(crate) fn moment_of_nanoseconds(stamp: i64) -> String {
+    Timestamp::of_nanoseconds(stamp).to_rfc3339()
 }
 
-/// The date of a day since 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+/// A moment in seconds since 1970, as JSON has it.
+pub(crate) fn moment_of_seconds(seconds: i64) -> String {
+    Timestamp { seconds, nanoseconds: 0 }.to_rfc3339()
 }
 
 /// A duration in the unit that leaves at least two.
@@ -175,10 +150,9 @@ mod tests {
         for bad in ["", "2026", "2026-13-01", "2026-02-30", "2100-02-29", "2026-11-01T24:00", "yesterday"] {
             assert_eq!(date(bad), None, "{bad}");
         }
-        for day in -1_000_000..1_000_000 {
-            let (year, month, date) = civil(day);
-            assert_eq!(days(year, month, date), day);
-        }
+        let summer =
+            ["2026-07-01T02:00+02:00", "2026-07-01T00:00:00Z", "2026-07-01T02:00:00.000+02:00"].map(date);
+        assert_eq!(summer, [None, date("2026-07-01"), date("2026-07-01")]);
     }
 
     #[test]

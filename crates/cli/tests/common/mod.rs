@@ -9,6 +9,7 @@ pub mod scrubbing;
 pub mod sshd;
 pub mod tagging;
 pub mod trees;
+pub mod webhook;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -120,10 +120,7 @@ impl PlaceTree<'_> {
 impl Request {
     fn of(self, root: &[u8]) -> FileRequest {
         let Condition { size, mtime, is_exact } = self.condition;
-        let time = Timestamp {
-            seconds: mtime.div_euclid(1_000_000_000),
-            nanoseconds: mtime.rem_euclid(1_000_000_000) as u32,
-        };
+        let time = Timestamp::of_nanoseconds(mtime);
         let seen = FileState { size: Some(size), modified: Some(Modified { time, is_exact }) };
         let slash: &[u8] = if root == b"/" { b"" } else { b"/" };
         FileRequest { path: [root, slash, &self.name].concat(), seen, ..FileRequest::default() }

@@ -84,8 +84,8 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
     }
 }
 
-/// How long a run may take without --limit.
-pub(crate) const LIMIT: &str = "10m";
+/// How long a run may take without --run-timeout.
+pub(crate) const RUN_TIMEOUT: &str = "10m";
 
 /// Options that every measurement has.
 #[derive(Args, Debug)]
@@ -95,7 +95,7 @@ pub(crate) struct BenchOptions {
     pub(crate) runs: Option<u32>,
 
     /// As many rounds as this time has room for: 60s, 5m
-    #[arg(long, value_name = "TIME", conflicts_with = "runs")]
+    #[arg(long, value_name = "DURATION", conflicts_with = "runs")]
     pub(crate) time: Option<String>,
 
     /// Rounds before those that count
@@ -112,8 +112,8 @@ pub(crate) struct BenchOptions {
 
     /// Time limit of one run. A program is killed; work in this process ends its run, and is not run again.
     /// Both are FAILED
-    #[arg(long, value_name = "TIME", default_value = LIMIT)]
-    pub(crate) limit: String,
+    #[arg(long, value_name = "DURATION", default_value = RUN_TIMEOUT)]
+    pub(crate) run_timeout: String,
 
     #[command(flatten)]
     pub(crate) report: ReportOptions,
@@ -128,7 +128,7 @@ impl BenchOptions {
             (None, None) => otherwise,
         };
         let (warmup, seed, cold) = (self.warmup, self.seed, self.cold);
-        let limit = Some(values::duration("--limit", &self.limit)?);
+        let limit = Some(values::duration("--run-timeout", &self.run_timeout)?);
         Ok(Plan { amount, warmup, seed, cold, limit, ..Plan::default() })
     }
 }

@@ -12,7 +12,7 @@ use verisum_bench::record::{NOT_REACHED, Series};
 use verisum_bench::stats::Interval;
 use verisum_bench::summary;
 
-use super::{BenchOptions, LIMIT, Session};
+use super::{BenchOptions, RUN_TIMEOUT, Session};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -26,7 +26,7 @@ use crate::ui::{self, Output};
 #[derive(Args, Debug)]
 pub(crate) struct RecommendArgs {
     /// What the digest is wanted for
-    #[arg(long = "for", value_name = "PURPOSE", value_enum, default_value = "bitrot")]
+    #[arg(long, value_name = "PURPOSE", value_enum, default_value = "bitrot")]
     purpose: Purpose,
 
     /// The directory with your files; they are read, never written
@@ -34,7 +34,7 @@ pub(crate) struct RecommendArgs {
     on: PathBuf,
 
     /// Time budget
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(long = "for", value_name = "DURATION", default_value = "60s")]
     budget: String,
 
     /// Number of threads [default: one for each processor]
@@ -54,7 +54,7 @@ const END: f64 = 0.97;
 /// Measures and answers.
 pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit, Failure> {
     let started = Instant::now();
-    let budget = values::duration("--budget", &arguments.budget)?;
+    let budget = values::duration("--for", &arguments.budget)?;
     let threads = match &arguments.threads {
         Some(text) => sizes::threads(text)?,
         None => std::thread::available_parallelism().map_or(1, usize::from),
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         warmup: 1,
         cold: false,
         seed: 1,
-        limit: LIMIT.to_string(),
+        run_timeout: RUN_TIMEOUT.to_string(),
         report: arguments.report,
     };
     let amount = Amount::Time(budget);
@@ -195,7 +195,7 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> R
     let mut report = Report::new(format!("Recommended for {}", input.purpose.name()));
     // As far as it has letters.
     let on = std::path::absolute(on).unwrap_or_else(|_| on.to_path_buf()).to_string_lossy().into_owned();
-    report.parameters = vec![("for", input.purpose.name().to_string()), ("on", on.clone())];
+    report.parameters = vec![("purpose", input.purpose.name().to_string()), ("on", on.clone())];
     report.parameters.push(("threads", input.threads.to_string()));
     match &decision {
         Some(decision) => report.lines = recommend::sentences(input, decision),

@@ -52,10 +52,9 @@ pub(super) struct RemoteArgs {
     #[arg(long, value_name = "FILE", requires = "host", value_hint = ValueHint::FilePath)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "host",
-        value_parser = clap::value_parser!(u32).range(1..=86400))]
-    timeout: u32,
+    /// Give up a host that does not answer for so long
+    #[arg(long, value_name = "DURATION", default_value = "30s", requires = "host")]
+    timeout: String,
 }
 
 /// The digest, unless somebody says otherwise: that of `verisum sum`.
@@ -196,7 +195,8 @@ fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
         }
     }
     let may_ask = rustix::termios::isatty(rustix::stdio::stdin());
-    let ssh = SshOptions { config: remote.ssh_config.clone(), timeout: remote.timeout, may_ask };
+    let ssh =
+        SshOptions { config: remote.ssh_config.clone(), timeout: hosts::timeout(&remote.timeout)?, may_ask };
     Ok(Options { ssh, required: arguments.ways.clone(), ..Options::default() })
 }
 

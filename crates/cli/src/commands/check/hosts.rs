@@ -18,6 +18,7 @@ use super::CheckArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
 use crate::ui::hosts::{self, OnHost, Record, Report, tally};
+use crate::ui::json::ListState;
 use crate::ui::{Output, names};
 
 /// What was found on a place.
@@ -203,15 +204,17 @@ impl Task<'_> {
         };
         self.report.worse(exit);
         if self.arguments.json {
-            let value = |sum: Option<Sum>| sum.map(|sum| sum.to_string());
+            let state = |sum: Option<Sum>| {
+                let digests = sum.into_iter().map(|sum| (digest.name(), sum.to_string())).collect();
+                ListState { size: None, digests }
+            };
             let record = Record::new(place, way, name, &file.seen);
             let record = Checked {
                 record: Record { outcome: Some(outcome), error: reason.map(Reason::message), ..record },
-                algorithm: digest.name(),
-                listed: value(file.listed),
-                found: value(file.found.as_ref().ok().copied()),
+                listed: state(file.listed),
+                found: file.found.as_ref().ok().map(|found| state(Some(*found))),
             };
-            return self.report.json(&record);
+            return self.report.json("file", &record);
         }
         if let Some(reason) = reason {
             let name = names::quoted(OsStr::from_bytes(name));
@@ -233,14 +236,15 @@ impl Task<'_> {
             #[derive(Serialize)]
             struct Summary<'a> {
                 host: String,
-                summary: &'a Counts,
+                #[serde(flatten)]
+                counts: &'a Counts,
                 complete: bool,
                 #[serde(skip_serializing_if = "Option::is_none")]
                 error: Option<String>,
             }
             let error = self.report.failure_of(&place.host);
-            let summary = Summary { host: place.host.name(), summary: counts, complete, error };
-            self.report.json(&summary);
+            let summary = Summary { host: place.host.name(), counts, complete, error };
+            self.report.json("summary", &summary);
             return;
         }
         if counts.verified == 0 && self.arguments.results.ignore_missing && complete {
@@ -266,9 +270,7 @@ impl Task<'_> {
 struct Checked<'a> {
     #[serde(flatten)]
     record: Record<'a>,
-    algorithm: &'a str,
+    listed: ListState<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    listed: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    found: Option<String>,
+    found: Option<ListState<'a>>,
 }

@@ -54,7 +54,7 @@ impl<const N: usize> Telling<'_, '_, N> {
             let judgement = judged.get(&number);
             counts.unrecorded += u64::from(judgement.is_some_and(|judgement| !judgement.is_recorded));
             let goes_on = match self.arguments.json {
-                true => report.json(&self.record(pair, judgement)),
+                true => report.json("file", &self.record(pair, judgement)),
                 false => self.line(pair, judgement),
             };
             if !goes_on {
@@ -62,11 +62,8 @@ impl<const N: usize> Telling<'_, '_, N> {
             }
         }
         if self.arguments.json {
-            report.json(&Summary {
-                settled,
-                sides: self.sides(|side| Some(self.compared(side))),
-                summary: counts,
-            });
+            let sides = self.sides(|side| Some(self.compared(side)));
+            report.json("summary", &Summary { counts, settled, sides });
             return Ok(());
         }
         let others = [
@@ -236,7 +233,8 @@ impl Counts {
 /// The last line of JSON.
 #[derive(Serialize)]
 struct Summary<'a> {
-    summary: Counts,
+    #[serde(flatten)]
+    counts: Counts,
     settled: Settled,
     #[serde(flatten)]
     sides: Sides<Compared<'a>>,

@@ -10,6 +10,7 @@ use verisum::mend::copy::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySu
 use super::list::SumsList;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
+use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::{self, Output, PROGRAM};
@@ -73,7 +74,7 @@ impl<'a> Reporter<'a> {
         if done.is_ok() && is_line {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
             done = match self.json {
-                true => output.json(&Line::new(event)),
+                true => output.json("file", &Line::new(event)),
                 false => output.line(&text(event, self.is_bucket)),
             };
         }
@@ -104,7 +105,7 @@ impl<'a> Reporter<'a> {
         }
         let unlisted = unlisted?.unwrap_or(0);
         if self.json {
-            output.json(&Ended { summary: Totals::new(&summary, seconds) })?;
+            output.json("summary", &Totals::new(&summary, seconds))?;
         } else if !self.quiet {
             ui::say(PROGRAM, &total(&summary, seconds));
         }
@@ -218,9 +219,11 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    recorded: Option<String>,
+    recorded: Option<DigestState>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    written: Option<String>,
+    written: Option<DigestState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<DigestState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -236,29 +239,25 @@ impl<'a> Line<'a> {
             digest: event.digests.first().map(|(_, output)| output.to_string()),
             recorded: None,
             written: None,
+            found: None,
             error: None,
         };
         match &event.outcome {
             CopyOutcome::Bad(mismatch) | CopyOutcome::CopiedBad(mismatch) => {
                 line.algorithm = Some(&mismatch.algorithm);
-                line.digest = Some(mismatch.found.to_string());
-                line.recorded = Some(mismatch.expected.to_string());
+                line.found = Some(DigestState::of(&mismatch.found));
+                line.recorded = Some(DigestState::of(&mismatch.expected));
             }
             CopyOutcome::Differs { algorithm, written, found } => {
                 line.algorithm = Some(algorithm);
-                line.digest = Some(found.to_string());
-                line.written = Some(written.to_string());
+                line.found = Some(DigestState::of(found));
+                line.written = Some(DigestState::of(written));
             }
             CopyOutcome::Failed(error) => line.error = Some(message(error)),
             _ => {}
         }
         line
     }
-}
-
-#[derive(Serialize)]
-struct Ended {
-    summary: Totals,
 }
 
 #[derive(Serialize)]

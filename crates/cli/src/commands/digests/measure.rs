@@ -32,7 +32,7 @@ pub(super) fn run(policy: &Policy, json: bool, output: &mut Output) -> Result<()
         let ways = levels::measure(digest, policy.max_level, TIME / digests.len() as u32);
         let Some(ways) = ways.map_err(Failure::Digest)? else { continue };
         if json {
-            output.json(&Row::new(digest.name(), &ways))?;
+            output.json("measurement", &Row::new(digest.name(), &ways))?;
         } else {
             table(digest.name(), &ways, output)?;
             better.extend(sentences(digest.name(), &ways));
@@ -94,7 +94,7 @@ fn sentences(name: &str, ways: &Ways) -> Vec<String> {
 struct Row<'a> {
     name: &'a str,
     /// The length of a message in bytes.
-    length: usize,
+    size: usize,
     /// `batch`, which is the built-in choice, `stream`, and each level.
     ways: &'a [&'static str],
     counts: Vec<Count<'a>>,
@@ -116,6 +116,6 @@ impl<'a> Row<'a> {
             bytes_per_second: (0..ways.names.len()).map(|way| times.rate(way) as u64).collect(),
             better: times.better().map(|way| ways.names[way]),
         };
-        Row { name, length: LENGTH, ways: &ways.names, counts: ways.counts.iter().map(count).collect() }
+        Row { name, size: LENGTH, ways: &ways.names, counts: ways.counts.iter().map(count).collect() }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct AttackArgs {
     list: bool,
 
     /// Also create and look up the names on a real ext4 in a file, with the seed they were made for and
-    /// with another; needs root. Without --alg: legacy alone, which needs no long search
+    /// with another; needs root. Without --algorithm: legacy alone, which needs no long search
     #[arg(long, conflicts_with = "list")]
     real: bool,
 
@@ -126,10 +126,10 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         if arguments.list {
             for name in &found.names {
                 match arguments.report.json() {
-                    true => output.json(&Line {
-                        hash: hashing.hash.id,
-                        name: std::str::from_utf8(name).expect("they are of ASCII characters"),
-                    })?,
+                    true => {
+                        let name = std::str::from_utf8(name).expect("they are of ASCII characters");
+                        output.json("name", &Line { hash: hashing.hash.id, name })?;
+                    }
                     false => output.line(&shell::word(name))?,
                 }
             }

@@ -68,13 +68,14 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
                 minor.map_or(Cell::Missing, |minor| Cell::Text(format!("0x{minor:x}"))),
             ]);
             if arguments.json {
-                output.json(&Line {
+                let line = Line {
                     hash: hashing.hash.id,
                     name: name.to_string_lossy(),
                     name_bytes_hex: names::bytes_hex(name),
                     value: format!("0x{:x}", value.hash),
                     minor: minor.map(|minor| format!("0x{minor:x}")),
-                })?;
+                };
+                output.json("name", &line)?;
                 continue;
             }
             // Which hash it is, is only said if there are several: debugfs says nothing of it.

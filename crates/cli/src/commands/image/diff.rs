@@ -20,7 +20,7 @@ use crate::ui::{kernel, sizes};
 /// What `verisum image diff` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The unit of what is printed: bytes, or with k, M or G; 64k for two images. A map has its own
+    /// The unit of what is printed: 65536, 64k or 64KiB; 64k for two images. A map has its own
     #[arg(long, value_name = "N")]
     block_size: Option<String>,
 

@@ -46,7 +46,7 @@ struct Record<'a> {
 struct JsonSide {
     #[serde(flatten)]
     name: Name,
-    length: u64,
+    size: u64,
 }
 
 #[derive(Serialize)]
@@ -63,22 +63,25 @@ impl Difference<'_> {
             output.found(Exit::Mismatch);
         }
         if json {
-            let side = |side: &Side<'_>| JsonSide { name: Name::new(side.name), length: side.length };
+            let side = |side: &Side<'_>| JsonSide { name: Name::new(side.name), size: side.length };
             let [a, b] = &self.sides;
             let ranges: Vec<JsonRange> = self
                 .ranges
                 .iter()
                 .map(|range| JsonRange { offset: range.start, length: range.end - range.start })
                 .collect();
-            output.json(&Record {
-                equal: self.ranges.is_empty(),
-                a: side(a),
-                b: side(b),
-                block_size: self.block_size,
-                differing: self.bytes(),
-                ranges: &ranges,
-                modified: self.modified,
-            })?;
+            output.json(
+                "difference",
+                &Record {
+                    equal: self.ranges.is_empty(),
+                    a: side(a),
+                    b: side(b),
+                    block_size: self.block_size,
+                    differing: self.bytes(),
+                    ranges: &ranges,
+                    modified: self.modified,
+                },
+            )?;
         } else {
             for range in &self.ranges {
                 output.line(&format!("{} {}", range.start, range.end - range.start))?;

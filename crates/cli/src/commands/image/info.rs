@@ -23,6 +23,7 @@ use crate::ui::input::{self, Input};
 use crate::ui::kernel;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
+use crate::ui::values;
 use crate::ui::{self, Output};
 
 /// What `verisum image info` takes.
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
         && map::is_map(Path::new(name))
     {
         let map = MapRecord::new(&input, &map::open(Path::new(name))?);
-        return print(&map, &map.rows(), arguments.json, output);
+        return print("map", &map, &map.rows(), arguments.json, output);
     }
     // Nothing is hashed.
     let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
@@ -82,7 +83,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
         }
     }
     record.errors = failures.iter().map(Failure::message).collect();
-    print(&record, &record.rows(), arguments.json, output)?;
+    print("image", &record, &record.rows(), arguments.json, output)?;
     output.flush()?;
     for failure in &failures {
         ui::say(PROGRAM, &failure.message());
@@ -101,13 +102,14 @@ fn file_of(input: &Input) -> Option<&Path> {
 
 /// Lines of `name: value`, or one of JSON.
 fn print(
+    kind: &'static str,
     record: &impl Serialize,
     rows: &[(String, String)],
     json: bool,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     if json {
-        output.json(record)?;
+        output.json(kind, record)?;
     } else {
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) + 2;
         for (name, value) in rows {
@@ -136,10 +138,10 @@ struct MapRecord {
     format: &'static str,
     algorithm: String,
     block_size: u32,
-    length: u64,
+    size: u64,
     blocks: u64,
     data_blocks: u64,
-    file_length: u64,
+    file_size: u64,
     digest: String,
 }
 
@@ -150,10 +152,10 @@ impl MapRecord {
             format: "block map",
             algorithm: map.params().digest().name().to_string(),
             block_size: map.params().block_bytes(),
-            length: map.length(),
+            size: map.length(),
             blocks: map.blocks(),
             data_blocks: map.data_blocks(),
-            file_length: map.file_length(),
+            file_size: map.file_length(),
             digest: map.root().to_string(),
         }
     }
@@ -163,10 +165,10 @@ impl MapRecord {
             row("format", self.format),
             row("digest", self.algorithm.clone()),
             row("block size", bytes(self.block_size.into())),
-            row("image length", bytes(self.length)),
+            row("image length", bytes(self.size)),
             row("blocks", self.blocks.to_string()),
             row("zero blocks", (self.blocks - self.data_blocks).to_string()),
-            row("file size", bytes(self.file_length)),
+            row("file size", bytes(self.file_size)),
             row("root", self.digest.clone()),
         ]
     }
@@ -178,7 +180,7 @@ struct ImageRecord {
     name: Name,
     /// Length in bytes of what a guest sees.
     #[serde(skip_serializing_if = "Option::is_none")]
-    length: Option<u64>,
+    size: Option<u64>,
     /// What it consists of, where all of it can be opened.
     #[serde(flatten)]
     content: Option<ContentRecord>,
@@ -204,14 +206,20 @@ struct SnapshotRecord {
     id: String,
     name: String,
     date: String,
-    length: u64,
-    state_length: u64,
+    size: u64,
+    state_size: u64,
 }
 
 impl From<KeptSnapshot> for SnapshotRecord {
     fn from(snapshot: KeptSnapshot) -> SnapshotRecord {
         let KeptSnapshot { id, name, seconds, length, state_length } = snapshot;
-        SnapshotRecord { id, name, date: date(seconds), length, state_length }
+        SnapshotRecord {
+            id,
+            name,
+            date: values::moment_of_seconds(seconds.cast_signed()),
+            size: length,
+            state_size: state_length,
+        }
     }
 }
 
@@ -228,21 +236,6 @@ impl From<Bitmap> for BitmapRecord {
         let Bitmap { name, granularity, in_use, enabled } = bitmap;
         BitmapRecord { name, granularity, enabled, in_use }
     }
-}
-
-/// A time in seconds since 1970, in UTC.
-fn date(seconds: u64) -> String {
-    // Days since 1 March of the year 0, in eras of 400 years, of which each has as many.
-    let days = seconds / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[derive(Serialize)]
@@ -283,9 +276,9 @@ struct LayerRecord {
     shown: String,
     format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    length: Option<u64>,
+    size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file_length: Option<u64>,
+    file_size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -314,7 +307,7 @@ impl ImageRecord {
         }
         Ok(ImageRecord {
             name: Name::new(input.name()),
-            length: Some(image.length()),
+            size: Some(image.length()),
             content: Some(ContentRecord { padded: image.padded_by(), data, compressed, zero }),
             layers: image.layers().into_iter().map(LayerRecord::new).collect(),
             snapshots: Vec::new(),
@@ -328,7 +321,7 @@ impl ImageRecord {
         let (layers, _) = verisum::image::describe(file_of(input)?, options);
         Some(ImageRecord {
             name: Name::new(input.name()),
-            length: layers.first()?.length,
+            size: layers.first()?.length,
             content: None,
             layers: layers.into_iter().map(LayerRecord::new).collect(),
             snapshots: Vec::new(),
@@ -347,7 +340,7 @@ impl ImageRecord {
         if let Some(first) = self.layers.first() {
             rows.push(row("format", first.format));
         }
-        rows.extend(self.length.map(|length| row("virtual size", bytes(length))));
+        rows.extend(self.size.map(|length| row("virtual size", bytes(length))));
         if let Some(content) = &self.content {
             if content.padded > 0 {
                 rows.push(row("padding", bytes(content.padded)));
@@ -374,7 +367,7 @@ impl ImageRecord {
             };
             rows.push(row(role, layer.shown.clone()));
             rows.push(row("  format", layer.format));
-            rows.extend(layer.length.map(|length| row("  virtual size", bytes(length))));
+            rows.extend(layer.size.map(|length| row("  virtual size", bytes(length))));
             layer.rows("  ", &mut rows);
         }
         rows
@@ -382,13 +375,13 @@ impl ImageRecord {
 
     fn kept_rows(&self, rows: &mut Vec<(String, String)>) {
         for snapshot in &self.snapshots {
-            let SnapshotRecord { id, name, date, length, state_length } = snapshot;
+            let SnapshotRecord { id, name, date, size, state_size } = snapshot;
             let (id, name) = (names::plain(id), names::quoted(name.as_ref()));
-            let state = match state_length {
+            let state = match state_size {
                 0 => String::new(),
                 length => format!(", machine state {}", human(*length)),
             };
-            rows.push(row(format!("snapshot {id}"), format!("{name}, {date}, {}{state}", human(*length))));
+            rows.push(row(format!("snapshot {id}"), format!("{name}, {date}, {}{state}", human(*size))));
         }
         for bitmap in &self.bitmaps {
             let name = names::quoted(bitmap.name.as_ref());
@@ -407,8 +400,8 @@ impl LayerRecord {
             name: Name::new(&layer.name),
             shown: names::quoted(&layer.name),
             format: layer.format,
-            length: layer.length,
-            file_length: layer.file_length,
+            size: layer.length,
+            file_size: layer.file_length,
             stored: layer.stored,
             cluster_size: layer.cluster_size,
             properties: layer
@@ -422,7 +415,7 @@ impl LayerRecord {
 
     fn rows(&self, indent: &str, rows: &mut Vec<(String, String)>) {
         let mut add = |name: &str, value: String| rows.push(row(format!("{indent}{name}"), value));
-        if let Some(length) = self.file_length {
+        if let Some(length) = self.file_size {
             add("file size", bytes(length));
         }
         if let Some(stored) = self.stored {

@@ -18,7 +18,7 @@ pub(crate) struct HashOptions {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// The block size: bytes, or with k, M or G; it changes the value
+    /// The block size: 65536, 64k or 64KiB; it changes the value
     #[arg(long, value_name = "N", default_value = "64k")]
     block_size: String,
 }

@@ -19,6 +19,7 @@ use verisum::remote::Hosts;
 use super::map;
 use super::options::ReadOptions;
 use super::verify;
+use crate::ui::catalog::with_name;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
@@ -233,8 +234,7 @@ fn print(arguments: &RepairArgs, mended: &Mended, longer: u64, output: &mut Outp
         let repaired = mended.repaired.iter().map(|(found, which)| {
             json!({ "offset": found.start, "length": length(found), "from": Name::new(from(*which)) })
         });
-        output.json(&json!({
-            "image": Name::new(&arguments.image),
+        let line = json!({
             "dry_run": arguments.dry_run,
             "repaired": repaired.collect::<Vec<_>>(),
             "left": mended.left.iter().map(range).collect::<Vec<_>>(),
@@ -243,7 +243,8 @@ fn print(arguments: &RepairArgs, mended: &Mended, longer: u64, output: &mut Outp
             "bytes_fetched": mended.fetched,
             "bytes_after_end": longer,
             "interrupted": mended.interrupted,
-        }))?;
+        });
+        output.json("repair", &with_name(line, Path::new(&arguments.image)))?;
     } else {
         for (range, which) in &mended.repaired {
             let from = names::quoted(from(*which));

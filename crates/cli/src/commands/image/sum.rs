@@ -114,7 +114,7 @@ pub(super) fn print(
     output: &mut Output,
 ) -> Result<(), Failure> {
     if form.json {
-        return output.json(&Record::new(input, how, sum));
+        return output.json("image", &Record::new(input, how, sum));
     }
     let mut line = Vec::new();
     let digest = sum.digest.to_string();
@@ -156,7 +156,7 @@ pub(super) struct Record<'a> {
     algorithm: &'a str,
     block_size: u32,
     /// Length in bytes of what was hashed, padding included.
-    length: u64,
+    size: u64,
     /// How many of those bytes are zeros that were added at the end.
     padded: u64,
     digest: String,
@@ -172,7 +172,7 @@ impl<'a> Record<'a> {
             name: Name::new(input.name()),
             algorithm: how.params.digest().name(),
             block_size: how.params.block_bytes(),
-            length: sum.length,
+            size: sum.length,
             padded: sum.padded,
             digest: sum.digest.to_string(),
             modified: sum.modified,

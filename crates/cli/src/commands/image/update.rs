@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Fa
         Sum { digest, length: image.length(), padded: image.padded_by(), modified: image.modified_during() };
     file.place()?;
     match arguments.json {
-        true => output.json(&Record { sum: sum::Record::new(&input, &how, &sum), hashed })?,
+        true => output.json("image", &Record { sum: sum::Record::new(&input, &how, &sum), hashed })?,
         false => sum::print(&input, &how, &sum, sum::Form::default(), output)?,
     }
     output.flush()?;

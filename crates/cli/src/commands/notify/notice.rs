@@ -13,6 +13,7 @@ use super::watched::{Said, Watched};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::help::EXIT_CODES;
+use crate::ui::json::Object;
 use crate::ui::values::written;
 use crate::ui::{names, shell, values};
 
@@ -142,23 +143,23 @@ impl Notice {
     }
 
     /// For programs.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> String {
         let exit = self.watched.as_ref().map(Watched::exit);
-        json!({
-            "type": "notice",
+        let fields = json!({
             "text": self.summary(),
-            "version": env!("CARGO_PKG_VERSION"),
+            "verisum": env!("CARGO_PKG_VERSION"),
             "host": self.host,
             "outcome": exit.map_or("state", outcome),
             "command": self.watched.as_ref().map(|_| self.command_line()),
             "exit_code": self.watched.as_ref().and_then(Watched::code),
             "signal": self.watched.as_ref().and_then(Watched::signal),
-            "started_ms": self.started,
-            "finished_ms": self.finished,
+            "started": values::moment_of_milliseconds(self.started),
+            "finished": values::moment_of_milliseconds(self.finished),
             "said": self.said.lines(),
             "lines": self.state.lines,
             "error": self.state.trouble,
-        })
+        });
+        json!(Object::new("notice", &fields)).to_string()
     }
 }
 

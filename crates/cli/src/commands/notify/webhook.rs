@@ -37,7 +37,7 @@ impl Webhook {
             .map_err(|error| failed(told(error, timeout)))?
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
-            .body(notice.json().to_string());
+            .body(notice.json());
         let answer = request.send().map_err(|error| failed(told(error, timeout)))?;
         let status = answer.status();
         match status.is_success() {

@@ -22,8 +22,6 @@ pub(super) struct Reporter<'a> {
 struct Line {
     #[serde(flatten)]
     name: Name,
-    /// `file`, or `parity` for a file of the parity itself.
-    of: &'static str,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
@@ -31,12 +29,6 @@ struct Line {
     can_be_repaired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-}
-
-/// The totals in JSON.
-#[derive(Serialize)]
-struct Summary<'a, T> {
-    summary: &'a T,
 }
 
 /// The last line of a run.
@@ -70,7 +62,7 @@ impl Reporter<'_> {
         self.exit = self.exit.max(exit);
         self.output.found(exit);
         let printed = match self.json {
-            true => self.output.json(&told.line),
+            true => self.output.json(told.kind, &told.line),
             false => self.output.line(&told.text),
         };
         self.failure = self.failure.take().or(printed.err());
@@ -82,7 +74,7 @@ impl Reporter<'_> {
             return Err(failure);
         }
         match self.json {
-            true => self.output.json(&Summary { summary: totals })?,
+            true => self.output.json("summary", totals)?,
             false => self.output.line(&totals.text())?,
         }
         Ok(self.exit)
@@ -92,12 +84,14 @@ impl Reporter<'_> {
 /// A finding as text and as JSON.
 struct Told {
     text: String,
+    /// `file`, or `parity` for a file of the parity itself.
+    kind: &'static str,
     line: Line,
 }
 
 fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, Told) {
     let outcome = verdict.name();
-    let mut line = Line { name, of: "file", outcome, bytes: None, can_be_repaired: None, error: None };
+    let mut line = Line { name, outcome, bytes: None, can_be_repaired: None, error: None };
     let able = |can: bool| if can { "can be repaired" } else { "too much is lost to repair it" };
     let (exit, rest) = match verdict {
         FileVerdict::Damaged { bytes, can_be_repaired } => {
@@ -128,7 +122,7 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         // What a later version of the library finds.
         _ => (Exit::Unchecked, String::new()),
     };
-    (exit, Told { text: text(path, outcome, &rest), line })
+    (exit, Told { text: text(path, outcome, &rest), kind: "file", line })
 }
 
 fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, Told) {
@@ -145,8 +139,8 @@ fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exi
         _ => (Exit::Unchecked, String::new()),
     };
     let outcome = verdict.name();
-    let line = Line { name, of: "parity", outcome, bytes: None, can_be_repaired: None, error: None };
-    (exit, Told { text: text(path, outcome, &rest), line })
+    let line = Line { name, outcome, bytes: None, can_be_repaired: None, error: None };
+    (exit, Told { text: text(path, outcome, &rest), kind: "parity", line })
 }
 
 /// A finding in words.

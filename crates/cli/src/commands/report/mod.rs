@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
     }
     export::write(arguments.output.as_deref(), || report.to_html())?;
     if arguments.json {
-        output.json(&report.to_json())?;
+        output.report(&report.to_json())?;
     } else if is_printed {
         output.text(&report.to_html())?;
     } else {

@@ -128,7 +128,7 @@ fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Re
             "now": accepted.new.as_ref().map(state),
             "written": !arguments.dry_run,
         });
-        return output.json(&with_name(line, &accepted.path));
+        return output.json("file", &with_name(line, &accepted.path));
     }
     let done = if arguments.dry_run { "would accept" } else { "accepted" };
     let path = names::quoted(accepted.path.as_os_str());

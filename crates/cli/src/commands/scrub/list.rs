@@ -8,7 +8,7 @@ use serde_json::json;
 use verisum::catalog::store::{Catalog, Finding, Listed, Root, Seen, State};
 use verisum_bench::export::csv_text;
 
-use super::report::{differences, state};
+use super::report::{differences, known_moment, state};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -226,20 +226,19 @@ impl List<'_> {
 
     fn json(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<(), Failure> {
         let mut line = json!({
-            "type": "file",
             "outcome": file.record.state.name(),
             "algorithm": file.algorithm,
             "recorded": state(&Seen::of(&file.record)),
-            "verified_ms": (file.record.verified != 0).then_some(file.record.verified),
+            "verified": known_moment(file.record.verified),
         });
         if let Some(finding) = finding {
-            line["since_ms"] = finding.since.into();
+            line["since"] = known_moment(finding.since).into();
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             line["copy"] = json!(self.copy(file).map(Name::new));
             line["mend"] = self.copy(file).and_then(|_| self.command(file)).into();
         }
-        self.output.json(&with_name(line, &file.path))
+        self.output.json("file", &with_name(line, &file.path))
     }
 }
 

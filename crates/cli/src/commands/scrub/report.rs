@@ -78,11 +78,11 @@ impl<'a, 'o> Reporter<'a, 'o> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn json(&self, mut line: Value) -> Result<(), Failure> {
+    fn json(&self, kind: &'static str, mut line: Value) -> Result<(), Failure> {
         if let Value::Object(line) = &mut line {
             line.extend(self.of.clone());
         }
-        self.output().json(&line)
+        self.output().json(kind, &line)
     }
 
     /// Prints a file.
@@ -112,7 +112,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         }
         if is_wanted && !is_one_of_many && self.result.is_ok() {
             self.result = match self.style {
-                Style::Json => self.json(json!(line(report))),
+                Style::Json => self.json("file", json!(line(report))),
                 _ => self.output().line(&text(report)),
             };
             // Bad news is seen at once, and not when thousands of lines have gathered.
@@ -130,7 +130,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         }
         let printed = match self.style {
             Style::Usual | Style::Verbose => self.output().text(&summary_text(summary)),
-            Style::Json => self.json(summary_line(summary, remedy)),
+            Style::Json => self.json("summary", summary_line(summary, remedy)),
             Style::Quiet | Style::Nothing => Ok(()),
         };
         if self.result.is_ok() {
@@ -148,7 +148,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
     /// Says in JSON why a directory was not scrubbed; others read it on standard error.
     pub(crate) fn failed(&mut self, root: &Path, message: &str) {
         if self.style == Style::Json && !self.of.is_empty() && self.result.is_ok() {
-            self.result = self.json(with_name(json!({ "type": "failed", "error": message }), root));
+            self.result = self.json("failed", with_name(json!({ "error": message }), root));
         }
     }
 
@@ -260,7 +260,7 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
     if old.size != new.size {
         found.push(format!("size {} recorded, {} now", old.size, new.size));
     }
-    let time = values::written_to_nanoseconds;
+    let time = values::moment_of_nanoseconds;
     match (old.mtime == new.mtime, old.ctime == new.ctime) {
         (false, _) => found.push(format!("mtime {} recorded, {} now", time(old.mtime), time(new.mtime))),
         (true, false) => {
@@ -282,7 +282,6 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
 
 #[derive(Serialize)]
 struct Line<'a> {
-    r#type: &'static str,
     #[serde(flatten)]
     name: Name,
     outcome: &'static str,
@@ -297,7 +296,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     second_read: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_ms: Option<i64>,
+    since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,7 +305,6 @@ struct Line<'a> {
 
 fn line(report: &Report) -> Line<'_> {
     Line {
-        r#type: "file",
         name: Name::new(&report.path),
         outcome: report.verdict.name(),
         held: report.held,
@@ -315,10 +313,15 @@ fn line(report: &Report) -> Line<'_> {
         recorded: report.recorded.as_ref().map(state),
         found: report.found.as_ref().map(state),
         second_read: report.second.map(|(same, bypass)| json!({ "same": same, "how": bypass.name() })),
-        since_ms: report.since,
+        since: report.since.map(values::moment_of_milliseconds),
         from: report.from.as_deref().map(Name::new),
         error: report.error.as_deref(),
     }
+}
+
+/// A moment in milliseconds since 1970, as JSON has it; none for 0, which stands for never.
+pub(super) fn known_moment(milliseconds: i64) -> Option<String> {
+    (milliseconds != 0).then(|| values::moment_of_milliseconds(milliseconds))
 }
 
 /// A file's state in JSON.
@@ -326,8 +329,8 @@ pub(super) fn state(seen: &Seen) -> Value {
     json!({
         "digest": seen.digest.to_string(),
         "size": seen.size,
-        "mtime_ns": seen.mtime,
-        "ctime_ns": (seen.ctime != 0).then_some(seen.ctime),
+        "mtime": values::moment_of_nanoseconds(seen.mtime),
+        "ctime": (seen.ctime != 0).then(|| values::moment_of_nanoseconds(seen.ctime)),
         "inode": (seen.inode != 0).then_some(seen.inode),
     })
 }
@@ -338,7 +341,6 @@ fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
         .map(|verdict| (verdict.name().to_string(), summary.count(*verdict).into()))
         .collect();
     let line = json!({
-        "type": "summary",
         "counts": counts,
         "files": summary.files,
         "bytes": summary.bytes,
@@ -351,7 +353,7 @@ fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
         "given_up": summary.given_up,
         "not_tried": summary.not_tried,
         "mount_points": summary.mount_points,
-        "stalest_verification_ms": summary.oldest,
+        "stalest_verification": summary.oldest.and_then(known_moment),
         "unlisted": summary.unlisted,
         "still_missing": summary.still_missing,
         "held": summary.held,

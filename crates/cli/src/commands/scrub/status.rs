@@ -10,6 +10,7 @@ use verisum::files::Verdict;
 
 use super::health::Health;
 use super::metrics;
+use super::report::known_moment;
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
@@ -98,7 +99,7 @@ fn status_of(
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
     for (root, runs) in trees.iter().filter(|_| !arguments.nagios) {
         match arguments.json {
-            true => output.json(&line(catalog, arguments, (root, runs), goes_on)?)?,
+            true => output.json("tree", &line(catalog, arguments, (root, runs), goes_on)?)?,
             false => print(catalog, arguments, (root, runs), goes_on, output)?,
         }
     }
@@ -173,9 +174,9 @@ fn line(
         .iter()
         .map(|run| {
             json!({
-                "started_ms": run.started,
-                "finished_ms": run.finished,
-                "how": run.how(goes_on == Some(run.id)),
+                "started": values::moment_of_milliseconds(run.started),
+                "finished": run.finished.map(values::moment_of_milliseconds),
+                "outcome": run.how(goes_on == Some(run.id)).replace(' ', "-"),
                 "error": run.error,
                 "seconds": run.seconds,
                 "read_files": run.read_files,
@@ -189,7 +190,7 @@ fn line(
         "bytes": root.bytes,
         "troubles": troubles,
         "repair": remedy.as_ref().map(Remedy::json),
-        "stalest_verification_ms": catalog.oldest(root.id)?,
+        "stalest_verification": catalog.oldest(root.id)?.and_then(known_moment),
         "runs": runs,
     });
     Ok(with_name(line, &root.path))

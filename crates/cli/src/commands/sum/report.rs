@@ -98,7 +98,7 @@ impl Lines<'_> {
                 let record = Record::new(address, source.way, name, &request.seen);
                 let sum = read.digest().map(|sum| sum.to_string()).unwrap_or_default();
                 let digests = Some(BTreeMap::from([(digest.name(), sum)]));
-                self.report.json(&Record { digests, ..record })
+                self.report.json("file", &Record { digests, ..record })
             }
             None => {
                 let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
     let counts = tags::list(&mut walk, &options, &|finding| reporter.finding(finding), &|file| {
         if file.tags.is_empty() && arguments.tree.verbose && before.is_none() {
             reporter.line(|output| match arguments.tree.json {
-                true => output.json(&with_name(json!({ "type": "tag", "outcome": "untagged" }), file.path)),
+                true => output.json("tag", &with_name(json!({ "outcome": "untagged" }), file.path)),
                 false => output.line(&format!("untagged  {}", names::quoted(file.path.as_os_str()))),
             });
         }
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
             reporter.line(|output| {
                 output.found(exit);
                 match arguments.tree.json {
-                    true => output.json(&json_line(file, tag)),
+                    true => output.json("tag", &json_line(file, tag)),
                     false => output.line(&text(file, tag, now)),
                 }
             });
@@ -116,12 +116,11 @@ fn text(file: &TaggedFile, tag: &Stored, now: i64) -> String {
 }
 
 fn json_line(file: &TaggedFile, tag: &Stored) -> serde_json::Value {
-    let mut line = json!({ "type": "tag", "outcome": outcome(file, tag) });
+    let mut line = json!({ "outcome": outcome(file, tag) });
     if let Ok(record) = tag {
         line["algorithm"] = record.algorithm.id.into();
-        line["recorded"] = record.digest.to_string().into();
-        line["size"] = record.size.into();
-        line["verified"] = record.verified.into();
+        line["recorded"] = json!({ "digest": record.digest.to_string(), "size": record.size });
+        line["verified"] = record.verified.map(values::moment_of_seconds).into();
     }
     if file.is_apart {
         line["in_catalogue"] = true.into();

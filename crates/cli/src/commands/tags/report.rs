@@ -13,9 +13,10 @@ use super::options::TreeArgs;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
+use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::{self, Output};
+use crate::ui::{self, Output, values};
 
 /// Prints findings as they come, from several threads.
 pub(crate) struct Reporter<'a> {
@@ -69,7 +70,7 @@ impl<'a> Reporter<'a> {
         self.print(|output| {
             output.found(exit(finding.outcome.class()));
             match self.json {
-                true => output.json(&Line::new(finding, self.dry)),
+                true => output.json("file", &Line::new(finding, self.dry)),
                 false => output.line(&text(finding, self.dry)),
             }
         });
@@ -84,7 +85,7 @@ impl<'a> Reporter<'a> {
     pub(crate) fn end(self, counts: &Counts) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
         if self.json {
-            self.print(|output| output.json(&Ended { summary: Summary::new(counts, seconds, self.dry) }));
+            self.print(|output| output.json("summary", &Summary::new(counts, seconds, self.dry)));
         } else if !self.quiet {
             let dry = if self.dry { "dry run, nothing was changed: " } else { "" };
             ui::say(PROGRAM, &format!("{dry}{}", summary(counts, seconds)));
@@ -201,12 +202,12 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     algorithm: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    recorded: Option<String>,
+    recorded: Option<DigestState>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    computed: Option<String>,
-    /// When the recorded digest was verified, in seconds since 1970.
+    found: Option<DigestState>,
+    /// When the recorded digest was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
-    verified: Option<i64>,
+    verified: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// Whether all other files of its file system fail alike, and are only counted.
@@ -223,9 +224,9 @@ impl<'a> Line<'a> {
             name: Name::new(finding.path()),
             outcome: finding.outcome.name(),
             algorithm: finding.record.map(|record| record.algorithm.id),
-            recorded: finding.record.map(|record| record.digest.to_string()),
-            computed: finding.computed.map(|computed| computed.to_string()),
-            verified: finding.record.and_then(|record| record.verified),
+            recorded: finding.record.map(|record| DigestState::of(&record.digest)),
+            found: finding.computed.map(DigestState::of),
+            verified: finding.record.and_then(|record| record.verified).map(values::moment_of_seconds),
             error: finding.error.map(failure::tree_message),
             stands_for_all: finding.stands_for_all,
             written: (dry && writes(finding.outcome)).then_some(false),
@@ -234,11 +235,6 @@ impl<'a> Line<'a> {
 }
 
 /// The last line of JSON.
-#[derive(Serialize)]
-struct Ended {
-    summary: Summary,
-}
-
 #[derive(Serialize)]
 struct Summary {
     files: u64,

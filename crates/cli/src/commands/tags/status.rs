@@ -14,6 +14,7 @@ use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::sizes::human;
+use crate::ui::values;
 
 /// What `verisum status` takes.
 #[derive(Args, Debug)]
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Fa
     let reporter = Reporter::new(&arguments.tree, &options, output);
     let (status, counts) = tags::status(&mut walk, &options, &|finding| reporter.finding(finding));
     let exit = reporter.end_with(&counts, |output| match json {
-        true => output.json(&Line { status: Json::new(&status, &counts) }),
+        true => output.json("status", &Json::new(&status, &counts)),
         false => print(&status, &counts, output),
     })?;
     Ok(match (status.damaged, status.unknown) {
@@ -90,11 +91,6 @@ fn row(output: &mut Output, name: &str, count: u64, remark: &str) -> Result<(), 
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
-    status: Json<'a>,
-}
-
-#[derive(Serialize)]
 struct Json<'a> {
     current: u64,
     /// In the catalogue, not in the files.
@@ -111,8 +107,7 @@ struct Json<'a> {
     by_digest: &'a BTreeMap<&'static str, u64>,
     adoptable: &'a BTreeMap<&'static str, u64>,
     unverified: u64,
-    /// In seconds since 1970.
-    oldest_verified: Option<i64>,
+    oldest_verified: Option<String>,
 }
 
 impl<'a> Json<'a> {
@@ -132,7 +127,7 @@ impl<'a> Json<'a> {
             by_digest: &status.by_digest,
             adoptable: &status.adoptable,
             unverified: status.unverified,
-            oldest_verified: status.oldest,
+            oldest_verified: status.oldest.map(values::moment_of_seconds),
         }
     }
 }

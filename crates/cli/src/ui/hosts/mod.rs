@@ -21,7 +21,7 @@ pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::{digests, kernel};
+use crate::ui::{digests, kernel, values};
 use verisum::remote::{Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
@@ -47,9 +47,9 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = readable)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86400))]
-    timeout: u32,
+    /// Give up a host that does not answer for so long
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    timeout: String,
 
     /// Use only these programs to hash; the best of them that a host has
     #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
@@ -237,7 +237,7 @@ impl HostArgs {
         let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
         let mut required = self.require.clone();
         required.extend(self.way.clone());
-        let ssh = SshOptions { config: self.ssh_config.clone(), timeout: self.timeout, may_ask };
+        let ssh = SshOptions { config: self.ssh_config.clone(), timeout: timeout(&self.timeout)?, may_ask };
         let push = self.push.as_deref().map(programs).transpose()?.map(Arc::new);
         Ok(Options { ssh, required, push })
     }
@@ -250,8 +250,15 @@ impl HostArgs {
     /// A program that is to be pushed cannot be read.
     pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
         let hosts = Hosts::new(self.options(hosts)?, &std::env::temp_dir());
-        Ok(self.buckets.opened_by(hosts, self.timeout))
+        Ok(self.buckets.opened_by(hosts, timeout(&self.timeout)?))
     }
+}
+
+/// How many seconds a host may be silent.
+pub(crate) fn timeout(text: &str) -> Result<u32, Failure> {
+    let seconds = values::duration("--timeout", text)?.as_secs();
+    let known = u32::try_from(seconds).ok().filter(|seconds| *seconds <= 86_400);
+    known.ok_or_else(|| Failure::value("--timeout", text, "must be a day at most"))
 }
 
 /// What may be pushed.

@@ -18,7 +18,7 @@ pub(crate) struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) modified: Option<String>,
+    pub(crate) mtime: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) digests: Option<BTreeMap<&'a str, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,9 +35,9 @@ impl<'a> Record<'a> {
             way,
             name: Name::of_bytes(name),
             size: seen.size,
-            modified: seen.modified.map(|modified| match modified.is_exact {
-                true => modified.time.to_string(),
-                false => modified.time.seconds.to_string(),
+            mtime: seen.modified.map(|modified| match modified.is_exact {
+                true => modified.time.to_rfc3339(),
+                false => modified.time.to_rfc3339_seconds(),
             }),
             digests: None,
             outcome: None,

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::json::Object;
 use crate::ui::{self, Output, names};
 use verisum::files::place::PlaceEvent;
 use verisum::remote::Host;
@@ -68,8 +69,8 @@ impl<'a> Report<'a> {
     }
 
     /// Prints a result as a line of JSON. False where nothing can be printed any more.
-    pub(crate) fn json(&self, record: &impl Serialize) -> bool {
-        match serde_json::to_vec(record) {
+    pub(crate) fn json(&self, kind: &'static str, fields: &impl Serialize) -> bool {
+        match serde_json::to_vec(&Object::new(kind, fields)) {
             Ok(mut line) => {
                 line.push(b'\n');
                 self.result(&line)

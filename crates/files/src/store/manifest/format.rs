@@ -1,5 +1,8 @@
 //! The manifest formats and their names.
 
+/// The version of all objects of JSON that verisum prints; docs/json.md describes them.
+pub const JSON_VERSION: u32 = 1;
+
 /// A format of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]

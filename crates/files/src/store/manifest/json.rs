@@ -8,7 +8,8 @@ use serde::Deserialize;
 use verisum_digest::Output;
 
 use super::listed::{Bad, Claim, Listed};
-use super::{guess, mtree, tags};
+use super::{guess, tags};
+use crate::Timestamp;
 
 #[derive(Deserialize)]
 struct Record<'a> {
@@ -21,7 +22,7 @@ struct Record<'a> {
     path_bytes_hex: Option<Cow<'a, str>>,
     size: Option<u64>,
     #[serde(borrow)]
-    modified: Option<Cow<'a, str>>,
+    mtime: Option<Cow<'a, str>>,
     #[serde(borrow)]
     digests: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
@@ -45,7 +46,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
         let unknown = record.digests.into_keys().next().ok_or(Bad::Malformed)?;
         return Err(Bad::UnknownDigest(unknown.into_owned()));
     }
-    let modified = record.modified.and_then(|text| mtree::time(text.as_bytes()));
+    let modified = record.mtime.and_then(|text| Timestamp::from_rfc3339(&text));
     Ok(Listed { name, claims, size: record.size, modified, ..Listed::default() })
 }
 
@@ -134,9 +135,10 @@ mod tests {
 
     #[test]
     fn names_that_are_no_text_are_whole() {
-        let line = br#"{"path":"a\ufffd","path_bytes_hex":"61ff","size":3,"modified":"5.000000001","digests":{"crc32":"352441c2","new":"00"},"more":[1]}"#;
+        let line = br#"{"path":"a\ufffd","path_bytes_hex":"61ff","size":3,"mtime":"1970-01-01T00:00:05.000000001Z","digests":{"crc32":"352441c2","new":"00"},"more":[1]}"#;
         let listed = parse(line).unwrap();
         assert_eq!((listed.name.as_slice(), listed.size, listed.claims.len()), (&b"a\xff"[..], Some(3), 1));
+        assert_eq!(listed.modified, Some(Timestamp { seconds: 5, nanoseconds: 1 }));
         for bad in [
             &br#"{"path":"","digests":{"crc32":"352441c2"}}"#[..],
             br#"{"path":"a","digests":{}}"#,

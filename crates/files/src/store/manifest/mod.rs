@@ -25,7 +25,7 @@ mod writer;
 
 pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit};
 pub use coreutils::BlockHashes;
-pub use format::Format;
+pub use format::{Format, JSON_VERSION};
 pub use lines::MAX_LINE;
 pub use listed::{Bad, BlockHash, Claim, Line, Listed};
 pub use reader::{Dialect, Options, ReadError, Reader, Skipped};

@@ -220,7 +220,7 @@ fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Re
 }
 
 /// `SECONDS.NANOSECONDS`, the latter a whole number rather than a fraction.
-pub(super) fn time(text: &[u8]) -> Option<Timestamp> {
+fn time(text: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(text).ok()?;
     let (seconds, nanoseconds) = text.split_once('.').unwrap_or((text, "0"));
     let nanoseconds: u32 = nanoseconds.parse().ok().filter(|nanoseconds| *nanoseconds < 1_000_000_000)?;

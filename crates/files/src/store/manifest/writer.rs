@@ -6,7 +6,7 @@ use std::fmt::Write;
 use data_encoding::HEXLOWER;
 use verisum_digest::{Digest, Output, part_count};
 
-use super::{Format, escape, tags};
+use super::{Format, JSON_VERSION, escape, tags};
 use crate::Timestamp;
 
 /// A file to be listed.
@@ -296,7 +296,13 @@ impl Writer {
 
     fn json(&self, out: &mut Vec<u8>, item: &Item) {
         let text = String::from_utf8_lossy(item.name);
-        push(out, format_args!("{{\"path\":{}", serde_json::Value::from(text.as_ref())));
+        push(
+            out,
+            format_args!(
+                "{{\"version\":{JSON_VERSION},\"type\":\"file\",\"path\":{}",
+                serde_json::Value::from(text.as_ref())
+            ),
+        );
         if matches!(text, Cow::Owned(_)) {
             out.extend_from_slice(b",\"path_bytes_hex\":\"");
             out.extend_from_slice(HEXLOWER.encode(item.name).as_bytes());
@@ -304,7 +310,7 @@ impl Writer {
         }
         push(out, format_args!(",\"size\":{}", item.size));
         if let Some(time) = item.modified {
-            push(out, format_args!(",\"modified\":\"{time}\""));
+            push(out, format_args!(",\"mtime\":\"{}\"", time.to_rfc3339()));
         }
         out.extend_from_slice(b",\"digests\":{");
         for (place, (name, digest)) in self.names.iter().zip(item.digests).enumerate() {

@@ -1,0 +1,44 @@
+//! What the objects of JSON have in common; docs/json.md and docs/json.schema.json describe them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use verisum::digest::Output;
+use verisum::files::store::manifest::JSON_VERSION;
+
+/// An object: its version, its type, and its own fields.
+#[derive(Serialize)]
+pub(crate) struct Object<'a, T> {
+    version: u32,
+    r#type: &'static str,
+    #[serde(flatten)]
+    fields: &'a T,
+}
+
+impl<'a, T> Object<'a, T> {
+    pub(crate) fn new(kind: &'static str, fields: &'a T) -> Object<'a, T> {
+        Object { version: JSON_VERSION, r#type: kind, fields }
+    }
+}
+
+/// A state of a file of which only the digest is told.
+#[derive(Serialize)]
+pub(crate) struct DigestState {
+    digest: String,
+}
+
+impl DigestState {
+    pub(crate) fn of(digest: &Output) -> DigestState {
+        DigestState { digest: digest.to_string() }
+    }
+}
+
+/// What a list has of a file, or what that is in the file.
+#[derive(Default, Serialize)]
+pub(crate) struct ListState<'a> {
+    /// Only where the lengths differ, which is enough: the digests were not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) digests: BTreeMap<&'a str, String>,
+}
