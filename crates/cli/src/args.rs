@@ -217,7 +217,9 @@ fn parsed<C: Subcommand>((line, config): (&[OsString], &Config)) -> Result<C, cl
     if config.is_empty() {
         return Ok(Verisum::try_parse_from(line)?.command);
     }
-    let matches = config.apply(Verisum::<C>::command()).try_get_matches_from(line)?;
+    let definition = config.apply(Verisum::<C>::command());
+    let matches = definition.clone().try_get_matches_from(line)?;
+    config.note(&definition, &matches);
     Ok(Verisum::from_arg_matches(&matches)?.command)
 }
 

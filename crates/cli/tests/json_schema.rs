@@ -56,6 +56,7 @@ impl Trial {
             fs::write(trial.path(&format!("tree/f{number}")), format!("content {number}")).unwrap();
         }
         fs::write(trial.path("tree/below").join(OsStr::from_bytes(b"\xff")), "no text").unwrap();
+        fs::write(trial.path("config.toml"), "threads = 2\n[scrub]\nmax-age = '90d'\n").unwrap();
         trial
     }
 
@@ -67,6 +68,7 @@ impl Trial {
         let mut command = command(VERISUM);
         command.args(words.split(' ')).current_dir(self.folder.path());
         command.env("XDG_STATE_HOME", self.path("state")).env("HOME", self.folder.path());
+        command.env("VERISUM_CONFIG", self.path("config.toml"));
         command
     }
 
@@ -145,12 +147,12 @@ fn is_part(name: &str, parts: &[&str]) -> bool {
 /// The first words of definitions, by the test that meets them.
 const LISTS: [&str; 6] = ["sum", "check", "compare", "copy", "tags", "status"];
 const RECORDS: [&str; 6] = ["parity", "scrub", "repair", "accept", "catalog", "notify"];
-const OTHERS: [&str; 6] = ["image", "digests", "bench", "recommend", "report", "dirhash"];
+const OTHERS: [&str; 7] = ["image", "digests", "bench", "recommend", "report", "dirhash", "config"];
 
 #[test]
 fn all_definitions_are_tried_and_all_fields_told_of() {
     let schema = schema();
-    let parts = [LISTS, RECORDS, OTHERS].concat();
+    let parts = [&LISTS[..], &RECORDS, &OTHERS].concat();
     let rest: Vec<String> = objects(&schema).filter(|name| !is_part(name, &parts)).collect();
     assert_eq!(rest, ELSEWHERE);
     let pages = ["json", "measuring", "recommend", "directory-hashes"];
@@ -199,6 +201,8 @@ fn what_lists_and_tags_say() {
     trial.take("check", "check --json SUMS", 1);
     fs::remove_dir(trial.path("tree/f1")).unwrap();
     trial.take("compare", "compare --json other tree", 1);
+    trial.run("copy --quiet other like-other").clean();
+    trial.take("compare", "compare --json other tree like-other", 1);
     trial.take("tags", "verify --json tree", 1);
     trial.take("tags-list", "tags list --json --verbose tree", 0);
     trial.take("status", "status --json tree", 0);
@@ -281,6 +285,7 @@ fn what_is_said_of_images_and_measurements() {
         assert!(made.success());
         trial.take("image-info", "image info --json q.qcow2", 0);
     }
+    trial.take("config-show", "config show --json", 0);
     trial.take("digests", "digests --json", 0);
     trial.take("digests", "digests --json --measure", 0);
     trial.take("bench", "bench digests --json --only process -a crc32c --message 1k --runs 1", 0);

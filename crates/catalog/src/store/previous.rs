@@ -246,7 +246,7 @@ mod tests {
         let mut again = Vec::new();
         other.export(&mut again).unwrap();
         assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(lines.clone()).unwrap());
-        let good = String::from_utf8(lines).unwrap().replace("\"state\":\"rot\"", "\"state\":\"ok\"");
+        let good = String::from_utf8(lines).unwrap().replace("\"outcome\":\"rot\"", "\"outcome\":\"ok\"");
         assert!(other.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).is_err());
 
         assert_eq!(catalog.absolve_below(&root, Path::new("/srv/a"), false).unwrap(), 0);

@@ -47,7 +47,7 @@ pub(crate) fn run(
         }
     }
     for (path, _) in config.files.iter().filter(|(_, is_there)| !is_there) {
-        ui::say(PROGRAM, &format!("{}: not there", path.display()));
+        ui::say(PROGRAM, &format!("{}: not there, or not yours", path.display()));
     }
     Ok(Exit::Clean)
 }

@@ -4,14 +4,16 @@
 //! of a command, for that and for the commands below it. The deepest table that has a key holds. Of two files the one
 //! that is read later holds, and a variable of the environment holds before all files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use clap::{Arg, ArgAction, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::{Table, Value};
 use verisum::files::replace::is_trusted;
 
@@ -53,13 +55,13 @@ impl Config {
     /// Reads the files and the environment.
     pub(crate) fn load() -> Result<Config, Failure> {
         let mut config = Config::default();
-        let (files, must_exist) = match std::env::var_os(FILE_VARIABLE) {
+        let (files, is_named) = match std::env::var_os(FILE_VARIABLE) {
             Some(file) if file.is_empty() => (Vec::new(), false),
             Some(file) => (vec![PathBuf::from(file)], true),
             None => ([SYSTEM.into()].into_iter().chain(of_user()).collect(), false),
         };
         for path in files {
-            let text = read(&path, must_exist)?;
+            let text = read(&path, is_named)?;
             config.files.push((path.clone(), text.is_some()));
             if let Some(text) = text {
                 let table: Table =
@@ -140,6 +142,21 @@ impl Config {
         })
     }
 
+    /// Keeps in mind which options have values of these that nobody typed.
+    pub(crate) fn note(&self, definition: &Command, matches: &ArgMatches) {
+        let (mut command, mut found, mut words) = (definition, matches, Vec::new());
+        while let Some((word, below)) = found.subcommand() {
+            let Some(next) = command.find_subcommand(word) else { return };
+            words.push(word.to_string());
+            (command, found) = (next, below);
+        }
+        let is_untyped =
+            |arg: &&Arg| found.value_source(arg.get_id().as_str()) == Some(ValueSource::DefaultValue);
+        let options = command.get_arguments().filter(is_untyped).filter_map(Arg::get_long);
+        let set = options.filter(|option| self.of(&words, option).is_some());
+        let _ = UNTYPED.set(set.map(|option| format!("--{option}")).collect());
+    }
+
     /// Looks whether every key is an option of its command, or of one below it, and flags are true or false.
     pub(crate) fn check(&self, definition: &Command) -> Result<(), Failure> {
         for (words, options) in &self.tables {
@@ -179,6 +196,15 @@ impl Config {
     }
 }
 
+/// The options of this run whose values nobody typed.
+static UNTYPED: OnceLock<BTreeSet<String>> = OnceLock::new();
+
+/// Whether the value of an option, as it would be typed, comes from the configuration: then it is passed over where it
+/// does not fit.
+pub(crate) fn is_untyped(option: &str) -> bool {
+    UNTYPED.get().is_some_and(|untyped| untyped.contains(option))
+}
+
 /// A key as it stands in a file.
 fn key(words: &[String], option: &str) -> String {
     match words {
@@ -200,19 +226,21 @@ fn of_user() -> Option<PathBuf> {
     Some(config.join("verisum/config.toml"))
 }
 
-/// The text of a file; none if it is not there and need not be.
-fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Failure> {
+/// The text of a file. One that nobody named is none of ours if it is not there, or in the home of another user, as
+/// after a change of user that keeps `HOME`.
+fn read(path: &Path, is_named: bool) -> Result<Option<String>, Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "read", error };
+    let seen = std::fs::metadata(path);
+    if !is_named && seen.as_ref().is_ok_and(|seen| !is_trusted(seen.uid())) {
+        return Ok(None);
+    }
+    match seen {
+        Ok(_) => {}
+        Err(error) if !is_named && is_elsewhere(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    }
     // A pipe that nobody writes to is no reason to wait.
-    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = match opened {
-        Err(error)
-            if !must_exist && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-        {
-            return Ok(None);
-        }
-        opened => opened.map_err(failed)?,
-    };
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     let stat = file.metadata().map_err(failed)?;
     // Who may write it says what is done here.
     if stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & 0o002 != 0) {
@@ -223,6 +251,10 @@ fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Failure> {
         return Err(failed(io::Error::other("it is longer than 1 MiB")));
     }
     Ok(Some(text))
+}
+
+fn is_elsewhere(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
 }
 
 /// A value as it would be typed.

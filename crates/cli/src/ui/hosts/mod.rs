@@ -19,6 +19,7 @@ use verisum::files::place::Place;
 use self::buckets::BucketArgs;
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
+use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel, values};
@@ -34,7 +35,7 @@ pub(crate) const HOSTS: &str = "Files on other machines";
 
 /// Fails for the first option that was given and that files on other machines do not have.
 pub(crate) fn refuse(options: &[(&str, bool)]) -> Result<(), Failure> {
-    match options.iter().find(|(_, is_given)| *is_given) {
+    match options.iter().find(|(option, is_given)| *is_given && !config::is_untyped(option)) {
         Some((option, _)) => Err(Failure::Usage(format!("{option}: not for files on other machines"))),
         None => Ok(()),
     }
