@@ -180,7 +180,7 @@ fn what_was_recorded_of_a_file_system_is_not_missing_without_its_mount_point() {
     // Such a run has not seen everything, and the list of runs says so.
     let status = ["catalog", "status", "--json", "--catalog"].map(s).into_iter().chain([tree.catalog()]);
     let status: serde_json::Value = serde_json::from_str(&common::verisum(status).clean()).unwrap();
-    let how = |run: usize| status["runs"][run]["how"].as_str().unwrap();
+    let how = |run: usize| status["runs"][run]["outcome"].as_str().unwrap();
     assert_eq!((how(0), how(4)), ("incomplete", "complete"));
     // Left out on purpose, it is not looked for.
     expect(&tree.scrub(&["-v", "--exclude", "mount/"]), 0, &[]);
