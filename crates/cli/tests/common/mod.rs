@@ -73,7 +73,7 @@ impl Ended {
 /// A program that sees none of this machine's settings.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env_remove("VERISUM_KERNEL").stdin(Stdio::null());
+    command.env_remove("VERISUM_KERNEL").env("VERISUM_CONFIG", "").stdin(Stdio::null());
     command
 }
 
