@@ -184,7 +184,7 @@ def measure(program, bench, size):
     )
 
     attacks = [
-        Run(program, "attack", "--real", "--algorithm", "legacy", "-n", count, *rounds) for count in size["colliding"]
+        Run(program, "attack", "--real", "--hash", "legacy", "-n", count, *rounds) for count in size["colliding"]
     ]
     texts["attacks"] = attacked(attacks)
     texts["attacks rounds"] = in_rounds(size["rounds"])
@@ -194,8 +194,8 @@ def measure(program, bench, size):
         f"the processor's time, lookups {worst['lookup ratio']:.1f} times"
     )
 
-    made = Run(program, "attack", "-n", 600, "--algorithm", "legacy").tables[0][0]
-    search = Run(program, "attack", "-n", 1, "--tries", size["tries"], "--algorithm", "half_md4", "--algorithm", "tea").tables[0]
+    made = Run(program, "attack", "-n", 600, "--hash", "legacy").tables[0][0]
+    search = Run(program, "attack", "-n", 1, "--tries", size["tries"], "--hash", "half_md4", "--hash", "tea").tables[0]
     texts["made"] = f"{made['time']:.1f} s"
     # Millions a second.
     rates = {row["hash"]: row["rate"] for row in search if row["rate"]}
@@ -203,19 +203,19 @@ def measure(program, bench, size):
     texts["a name"] = f"{2**31 / (1e6 * rates['half_md4']):.0f} s"
 
     hashes = ["legacy", "half_md4", "tea", "siphash13", "siphash24", "halfsiphash24", "xxh3"]
-    cost = Run(program, "cost", *(word for name in hashes for word in ("--algorithm", name)))
+    cost = Run(program, "cost", *(word for name in hashes for word in ("--hash", name)))
     lengths = sorted({row["length"] for row in cost.tables[0]})
     cells = {(row["hash"], row["length"]): row["time"] for row in cost.tables[0]}
     rows = [[name, *(f"{cells[name, length]:.1f}" for length in lengths)] for name in hashes]
     texts["cost"] = markdown(["ns a name, by its length", *map(str, lengths)], rows)
     texts["cost of 16"] = times([cells["legacy", 16], cells["half_md4", 16]], 0).replace(", ", " ns against ") + " ns"
 
-    models = {name: Run(program, "bakeoff", "-n", size["most"], "--algorithm", name, "--points", 0) for name in hashes[:2]}
+    models = {name: Run(program, "bakeoff", "-n", size["most"], "--hash", name, "--points", 0) for name in hashes[:2]}
     texts["model"] = (
         f"A model of {size['most']:,} names takes {models['half_md4'].seconds:.1f} s of processor time with half_md4 "
         f"and {models['legacy'].seconds:.1f} s with legacy."
     )
-    quality = Run(program, "quality", "--algorithm", "all")
+    quality = Run(program, "quality", "--hash", "all")
     texts["quality"] = f"{quality.seconds:.0f} s of processor time"
 
     namehash = [bench] if bench else ["cargo", "bench", "-q", "-p", "verisum-dirhash", "--bench", "namehash", "--"]

@@ -21,11 +21,11 @@ fn dirhash(arguments: &[&str]) -> common::Ended {
 
 #[test]
 fn hashes_are_printed_as_debugfs_prints_them() {
-    let out = dirhash(&["hash", "--algorithm", "tea", "--seed", SEED, "foo0", "a b"]).clean();
+    let out = dirhash(&["hash", "--hash", "tea", "--seed", SEED, "foo0", "a b"]).clean();
     assert!(out.starts_with("Hash of foo0 is 0xf830f7c2 (minor 0xa56b0573)\nHash of a b is 0x"), "{out}");
-    let out = dirhash(&["hash", "--algorithm", "xfs", "--algorithm", "btrfs", "hello"]).clean();
+    let out = dirhash(&["hash", "--hash", "xfs", "--hash", "btrfs", "hello"]).clean();
     assert_eq!(out, "xfs: Hash of hello is 0x8cbb3669\nbtrfs: Hash of hello is 0x5d9f2b1f\n");
-    let out = dirhash(&["hash", "--algorithm", "xfs", "$'x'", "x\n", "''", ""]).clean();
+    let out = dirhash(&["hash", "--hash", "xfs", "$'x'", "x\n", "''", ""]).clean();
     let names: Vec<&str> = out.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
     assert_eq!(names, [r"$'$\'x\''", r"$'x\n'", r"$'\'\''", "''"]);
     let out = dirhash(&["hash", "--json", "foo0"]).clean();
@@ -33,8 +33,7 @@ fn hashes_are_printed_as_debugfs_prints_them() {
     assert_eq!(out.trim_end(), expected);
     let mut command = Command::new(common::VERISUM);
     let name = OsStr::from_bytes(b"a \xff");
-    let output =
-        command.args(["dirhash", "hash", "--json", "--algorithm", "xfs"]).arg(name).output().unwrap();
+    let output = command.args(["dirhash", "hash", "--json", "--hash", "xfs"]).arg(name).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(out.contains("\"name\":\"a \u{fffd}\",\"name_bytes_hex\":\"6120ff\","), "{out}");
     let long = dirhash(&["hash", &"x".repeat(256)]);
@@ -84,7 +83,7 @@ fn exports_say_what_was_measured() {
         "1k",
         "--names",
         "%060d",
-        "--algorithm",
+        "--hash",
         "tea",
         "--points",
         "0",
@@ -113,12 +112,11 @@ fn steady_names_cost_quality_and_attack_run() {
     let out = dirhash(&["names", "-n", "2000", "--json"]).clean();
     assert!(out.contains("maildir"), "{out}");
     let out =
-        dirhash(&["cost", "--algorithm", "tea", "--algorithm", "xfs", "--length", "16", "--samples", "3"])
-            .clean();
+        dirhash(&["cost", "--hash", "tea", "--hash", "xfs", "--length", "16", "--samples", "3"]).clean();
     assert!(out.contains("no significant difference"), "three measurements resolve nothing: {out}");
-    let out = dirhash(&["quality", "--algorithm", "siphash24", "-n", "2000"]).clean();
+    let out = dirhash(&["quality", "--hash", "siphash24", "-n", "2000"]).clean();
     assert!(out.contains("bad-control"), "{out}");
-    let out = dirhash(&["attack", "--algorithm", "btrfs", "--algorithm", "xfs", "-n", "300"]).clean();
+    let out = dirhash(&["attack", "--hash", "btrfs", "--hash", "xfs", "-n", "300"]).clean();
     assert!(out.contains("linear equations"), "{out}");
 }
 
@@ -126,12 +124,11 @@ fn steady_names_cost_quality_and_attack_run() {
 fn colliding_names_are_listed_as_a_shell_takes_them() {
     let hashes = ["legacy", "btrfs", "xfs", "gfs2", "zfs48", "bcachefs_crc64", "reiserfs_r5", "ubifs"];
     for hash in hashes {
-        let of = ["--algorithm", hash, "--seed", SEED];
+        let of = ["--hash", hash, "--seed", SEED];
         let list = dirhash(&[&["attack", "--list", "-n", "40", "--like", "größe"][..], &of].concat()).clean();
         let wanted = dirhash(&[&["hash"][..], &of, &["größe"]].concat()).clean();
         let wanted = wanted.rsplit(" is ").next().unwrap();
-        let script =
-            format!("\"$0\" dirhash hash --algorithm {hash} --seed {SEED} {}", list.replace('\n', " "));
+        let script = format!("\"$0\" dirhash hash --hash {hash} --seed {SEED} {}", list.replace('\n', " "));
         let output = Command::new("bash").args(["-c", &script, common::VERISUM]).output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         assert_eq!((list.lines().count(), out.lines().count()), (40, 40), "{hash}");
@@ -140,7 +137,7 @@ fn colliding_names_are_listed_as_a_shell_takes_them() {
             "{hash}: {out}"
         );
     }
-    let out = dirhash(&["attack", "--list", "--json", "--algorithm", "xfs", "-n", "2"]).clean();
+    let out = dirhash(&["attack", "--list", "--json", "--hash", "xfs", "-n", "2"]).clean();
     assert!(
         out.lines().count() == 2 && out.starts_with(r#"{"version":1,"type":"name","hash":"xfs","name":""#),
         "{out}"
@@ -149,12 +146,12 @@ fn colliding_names_are_listed_as_a_shell_takes_them() {
 
 #[test]
 fn fewer_names_than_asked_for_are_said() {
-    let ended = dirhash(&["attack", "--algorithm", "half_md4", "-n", "2", "--tries", "1000"]);
+    let ended = dirhash(&["attack", "--hash", "half_md4", "-n", "2", "--tries", "1000"]);
     let message = "verisum: half_md4: 0 of 2 names found in 1000 tries (--tries)\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), message));
     assert!(ended.out().contains("search"), "the table is there: {}", ended.out());
     // Nobody asked for so many.
-    let ended = dirhash(&["attack", "--algorithm", "half_md4", "--tries", "1000"]);
+    let ended = dirhash(&["attack", "--hash", "half_md4", "--tries", "1000"]);
     let message = "verisum: half_md4: 0 of 60 names found in 1000 tries (--tries)\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), message));
 }
@@ -166,7 +163,7 @@ fn lines_that_are_no_names_are_counted() {
         std::fs::write(file.path(), input).unwrap();
         let mut command = Command::new(common::VERISUM);
         command
-            .args(["dirhash", "names", "--algorithm", "xfs", "-"])
+            .args(["dirhash", "names", "--hash", "xfs", "-"])
             .stdin(std::fs::File::open(file.path()).unwrap());
         let output = command.output().unwrap();
         let [out, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
@@ -304,10 +301,7 @@ fn a_mounted_directory_shows_its_hashes_to_everybody() {
 #[test]
 fn bad_usage_is_one_line() {
     for (arguments, message) in [
-        (
-            &["hash", "--algorithm", "md6", "x"][..],
-            "--algorithm: md6: must be all, or one of legacy, half_md4",
-        ),
+        (&["hash", "--hash", "md6", "x"][..], "--hash: md6: must be all, or one of legacy, half_md4"),
         (&["hash", "--seed", "1", "x"], "--seed: 1: must be 32 hexadecimal digits"),
         (&["bakeoff", "--names", "foo"], "--names: foo: a pattern needs one counter"),
         (&["bakeoff", "--block-size", "5k"], "--block-size: 5k: the block size must be a power of two"),
@@ -333,7 +327,7 @@ fn bad_usage_is_one_line() {
     }
     // Found before anything is measured, which would take hours.
     for verb in ["bakeoff", "cost", "quality"] {
-        let ended = dirhash(&[verb, "--algorithm", "all", "--export-html", "/nonexistent/x"]);
+        let ended = dirhash(&[verb, "--hash", "all", "--export-html", "/nonexistent/x"]);
         let message = "verisum: /nonexistent/x: create: No such file or directory\n";
         assert_eq!((ended.code, ended.out(), ended.stderr.as_str()), (Some(3), "", message));
     }
@@ -373,7 +367,7 @@ fn a_bakeoff_on_mounted_file_systems_agrees_with_the_model_and_leaves_nothing() 
         !out.contains("DIFFERS") && out.contains("btrfs") && out.contains("no significant difference"),
         "{out}"
     );
-    let out = run(&["bakeoff", "--real", "-n", "2000", "--rounds", "1", "--algorithm", "tea", "--checksums"]);
+    let out = run(&["bakeoff", "--real", "-n", "2000", "--rounds", "1", "--hash", "tea", "--checksums"]);
     assert_eq!(out.matches("exact").count(), 1, "{out}");
     let out = run(&["attack", "--real", "-n", "3", "--rounds", "1"]);
     assert!(out.contains("colliding"), "{out}");
@@ -391,7 +385,7 @@ fn a_signal_ends_a_bakeoff_on_mounted_file_systems_and_leaves_nothing() {
         let mut child = Command::new("env")
             // Whoever runs the tests may ignore signals.
             .args(["--default-signal", common::VERISUM])
-            .args(["dirhash", "bakeoff", "--real", "--algorithm", "legacy", "--rounds", "1000"])
+            .args(["dirhash", "bakeoff", "--real", "--hash", "legacy", "--rounds", "1000"])
             .env("TMPDIR", folder.path())
             .stdout(std::process::Stdio::null())
             .spawn()

@@ -295,7 +295,7 @@ fn what_is_said_of_images_and_measurements() {
     trial.run("scrub --quiet tree");
     trial.take("report", "report --json", 1);
     trial.take("report", "dirhash names --json -n 1000", 0);
-    trial.take("dirhash", "dirhash hash --json --algorithm half_md4 a", 0);
-    trial.take("dirhash", "dirhash attack --list --json --algorithm xfs -n 2", 0);
+    trial.take("dirhash", "dirhash hash --json --hash half_md4 a", 0);
+    trial.take("dirhash", "dirhash attack --list --json --hash xfs -n 2", 0);
     trial.judge(&OTHERS);
 }

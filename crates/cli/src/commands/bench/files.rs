@@ -37,7 +37,7 @@ pub(crate) struct FilesArgs {
     pub(super) ways: Vec<String>,
 
     /// The digest [default: md5; with --host sha256]
-    #[arg(short, long = "alg", value_name = "DIGEST")]
+    #[arg(short, long, value_name = "DIGEST")]
     pub(super) algorithm: Option<String>,
 
     /// The size of the small file [default: 2335; with --host 4K]

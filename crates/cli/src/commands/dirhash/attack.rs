@@ -46,7 +46,7 @@ pub(crate) struct AttackArgs {
     list: bool,
 
     /// Also create and look up the names on a real ext4 in a file, with the seed they were made for and
-    /// with another; needs root. Without --algorithm: legacy alone, which needs no long search
+    /// with another; needs root. Without --hash: legacy alone, which needs no long search
     #[arg(long, conflicts_with = "list")]
     real: bool,
 

@@ -26,7 +26,7 @@ pub(super) fn require(hashings: &[Hashing], geometry: Geometry) -> Result<(), Fa
     let kinds = hashings.iter().map(|hashing| kind(hashing, geometry)).collect::<Result<Vec<_>, _>>()?;
     if let Some(place) = kinds.iter().position(|kind| !matches!(kind, Kind::Ext4 { .. })) {
         return Err(Failure::value(
-            "--algorithm",
+            "--hash",
             hashings[place].hash.id,
             "with --real, must be one of legacy, half_md4, tea",
         ));

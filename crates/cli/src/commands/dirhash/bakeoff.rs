@@ -36,7 +36,7 @@ pub(crate) struct BakeoffArgs {
     points: u32,
 
     /// Create, remount, stat, delete and create again on real file systems in files; needs root. Without
-    /// --algorithm: ext4 with legacy, half_md4 and tea, then xfs and btrfs
+    /// --hash: ext4 with legacy, half_md4 and tea, then xfs and btrfs
     #[arg(long, conflicts_with_all = ["policy", "split"])]
     real: bool,
 

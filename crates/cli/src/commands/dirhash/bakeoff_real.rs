@@ -39,11 +39,9 @@ pub(super) fn kind(hashing: &Hashing, geometry: Geometry) -> Result<Kind, Failur
         hash @ ("legacy" | "half_md4" | "tea") => Ok(Kind::Ext4 { hash, seed: hashing.seed, geometry }),
         "xfs" => Ok(Kind::Xfs),
         "btrfs" => Ok(Kind::Btrfs),
-        other => Err(Failure::value(
-            "--algorithm",
-            other,
-            format!("with --real, must be one of {}", ALL.join(", ")),
-        )),
+        other => {
+            Err(Failure::value("--hash", other, format!("with --real, must be one of {}", ALL.join(", "))))
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::ui::sizes;
 #[derive(Args, Debug)]
 pub(crate) struct HashOptions {
     /// A hash; may be given several times. `all` is every hash that verisum knows
-    #[arg(short, long, value_name = "HASH")]
-    pub(crate) algorithm: Vec<String>,
+    #[arg(short = 'a', long, value_name = "HASH")]
+    pub(crate) hash: Vec<String>,
 
     /// The hash seed of a file system, as tools print it; without it zeros, which ext4 takes for none
     #[arg(long, value_name = "UUID")]
@@ -29,7 +29,7 @@ impl HashOptions {
     /// The hashes that were named, or else these.
     pub(crate) fn hashings(&self, otherwise: &[&str]) -> Result<Vec<Hashing>, Failure> {
         let seed = self.seed()?;
-        let named: Vec<&str> = self.algorithm.iter().map(String::as_str).collect();
+        let named: Vec<&str> = self.hash.iter().map(String::as_str).collect();
         let names = if named.is_empty() { otherwise } else { &named };
         let mut hashings = Vec::new();
         for name in names {
@@ -66,7 +66,7 @@ pub(crate) fn parameters(verb: &str, hashings: &[Hashing]) -> Vec<(&'static str,
 fn find(name: &str) -> Result<&'static NameHash, Failure> {
     NameHash::find(name).ok_or_else(|| {
         let known: Vec<&str> = NAME_HASHES.iter().map(|hash| hash.id).collect();
-        Failure::value("--algorithm", name, format!("must be all, or one of {}", known.join(", ")))
+        Failure::value("--hash", name, format!("must be all, or one of {}", known.join(", ")))
     })
 }
 

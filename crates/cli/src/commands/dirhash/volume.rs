@@ -81,7 +81,7 @@ pub(super) fn require(kinds: &[Kind]) -> Result<(), Failure> {
         None => Ok(()),
     };
     for kind in kinds {
-        needed(kind.programs(), ", or choose other hashes with --algorithm")?;
+        needed(kind.programs(), ", or choose other hashes with --hash")?;
     }
     // Without these no file system can be mounted, whatever its hash.
     needed(&[("mount", "mount"), ("umount", "mount"), ("losetup", "mount")], "")?;

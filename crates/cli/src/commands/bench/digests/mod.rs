@@ -34,7 +34,7 @@ pub(crate) struct DigestsArgs {
     file: Option<PathBuf>,
 
     /// A digest; may be given several times. `all` is every digest that verisum or a program computes
-    #[arg(short, long = "alg", value_name = "DIGEST")]
+    #[arg(short, long, value_name = "DIGEST")]
     algorithm: Vec<String>,
 
     /// A program, as coreutils, openssl or verisum; may be given several times

@@ -37,7 +37,7 @@ pub(crate) struct ImageArgs {
     images: Vec<String>,
 
     /// The digest; BLAKE3 is always measured too
-    #[arg(short, long = "alg", value_name = "DIGEST", default_value = "sha256")]
+    #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
     /// Only commands on images, or only the library on memory
