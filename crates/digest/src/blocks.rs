@@ -7,6 +7,7 @@ use crate::algorithm::Algorithm;
 use crate::digest::{Batch, Digest};
 use crate::error::Error;
 use crate::output::Output;
+use crate::parts::Parts;
 use crate::provider::{Policy, Stream, StreamFactory};
 
 /// What a digest is made of.
@@ -154,6 +155,16 @@ impl Made {
         self.inner.len()
     }
 
+    /// The digest of each block.
+    pub(crate) fn inner(&self) -> &Digest {
+        &self.inner
+    }
+
+    /// The length of a block in bytes; the last one may be shorter.
+    pub(crate) fn block(&self) -> usize {
+        self.recipe.block
+    }
+
     pub(crate) fn into_factory(self) -> (&'static str, Arc<dyn StreamFactory>) {
         ("blocks", Arc::new(self))
     }
@@ -162,27 +173,76 @@ impl Made {
 impl StreamFactory for Made {
     fn start(&self) -> Result<Box<dyn Stream>, Error> {
         let alone = (self.recipe.block > MOST_AT_ONCE / 2).then(|| self.inner.stream()).transpose()?;
-        Ok(Box::new(Blocks {
-            batch: self.inner.batch()?,
-            buffer: Vec::new(),
-            alone,
-            length: 0,
-            levels: Levels::new(self)?,
-            made: self.clone(),
-        }))
+        Ok(Box::new(Blocks { cut: Cut::new(self)?, alone, length: 0, levels: Levels::new(self)? }))
     }
 
     fn kernel_level(&self) -> Option<verisum_kernels::Level> {
         self.inner.stream_level()
     }
+
+    fn parts(&self) -> Option<Parts> {
+        Some(Parts::of_blocks(self.clone()))
+    }
 }
 
-/// A message that is cut into blocks.
-struct Blocks {
+/// Cuts what comes into blocks, and hashes these side by side.
+pub(crate) struct Cut {
     made: Made,
     batch: Batch,
     /// What is not hashed yet: fewer blocks than a batch has.
     buffer: Vec<u8>,
+}
+
+/// What takes the hashes of blocks, in order.
+type Leaf<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
+
+impl Cut {
+    pub(crate) fn new(made: &Made) -> Result<Cut, Error> {
+        Ok(Cut { made: made.clone(), batch: made.inner.batch()?, buffer: Vec::new() })
+    }
+
+    pub(crate) fn update(&mut self, mut data: &[u8], leaf: Leaf) -> Result<(), Error> {
+        let group = self.made.recipe.block * self.made.at_once();
+        if !self.buffer.is_empty() {
+            let (head, rest) = data.split_at(data.len().min(group - self.buffer.len()));
+            self.buffer.extend_from_slice(head);
+            data = rest;
+            if self.buffer.len() == group {
+                Cut::hash(&mut self.batch, &self.made, &self.buffer, leaf)?;
+                self.buffer.clear();
+            }
+        }
+        // What comes in large pieces is not copied.
+        let whole = data.len() - data.len() % group;
+        let (groups, rest) = data.split_at(whole);
+        Cut::hash(&mut self.batch, &self.made, groups, leaf)?;
+        self.buffer.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Hashes what is left, and makes ready for the next message.
+    pub(crate) fn end(&mut self, leaf: Leaf) -> Result<(), Error> {
+        let Recipe { block, fills, .. } = self.made.recipe;
+        if fills {
+            let length = self.buffer.len().next_multiple_of(block);
+            self.buffer.resize(length, 0);
+        }
+        Cut::hash(&mut self.batch, &self.made, &self.buffer, leaf)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn hash(batch: &mut Batch, made: &Made, bytes: &[u8], leaf: Leaf) -> Result<(), Error> {
+        let blocks: Vec<&[u8]> = bytes.chunks(made.recipe.block).collect();
+        let mut digests = vec![0; blocks.len() * made.len()];
+        batch.hash(&blocks, &mut digests)?;
+        digests.chunks(made.len()).try_for_each(leaf)
+    }
+}
+
+/// A message that is cut into blocks.
+struct Blocks {
+    cut: Cut,
     /// Hashes a block that is too long to be kept.
     alone: Option<Box<dyn Stream>>,
     length: u64,
@@ -190,16 +250,11 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The bytes that are hashed side by side.
-    fn group(&self) -> usize {
-        self.made.recipe.block * self.made.at_once()
-    }
-
     /// Hashes what comes of blocks that are too long to be kept.
     fn add_alone(&mut self, mut data: &[u8]) -> Result<(), Error> {
-        let Blocks { alone: Some(stream), made, levels, length, .. } = self else { return Ok(()) };
+        let Blocks { alone: Some(stream), cut, levels, length } = self else { return Ok(()) };
         while !data.is_empty() {
-            let block = made.recipe.block as u64;
+            let block = cut.made.recipe.block as u64;
             let left = usize::try_from(block - *length % block).unwrap_or(usize::MAX);
             let (head, rest) = data.split_at(data.len().min(left));
             stream.update(head)?;
@@ -211,14 +266,6 @@ impl Blocks {
         }
         Ok(())
     }
-
-    /// Hashes whole blocks, and at the end of the message what is left.
-    fn hash(batch: &mut Batch, levels: &mut Levels, made: &Made, bytes: &[u8]) -> Result<(), Error> {
-        let blocks: Vec<&[u8]> = bytes.chunks(made.recipe.block).collect();
-        let mut digests = vec![0; blocks.len() * made.len()];
-        batch.hash(&blocks, &mut digests)?;
-        digests.chunks(made.len()).try_for_each(|leaf| levels.push(leaf))
-    }
 }
 
 /// Ends a block.
@@ -229,61 +276,36 @@ fn end_alone(stream: &mut dyn Stream, levels: &mut Levels) -> Result<(), Error> 
 }
 
 impl Stream for Blocks {
-    fn update(&mut self, mut data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         if self.alone.is_some() {
             return self.add_alone(data);
         }
         self.length += data.len() as u64;
-        let group = self.group();
-        if !self.buffer.is_empty() {
-            let (head, rest) = data.split_at(data.len().min(group - self.buffer.len()));
-            self.buffer.extend_from_slice(head);
-            data = rest;
-            if self.buffer.len() == group {
-                Blocks::hash(&mut self.batch, &mut self.levels, &self.made, &self.buffer)?;
-                self.buffer.clear();
-            }
-        }
-        // What comes in large pieces is not copied.
-        let whole = data.len() - data.len() % group;
-        let (groups, rest) = data.split_at(whole);
-        for group in groups.chunks(group) {
-            Blocks::hash(&mut self.batch, &mut self.levels, &self.made, group)?;
-        }
-        self.buffer.extend_from_slice(rest);
-        Ok(())
+        let levels = &mut self.levels;
+        self.cut.update(data, &mut |leaf| levels.push(leaf))
     }
 
     fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
-        let Recipe { block, fills, .. } = self.made.recipe;
-        if let Some(stream) = self.alone.as_mut().filter(|_| !self.length.is_multiple_of(block as u64)) {
+        let block = self.cut.made.recipe.block as u64;
+        if let Some(stream) = self.alone.as_mut().filter(|_| !self.length.is_multiple_of(block)) {
             end_alone(&mut **stream, &mut self.levels)?;
         }
-        if fills {
-            let length = self.buffer.len().next_multiple_of(block);
-            self.buffer.resize(length, 0);
-        }
-        Blocks::hash(&mut self.batch, &mut self.levels, &self.made, &self.buffer)?;
+        let levels = &mut self.levels;
+        self.cut.end(&mut |leaf| levels.push(leaf))?;
         digest.copy_from_slice(self.levels.finish(self.length)?.as_bytes());
-        self.buffer.clear();
         self.length = 0;
         Ok(())
     }
 
     fn copy(&self) -> Result<Box<dyn Stream>, Error> {
-        Ok(Box::new(Blocks {
-            batch: self.made.inner.batch()?,
-            buffer: self.buffer.clone(),
-            alone: self.alone.as_ref().map(|stream| stream.copy()).transpose()?,
-            length: self.length,
-            levels: self.levels.copy()?,
-            made: self.made.clone(),
-        }))
+        let cut = Cut { buffer: self.cut.buffer.clone(), ..Cut::new(&self.cut.made)? };
+        let alone = self.alone.as_ref().map(|stream| stream.copy()).transpose()?;
+        Ok(Box::new(Blocks { cut, alone, length: self.length, levels: self.levels.copy()? }))
     }
 }
 
 /// The hashes on their way to become one. Of a tree only what is not joined yet is kept.
-struct Levels {
+pub(crate) struct Levels {
     join: Join,
     block: usize,
     inner: Digest,
@@ -297,7 +319,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn new(made: &Made) -> Result<Levels, Error> {
+    pub(crate) fn new(made: &Made) -> Result<Levels, Error> {
         let Made { recipe: Recipe { join, block, .. }, inner, .. } = made;
         let (inner, flat) = (inner.clone(), inner.stream()?);
         Ok(Levels { join: *join, block: *block, inner, flat, first: None, count: 0, waiting: Vec::new() })
@@ -309,7 +331,7 @@ impl Levels {
         Ok(Levels { join, block, inner, flat, first, count, waiting })
     }
 
-    fn push(&mut self, leaf: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, leaf: &[u8]) -> Result<(), Error> {
         match self.join {
             Join::Flat | Join::Parts => {
                 self.first.get_or_insert_with(|| hash_of(leaf));
@@ -338,7 +360,7 @@ impl Levels {
     }
 
     /// The digest of a message of so many bytes, of which nothing is left behind.
-    fn finish(&mut self, length: u64) -> Result<Output, Error> {
+    pub(crate) fn finish(&mut self, length: u64) -> Result<Output, Error> {
         let mut digest = match self.join {
             Join::Flat | Join::Parts => {
                 let mut digest = Output::zeroed(self.inner.len());
@@ -414,8 +436,8 @@ impl Levels {
     }
 }
 
-/// A hash that waited.
-fn hash_of(bytes: &[u8]) -> Output {
+/// These bytes as a hash.
+pub(crate) fn hash_of(bytes: &[u8]) -> Output {
     let mut hash = Output::zeroed(bytes.len());
     hash.as_mut_bytes().copy_from_slice(bytes);
     hash

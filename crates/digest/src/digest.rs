@@ -8,6 +8,7 @@ use crate::algorithm::{Algorithm, Class};
 use crate::blocks;
 use crate::error::Error;
 use crate::output::Output;
+use crate::parts::Parts;
 use crate::provider::{self, MultiBuffer, PROVIDERS, Policy, Stream, StreamFactory};
 
 /// One digest and the implementations that this machine uses for it. Cheap to clone.
@@ -145,6 +146,12 @@ impl Digest {
     /// Starts a message.
     pub fn stream(&self) -> Result<Box<dyn Stream>, Error> {
         self.stream.1.start()
+    }
+
+    /// The parts that a long message can be hashed in, each on its own and by any thread; none where each byte waits
+    /// for those before it.
+    pub fn parts(&self) -> Option<Parts> {
+        self.stream.1.parts()
     }
 
     /// Makes a context that hashes batches of messages, for one thread.

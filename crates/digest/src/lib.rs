@@ -17,6 +17,7 @@ pub mod cksum;
 mod digest;
 mod error;
 mod output;
+mod parts;
 mod provider;
 
 pub use algorithm::{ALGORITHMS, Algorithm, Class};
@@ -24,6 +25,7 @@ pub use blocks::{block_digests, part_count, part_length};
 pub use digest::{Batch, Digest, Message};
 pub use error::Error;
 pub use output::Output;
+pub use parts::{JoinedParts, Part, PartHashes, Parts};
 pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};
 pub use verisum_kernels::Level;
 

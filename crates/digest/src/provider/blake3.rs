@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Fresh, Policy, Stream, StreamFactory};
+use super::{Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::parts::Parts;
 
 struct Blake3(blake3::Hasher);
 
@@ -25,6 +26,18 @@ impl Stream for Blake3 {
     }
 }
 
+struct Factory;
+
+impl StreamFactory for Factory {
+    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Blake3(blake3::Hasher::new())))
+    }
+
+    fn parts(&self) -> Option<Parts> {
+        Some(Parts::of_blake3())
+    }
+}
+
 pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
-    Ok(Arc::new(Fresh(|| Blake3(blake3::Hasher::new()))))
+    Ok(Arc::new(Factory))
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::parts::Parts;
 
 pub(crate) use kernels::blake2b;
 pub use openssl::{by_name as openssl_by_name, names as openssl_names, version as openssl_version};
@@ -38,6 +39,11 @@ pub trait StreamFactory: Send + Sync {
 
     /// The level of our own kernel that does it; none if somebody else does.
     fn kernel_level(&self) -> Option<verisum_kernels::Level> {
+        None
+    }
+
+    /// The parts that a message can be hashed in, each on its own; none where each byte waits for those before it.
+    fn parts(&self) -> Option<Parts> {
         None
     }
 }

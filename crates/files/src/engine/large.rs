@@ -1,12 +1,14 @@
 //! Large files: pieces of several are read, and then hashed side by side.
 
+use std::time::Instant;
+
 use verisum_digest::Digest;
 
 use super::pool::{Ended, Group};
 use super::stream::{Failed, Hasher, Opened, Reader};
 use super::work::{ARENA, Engine, LARGE_ARENA, STAGGER, Worker};
 
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 
 /// The most of a file that is read at once where that is limited, and of one that is not long: as long as
 /// the first piece is read nothing is hashed.
@@ -18,6 +20,13 @@ const PIECES: u64 = 16;
 impl<T: Send> Engine<'_, T> {
     /// Puts a file among those in progress.
     pub(super) fn begin(&self, opened: Opened<T>, worker: &mut Worker) {
+        if let Some(opened) = self.split(opened) {
+            self.begin_in_order(opened, worker);
+        }
+    }
+
+    /// The same for a file whose pieces are hashed one after the other.
+    pub(super) fn begin_in_order(&self, opened: Opened<T>, worker: &mut Worker) {
         let set = opened.job.job.set;
         // Nothing is hashed beside the only file, so what is fastest for one message is best.
         let message = if self.source.had_one() { Digest::lone_message } else { Digest::message };
@@ -38,6 +47,7 @@ impl<T: Send> Engine<'_, T> {
         let length = piece_length(parts.len(), is_all, longest);
         let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
         let mut pieces = Vec::with_capacity(parts.len());
+        let started = Instant::now();
         for ((_, reader), buffer) in parts.iter_mut().zip(buffers) {
             let piece = reader.next(&mut buffer[..length]);
             if let Some(limits) = &self.plan.limits {
@@ -45,6 +55,7 @@ impl<T: Send> Engine<'_, T> {
             }
             pieces.push((piece, &*buffer));
         }
+        self.pool.shares.has_read(pieces.iter().map(|(piece, _)| piece.stored()).sum(), started.elapsed());
         let turns = self.pool.read(parts);
         let Some(mut hashers) = self.pool.hashers(&turns, || self.is_broken()) else { return };
 

@@ -10,8 +10,10 @@ mod budget;
 mod large;
 mod links;
 mod pool;
+mod share;
 mod small;
 mod source;
+mod split;
 mod stream;
 mod work;
 

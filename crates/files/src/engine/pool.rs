@@ -5,12 +5,15 @@
 //! thread reads the pieces that follow, and hashes them when their turn has come. So where there are only
 //! as many files as one processor hashes at once, others do the reading.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::share::Shares;
 use super::source::lock;
+use super::split::Split;
 use super::stream::{Hasher, Reader};
 
 /// How long a thread sleeps at most before it looks again.
@@ -66,23 +69,24 @@ pub(super) struct Pool<T> {
     changed: Condvar,
     /// Counts what threads that wait want to hear of.
     changes: AtomicU64,
-    /// Of each set, the most files that are hashed side by side.
-    lanes: Vec<usize>,
+    pub(super) shares: Shares,
     threads: usize,
 }
 
 pub(super) struct State<T> {
     slots: Vec<Option<Slot<T>>>,
     free: Vec<usize>,
+    /// Those that are hashed in parts.
+    pub(super) splits: Vec<Split<T>>,
     /// Threads that may bring more files.
     bringing: usize,
 }
 
 impl<T> Pool<T> {
-    pub(super) fn new(lanes: Vec<usize>, threads: usize) -> Self {
-        let state = State { slots: Vec::new(), free: Vec::new(), bringing: 0 };
+    pub(super) fn new(shares: Shares, threads: usize) -> Self {
+        let state = State { slots: Vec::new(), free: Vec::new(), splits: Vec::new(), bringing: 0 };
         let changes = AtomicU64::new(0);
-        Pool { state: Mutex::new(state), changed: Condvar::new(), changes, lanes, threads }
+        Pool { state: Mutex::new(state), changed: Condvar::new(), changes, shares, threads }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -121,20 +125,24 @@ impl<T> Pool<T> {
     pub(super) fn take(&self, state: &mut State<T>) -> Option<Group<T>> {
         let set = state.slots.iter().flatten().find(|slot| slot.is_readable())?.set;
         let live = state.slots.iter().flatten().filter(|slot| slot.set == set).count();
-        // One thread is left to read meanwhile, if there are more.
-        let hashers = self.threads.saturating_sub(1).max(1);
-        let most = live.div_ceil(hashers).clamp(1, self.lanes[set]);
+        let most = self.shares.of(set, live);
+        let ready = state.slots.iter().enumerate().filter_map(|(number, slot)| {
+            let slot = slot.as_ref().filter(|slot| slot.set == set && slot.is_readable())?;
+            // Those that nobody is at need not be waited for. Others are read for those who hash them.
+            Some((!slot.is_whole(), Reverse(slot.reader.as_ref()?.left()), number))
+        });
+        // Of the longest first, so that all end at about the same time.
+        let mut ready: Vec<_> = ready.collect();
+        ready.sort_unstable();
+        let is_waiting = ready.first().is_some_and(|(is_waiting, ..)| *is_waiting);
+        ready.retain(|other| other.0 == is_waiting);
         let mut parts = Vec::with_capacity(most);
-        for (number, slot) in state.slots.iter_mut().enumerate() {
-            let Some(slot) = slot.as_mut().filter(|slot| slot.set == set && slot.is_readable()) else {
-                continue;
-            };
-            if let Some(reader) = slot.reader.take() {
+        for (_, _, number) in ready.into_iter().take(most) {
+            if let Some(slot) = state.slot(number)
+                && let Some(reader) = slot.reader.take()
+            {
                 parts.push((Turn { slot: number, piece: slot.taken }, reader));
                 slot.taken += 1;
-            }
-            if parts.len() == most {
-                break;
             }
         }
         let is_all = self.threads > 1 && parts.len() == live;
@@ -204,7 +212,7 @@ impl<T> Pool<T> {
 impl<T> State<T> {
     /// How many files are in progress.
     pub(super) fn live(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() + self.splits.len()
     }
 
     /// Whether nothing is in progress and nobody may bring something.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -20,7 +21,7 @@ static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
 /// A file that was opened, and found to be one.
 pub(super) struct Opened<T> {
     pub(super) job: Numbered<T>,
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     pub(super) before: Stat,
     /// What it said after the last byte, if that is known already.
     pub(super) after: Option<Stat>,
@@ -81,6 +82,11 @@ impl<T> Reader<T> {
             let _ = rustix::fs::fadvise(&opened.file, 0, None, rustix::fs::Advice::Sequential);
         }
         Reader { opened, offset: 0, run, ended: false }
+    }
+
+    /// How many bytes are to be read yet.
+    pub(super) fn left(&self) -> u64 {
+        self.opened.before.size.saturating_sub(self.offset)
     }
 
     /// Reads the next piece: as much as fits the buffer, if no hole begins or ends before.

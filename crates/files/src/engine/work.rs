@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -12,6 +13,7 @@ use verisum_digest::{Batch, Digest, Output};
 use super::budget::Budget;
 use super::links::{Links, Turn};
 use super::pool::Pool;
+use super::share::Shares;
 use super::small::{LATELY, before};
 use super::source::{Numbered, Pulled, Source};
 use super::stream::Opened;
@@ -139,7 +141,7 @@ impl<'a, T: Send> Engine<'a, T> {
             prepare,
             done,
             source: Source::new(jobs, plan.window),
-            pool: Pool::new(lanes, threads),
+            pool: Pool::new(Shares::new(&plan.sets, &lanes, threads), threads),
             links: plan.hard_links_once.then(Links::new),
             threads,
             most_taken: budget.files_at_once(threads),
@@ -206,9 +208,16 @@ impl<'a, T: Send> Engine<'a, T> {
             let live = state.live();
             let may_open =
                 live < self.most_streams && (!self.source.is_exhausted() || self.source.has_returned());
-            if (!opens || !may_open || live >= self.lanes())
-                && let Some(group) = self.pool.take(&mut state)
-            {
+            let hashes = !opens || !may_open || live >= self.lanes();
+            if hashes && let Some(stretch) = state.take_stretch(self.threads) {
+                drop(state);
+                call_for_help();
+                self.hash_stretch(stretch, &mut worker);
+                self.tell(&mut worker);
+                (opens, wakeful) = (true, true);
+                continue;
+            }
+            if hashes && let Some(group) = self.pool.take(&mut state) {
                 drop(state);
                 call_for_help();
                 self.advance(group, &mut worker);
@@ -258,6 +267,11 @@ impl<'a, T: Send> Engine<'a, T> {
             let given_up = self.pool.lock().remove_any();
             let Some(given_up) = given_up else { break };
             self.fail(given_up.reader.opened, |path| Error::Stopped { path }, worker);
+        }
+        loop {
+            let given_up = self.pool.lock().remove_split();
+            let Some(given_up) = given_up else { break };
+            self.fail(given_up, |path| Error::Stopped { path }, worker);
         }
         while let Pulled::Jobs(jobs) = self.source.pull(1, false) {
             for job in jobs {
@@ -349,7 +363,7 @@ impl<'a, T: Send> Engine<'a, T> {
             },
             _ => job,
         };
-        Some(Opened { job, file, before, after: None, again: false, awaited })
+        Some(Opened { job, file: Arc::new(file), before, after: None, again: false, awaited })
     }
 
     /// What the file system says of a file that is about to be read, so that whatever is written from now on
@@ -394,6 +408,14 @@ impl<'a, T: Send> Engine<'a, T> {
             return Some(opened);
         }
         let Opened { job, file, before, awaited, .. } = opened;
+        let file = match Arc::try_unwrap(file).or_else(|shared| shared.try_clone()) {
+            Ok(file) => file,
+            Err(cause) => {
+                let path = job.job.entry.path();
+                self.report(job, Err(Error::io(&path, Operation::Open, cause)), worker);
+                return None;
+            }
+        };
         if let Some(links) = &self.links
             && awaited
         {

@@ -1,0 +1,227 @@
+//! Long messages in parts: BLAKE3 and digests made of blocks are trees, whose parts any thread hashes without waiting for
+//! another one.
+//!
+//! Parts are numbered from 0. All have the same length, but for the last one, which may be shorter; none is empty.
+
+use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+use crate::blocks::{Cut, Levels, Made, hash_of};
+use crate::digest::Message;
+use crate::error::Error;
+use crate::output::Output;
+
+/// How long a part is that has many blocks, about: the time to hand it out is none beside that to hash it.
+const USUAL: usize = 1 << 20;
+
+/// Blocks that are longer are parts themselves, and go side by side through the processor.
+const SHORT: usize = 256 << 10;
+
+/// The parts that messages of one digest can be hashed in.
+#[derive(Clone)]
+pub struct Parts(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Blake3,
+    /// A part is one block.
+    LongBlocks(Made),
+    /// A part has many blocks.
+    ShortBlocks(Made),
+}
+
+impl Parts {
+    pub(crate) fn of_blake3() -> Parts {
+        Parts(Kind::Blake3)
+    }
+
+    pub(crate) fn of_blocks(made: Made) -> Parts {
+        Parts(if made.block() > SHORT { Kind::LongBlocks(made) } else { Kind::ShortBlocks(made) })
+    }
+
+    /// The length of a part in bytes.
+    pub fn length(&self) -> u64 {
+        let length = match &self.0 {
+            Kind::Blake3 => USUAL,
+            Kind::LongBlocks(made) => made.block(),
+            Kind::ShortBlocks(made) => USUAL / made.block() * made.block(),
+        };
+        length as u64
+    }
+
+    /// How many parts are worth hashing side by side on one thread.
+    pub fn lanes(&self) -> usize {
+        match &self.0 {
+            Kind::LongBlocks(made) => made.inner().lanes(),
+            Kind::Blake3 | Kind::ShortBlocks(_) => 1,
+        }
+    }
+
+    /// Starts a part.
+    ///
+    /// # Errors
+    /// The digest is not available.
+    pub fn start(&self, number: u64) -> Result<Part, Error> {
+        Ok(Part(match &self.0 {
+            Kind::Blake3 => {
+                let mut hasher = Box::new(blake3::Hasher::new());
+                hasher.set_input_offset(number * self.length());
+                Progress::Blake3 { hasher, is_first: number == 0 }
+            }
+            Kind::LongBlocks(made) => Progress::LongBlock(made.inner().message()?, made.len()),
+            Kind::ShortBlocks(made) => Progress::ShortBlocks(Box::new(Cut::new(made)?), Vec::new()),
+        }))
+    }
+
+    /// Adds bytes to each part, side by side where the processor can.
+    ///
+    /// # Errors
+    /// An implementation failed.
+    pub fn advance(&self, parts: &mut [(&mut Part, &[u8])]) -> Result<(), Error> {
+        let mut side_by_side = Vec::with_capacity(parts.len());
+        for (part, bytes) in parts {
+            match &mut part.0 {
+                Progress::Blake3 { hasher, .. } => drop(hasher.update(bytes)),
+                Progress::LongBlock(message, _) => side_by_side.push((message, *bytes)),
+                Progress::ShortBlocks(cut, hashes) => {
+                    cut.update(bytes, &mut |leaf| {
+                        hashes.extend_from_slice(leaf);
+                        Ok(())
+                    })?;
+                }
+            }
+        }
+        match &self.0 {
+            Kind::LongBlocks(made) => made.inner().advance(&mut side_by_side),
+            Kind::Blake3 | Kind::ShortBlocks(_) => Ok(()),
+        }
+    }
+
+    /// Starts what makes one digest of the hashes of all parts.
+    ///
+    /// # Errors
+    /// The digest is not available.
+    pub fn join(&self) -> Result<JoinedParts, Error> {
+        Ok(JoinedParts(match &self.0 {
+            Kind::Blake3 => Joined::Blake3 { subtrees: Vec::new(), alone: None },
+            Kind::LongBlocks(made) | Kind::ShortBlocks(made) => {
+                Joined::Blocks(Box::new(Levels::new(made)?), made.len())
+            }
+        }))
+    }
+}
+
+/// A part that is being hashed.
+pub struct Part(Progress);
+
+enum Progress {
+    Blake3 {
+        hasher: Box<blake3::Hasher>,
+        is_first: bool,
+    },
+    /// With the length of its digest in bytes.
+    LongBlock(Message, usize),
+    ShortBlocks(Box<Cut>, Vec<u8>),
+}
+
+impl Part {
+    /// Ends the part.
+    ///
+    /// # Errors
+    /// An implementation failed.
+    ///
+    /// # Panics
+    /// If it is a part of BLAKE3, and empty.
+    pub fn finish(self) -> Result<PartHashes, Error> {
+        Ok(PartHashes(match self.0 {
+            Progress::Blake3 { hasher, is_first } => {
+                let mut hashes = hasher.finalize_non_root().to_vec();
+                if is_first {
+                    // The digest, if no other part follows.
+                    hashes.extend_from_slice(hasher.finalize().as_bytes());
+                }
+                hashes
+            }
+            Progress::LongBlock(mut message, len) => {
+                let mut hash = vec![0; len];
+                message.finish(&mut hash)?;
+                hash
+            }
+            Progress::ShortBlocks(mut cut, mut hashes) => {
+                cut.end(&mut |leaf| {
+                    hashes.extend_from_slice(leaf);
+                    Ok(())
+                })?;
+                hashes
+            }
+        }))
+    }
+}
+
+/// What is left of a part that was hashed.
+pub struct PartHashes(Vec<u8>);
+
+/// The hashes of parts on their way to become one digest.
+pub struct JoinedParts(Joined);
+
+enum Joined {
+    Blake3 {
+        /// Those that are not merged yet, each with the number of its parts: powers of two, smaller and smaller.
+        subtrees: Vec<(ChainingValue, u64)>,
+        /// The digest of the first part alone.
+        alone: Option<Output>,
+    },
+    /// With the length of a hash in bytes.
+    Blocks(Box<Levels>, usize),
+}
+
+impl JoinedParts {
+    /// Adds the next part.
+    ///
+    /// # Errors
+    /// An implementation failed.
+    pub fn push(&mut self, part: &PartHashes) -> Result<(), Error> {
+        match &mut self.0 {
+            Joined::Blake3 { subtrees, alone } => {
+                // Only now is it known that these two are not the whole message.
+                while let [.., (left, parts), (right, others)] = &subtrees[..]
+                    && parts == others
+                {
+                    let merged = (merge_subtrees_non_root(left, right, Mode::Hash), 2 * parts);
+                    subtrees.truncate(subtrees.len() - 2);
+                    subtrees.push(merged);
+                }
+                let (value, digest) = part.0.split_at(blake3::OUT_LEN);
+                let mut chaining_value = ChainingValue::default();
+                chaining_value.copy_from_slice(value);
+                subtrees.push((chaining_value, 1));
+                if !digest.is_empty() {
+                    *alone = Some(hash_of(digest));
+                }
+                Ok(())
+            }
+            Joined::Blocks(levels, len) => part.0.chunks(*len).try_for_each(|leaf| levels.push(leaf)),
+        }
+    }
+
+    /// The digest of a message of so many bytes.
+    ///
+    /// # Errors
+    /// An implementation failed.
+    pub fn finish(self, length: u64) -> Result<Output, Error> {
+        match self.0 {
+            Joined::Blake3 { mut subtrees, alone } => {
+                let Some((mut right, _)) = subtrees.pop() else {
+                    return Ok(hash_of(blake3::hash(&[]).as_bytes()));
+                };
+                while let Some((left, _)) = subtrees.pop() {
+                    if subtrees.is_empty() {
+                        return Ok(hash_of(merge_subtrees_root(&left, &right, Mode::Hash).as_bytes()));
+                    }
+                    right = merge_subtrees_non_root(&left, &right, Mode::Hash);
+                }
+                Ok(alone.unwrap_or_else(|| hash_of(&right)))
+            }
+            Joined::Blocks(mut levels, _) => levels.finish(length),
+        }
+    }
+}

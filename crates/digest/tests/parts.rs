@@ -1,0 +1,60 @@
+//! A message that is hashed in parts has the digest of the whole message.
+
+use verisum_digest::{Digest, Level, Policy, block_digests};
+
+const OF_PARTS: [&str; 5] = ["s3-etag:1M", "s3-etag:5M", "s3-sha256:1K", "s3-crc32c:300001", "s3-sha1:70000"];
+
+/// Hashes the parts in groups that go side by side, the last group first.
+fn in_parts(digest: &Digest, message: &[u8], piece: usize, lanes: usize) -> String {
+    let parts = digest.parts().unwrap();
+    let all: Vec<&[u8]> = message.chunks(parts.length() as usize).collect();
+    let mut hashes: Vec<_> = all.iter().map(|_| None).collect();
+    for first in (0..all.len()).step_by(lanes).rev() {
+        let group = &all[first..(first + lanes).min(all.len())];
+        let mut running: Vec<_> =
+            (0..group.len()).map(|at| parts.start((first + at) as u64).unwrap()).collect();
+        let longest = group.iter().map(|part| part.len()).max().unwrap();
+        for start in (0..longest).step_by(piece) {
+            let pieces =
+                group.iter().map(|part| &part[start.min(part.len())..(start + piece).min(part.len())]);
+            let mut messages: Vec<_> = running.iter_mut().zip(pieces).collect();
+            parts.advance(&mut messages).unwrap();
+        }
+        for (at, part) in running.into_iter().enumerate() {
+            hashes[first + at] = Some(part.finish().unwrap());
+        }
+    }
+    let mut joined = parts.join().unwrap();
+    hashes.iter().for_each(|part| joined.push(part.as_ref().unwrap()).unwrap());
+    joined.finish(message.len() as u64).unwrap().to_string()
+}
+
+#[test]
+fn parts_give_the_digest_of_the_whole_at_every_level() {
+    let message: Vec<u8> = (0..(23 << 20) + 5).map(|at: usize| (at % 251) as u8).collect();
+    // Under emulation the longest take minutes.
+    let most = if std::env::var_os("VERISUM_LEVELS_MISSING").is_some() { 3 << 20 } else { message.len() };
+    for &max_level in Level::ALL.iter().filter(|level| level.available()) {
+        for name in block_digests().chain(OF_PARTS).chain(["blake3"]) {
+            let digest = Digest::find_with(name, &Policy { max_level }).unwrap();
+            let part = digest.parts().unwrap().length() as usize;
+            let lengths =
+                [0, 1, 4097, part - 1, part, part + 1, 2 * part, 3 * part + 1000, 4 * part, 7 * part];
+            for length in lengths.into_iter().chain([message.len()]).filter(|length| *length <= most) {
+                let (whole, lanes) = (&message[..length], digest.parts().unwrap().lanes());
+                let expected = digest.hash(whole).unwrap().to_string();
+                for (piece, lanes) in [(256 << 10, lanes), (100_003, 3)] {
+                    let found = in_parts(&digest, whole, piece, lanes);
+                    assert_eq!(found, expected, "{name} of {length} bytes at {max_level:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_the_bytes_before_it_has_no_parts() {
+    for name in ["sha256", "md5", "crc32", "xxh3-128"] {
+        assert!(Digest::find(name).unwrap().parts().is_none(), "{name}");
+    }
+}

@@ -1,0 +1,109 @@
+//! How many large files a thread hashes side by side: as many as are done soonest by an estimate, whose times are measured,
+//! since processors differ.
+//!
+//! Many side by side use a processor's vectors best. Few for each of the threads use all processors. And threads that do
+//! not hash read for those who do.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use verisum_digest::{Digest, Message};
+
+/// How many bytes of each message are hashed to measure, and how often: the least time counts.
+const MEASURED: usize = 8 << 10;
+const TIMES: usize = 3;
+
+/// What reading takes until it is known, in seconds a byte: about what memory gives.
+const USUAL_READ: f64 = 1e-10;
+
+/// The shares of the threads.
+pub(super) struct Shares {
+    threads: usize,
+    sets: Vec<Set>,
+    read_bytes: AtomicU64,
+    read_nanoseconds: AtomicU64,
+}
+
+struct Set {
+    digests: Vec<Digest>,
+    /// What one byte of each of so many files takes, in seconds, by their number less one.
+    times: Vec<OnceLock<f64>>,
+}
+
+impl Shares {
+    /// For these sets of digests, each with the most files that are hashed side by side.
+    pub(super) fn new(sets: &[Vec<Digest>], lanes: &[usize], threads: usize) -> Shares {
+        let set = |(digests, lanes): (&Vec<Digest>, &usize)| Set {
+            digests: digests.clone(),
+            times: (0..*lanes).map(|_| OnceLock::new()).collect(),
+        };
+        let (read_bytes, read_nanoseconds) = Default::default();
+        Shares { threads, sets: sets.iter().zip(lanes).map(set).collect(), read_bytes, read_nanoseconds }
+    }
+
+    /// Says how long reading took.
+    pub(super) fn has_read(&self, bytes: u64, time: Duration) {
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.read_nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// How many of so many files of a set a thread is to hash side by side.
+    pub(super) fn of(&self, set: usize, files: usize) -> usize {
+        let set = &self.sets[set];
+        let most = files.clamp(1, set.times.len());
+        if files < 2 || self.threads < 2 {
+            return most;
+        }
+        let read = self.read_time();
+        // Not all need be looked at: these are the least for each number of groups.
+        let shares = (1..=files).map(|groups| files.div_ceil(groups)).filter(|share| *share <= most);
+        let shares = shares.take_while(|share| *share > 1).chain([1]);
+        let estimate = |share: usize| self.estimate(files, share, set.time(share), read);
+        shares
+            .map(|share| (share, estimate(share)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(most, |best| best.0)
+    }
+
+    /// How long one byte of each file takes, in seconds.
+    fn estimate(&self, files: usize, share: usize, hash: f64, read: f64) -> f64 {
+        let groups = files.div_ceil(share);
+        let (files, share, threads) = (files as f64, share as f64, self.threads as f64);
+        match self.threads.checked_sub(groups) {
+            // The others read meanwhile.
+            Some(readers @ 1..) => hash.max(files * read / readers as f64),
+            _ => (hash + share * read) * groups as f64 / threads,
+        }
+    }
+
+    fn read_time(&self) -> f64 {
+        match self.read_bytes.load(Ordering::Relaxed) {
+            0 => USUAL_READ,
+            bytes => self.read_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9 / bytes as f64,
+        }
+    }
+}
+
+impl Set {
+    /// What one byte of each of so many files takes, in seconds.
+    fn time(&self, files: usize) -> f64 {
+        let Some(time) = self.times.get(files - 1) else { return f64::INFINITY };
+        *time.get_or_init(|| {
+            let message = vec![0; MEASURED];
+            let of_digest = |digest: &Digest| -> Option<f64> {
+                let messages: Result<Vec<Message>, _> = (0..files).map(|_| digest.message()).collect();
+                let mut messages = messages.ok()?;
+                let mut least = Duration::MAX;
+                for _ in 0..TIMES {
+                    let started = Instant::now();
+                    let mut pieces: Vec<_> = messages.iter_mut().map(|one| (one, &message[..])).collect();
+                    digest.advance(&mut pieces).ok()?;
+                    least = least.min(started.elapsed());
+                }
+                Some(least.as_secs_f64() / MEASURED as f64)
+            };
+            self.digests.iter().map(|digest| of_digest(digest).unwrap_or_default()).sum()
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! Large files that are hashed in parts: each thread reads and hashes parts of its own, and waits for nobody.
+//!
+//! Without limits only, and of files without holes: there one piece after the other is as good. So it is for a file that
+//! changes meanwhile, which is hashed once more.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use rustix::fs::Advice;
+use verisum_digest::{JoinedParts, Part, PartHashes, Parts};
+
+use super::large::PAGE;
+use super::pool::State;
+use super::stream::{Failed, Opened, read_at};
+use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
+use crate::Stat;
+
+/// The most that is read of a part at once: what was read is still in the second-level cache when it is hashed.
+const PIECE: usize = 256 << 10;
+
+/// How far ahead the system is asked to read where parts lie apart, in bytes.
+const AHEAD: u64 = 1 << 20;
+
+/// How many parts a thread is given at most before those of another thread are joined.
+const WINDOW: u64 = 1 << 12;
+
+/// A file that is hashed in parts.
+pub(super) struct Split<T> {
+    opened: Opened<T>,
+    parts: Parts,
+    /// How many parts there are, how many of them were given out, and how many are joined.
+    count: u64,
+    given: u64,
+    joined: u64,
+    join: JoinedParts,
+    /// Those that wait for an earlier one.
+    early: BTreeMap<u64, PartHashes>,
+    /// How many threads are at it.
+    working: usize,
+    /// Why it is given up, and the offset of that.
+    failure: Option<(u64, Given)>,
+}
+
+/// Why a file is not hashed in parts any more.
+enum Given {
+    Up(Failed),
+    /// It is shorter or longer than it was.
+    Changed,
+}
+
+/// Parts of one file, side by side.
+pub(super) struct Stretch {
+    /// The number of the file's job.
+    job: u64,
+    file: Arc<File>,
+    parts: Parts,
+    first: u64,
+    count: usize,
+    /// Where the file ends.
+    end: u64,
+}
+
+/// What came of the parts of a stretch.
+enum Hashed {
+    Parts(Vec<PartHashes>),
+    Failed(u64, Given),
+    /// The work ends.
+    Nothing,
+}
+
+impl<T> State<T> {
+    /// Parts that no thread has taken. There are so few for each of the threads that all have some.
+    pub(super) fn take_stretch(&mut self, threads: usize) -> Option<Stretch> {
+        let split = self.splits.iter_mut().find(|split| split.has_more())?;
+        let share = (split.count - split.given).div_ceil(threads as u64);
+        let count = share.min(split.parts.lanes() as u64);
+        let stretch = Stretch {
+            job: split.opened.job.number,
+            file: split.opened.file.clone(),
+            parts: split.parts.clone(),
+            first: split.given,
+            count: count as usize,
+            end: split.opened.before.size,
+        };
+        split.given += count;
+        split.working += 1;
+        Some(stretch)
+    }
+
+    /// Takes out a file that no thread is at.
+    pub(super) fn remove_split(&mut self) -> Option<Opened<T>> {
+        let at = self.splits.iter().position(|split| split.working == 0)?;
+        Some(self.splits.swap_remove(at).opened)
+    }
+
+    /// Keeps what came of a stretch. Gives the file back once all of it is known.
+    fn stretch_is_done(&mut self, stretch: Stretch, hashed: Hashed) -> Option<Split<T>> {
+        let at = self.splits.iter().position(|split| split.opened.job.number == stretch.job)?;
+        let split = &mut self.splits[at];
+        split.working -= 1;
+        match hashed {
+            Hashed::Parts(parts) => split.add(stretch.first, parts),
+            Hashed::Failed(offset, why) => split.fail(offset, why),
+            Hashed::Nothing => return None,
+        }
+        let is_done = split.joined == split.count || split.failure.is_some();
+        (is_done && split.working == 0).then(|| self.splits.swap_remove(at))
+    }
+}
+
+impl<T> Split<T> {
+    fn has_more(&self) -> bool {
+        self.failure.is_none() && self.given < self.count && self.given < self.joined + WINDOW
+    }
+
+    fn add(&mut self, first: u64, parts: Vec<PartHashes>) {
+        self.early.extend((first..).zip(parts));
+        while let Some(next) = self.early.remove(&self.joined) {
+            if let Err(error) = self.join.push(&next) {
+                self.fail(self.joined * self.parts.length(), Given::Up(Failed::Digest(error)));
+            }
+            self.joined += 1;
+        }
+    }
+
+    /// The first of several failures counts, as if the file had been read from its begin.
+    fn fail(&mut self, offset: u64, why: Given) {
+        if self.failure.as_ref().is_none_or(|(first, _)| offset < *first) {
+            self.failure = Some((offset, why));
+        }
+    }
+}
+
+impl<T: Send> Engine<'_, T> {
+    /// Puts a file among those that are hashed in parts, or gives it back where that cannot be.
+    pub(super) fn split(&self, opened: Opened<T>) -> Option<Opened<T>> {
+        let [digest] = &self.plan.sets[opened.job.job.set][..] else { return Some(opened) };
+        let is_usual = self.plan.limits.is_none() && self.plan.streams.is_none() && !opened.again;
+        let Stat { size, stored, .. } = opened.before;
+        let is_full = size > 0 && stored >= size;
+        let parts = digest.parts().filter(|_| is_usual && is_full);
+        let Some((parts, join)) = parts.and_then(|parts| Some((parts.clone(), parts.join().ok()?))) else {
+            return Some(opened);
+        };
+        let count = size.div_ceil(parts.length());
+        if parts.lanes() == 1 {
+            // Reads ahead; a file system that cannot does without.
+            let _ = rustix::fs::fadvise(&opened.file, 0, None, Advice::Sequential);
+        }
+        let split = Split {
+            opened,
+            parts,
+            count,
+            given: 0,
+            joined: 0,
+            join,
+            early: BTreeMap::new(),
+            working: 0,
+            failure: None,
+        };
+        self.pool.lock().splits.push(split);
+        None
+    }
+
+    /// Reads and hashes parts. A file that all is known of is finished.
+    pub(super) fn hash_stretch(&self, stretch: Stretch, worker: &mut Worker) {
+        let hashed = self.hash_parts(&stretch, worker);
+        let done = self.pool.lock().stretch_is_done(stretch, hashed);
+        self.pool.wake();
+        let Some(Split { opened, join, failure, .. }) = done else { return };
+        let size = opened.before.size;
+        let failure = match failure {
+            Some((_, given)) => Some(given),
+            // A byte more than there should be.
+            None if read_at(&opened.file, &mut [0], size) == Ok(0) => None,
+            None => Some(Given::Changed),
+        };
+        let again = match failure {
+            Some(Given::Up(failure)) => return self.fail(opened, |path| failure.error(path), worker),
+            Some(Given::Changed) => Some(opened),
+            None => match join.finish(size) {
+                Ok(digest) => {
+                    let lengths = Lengths { hashed: size, read: size };
+                    self.finish(opened, vec![digest], lengths, worker)
+                }
+                Err(error) => return self.fail(opened, |path| Failed::Digest(error).error(path), worker),
+            },
+        };
+        if let Some(again) = again {
+            self.begin_in_order(again, worker);
+        }
+    }
+
+    fn hash_parts(&self, stretch: &Stretch, worker: &mut Worker) -> Hashed {
+        let Stretch { file, parts, first, count, end, .. } = stretch;
+        let starts: Vec<u64> = (*first..).take(*count).map(|part| part * parts.length()).collect();
+        let started: Result<Vec<Part>, _> =
+            (*first..).take(*count).map(|number| parts.start(number)).collect();
+        let mut running = match started {
+            Ok(running) => running,
+            Err(error) => return Hashed::Failed(starts[0], Given::Up(Failed::Digest(error))),
+        };
+        let room = if *count == 1 { ARENA } else { LARGE_ARENA };
+        let length = (room / count).min(PIECE) / PAGE * PAGE;
+        let mut within = 0;
+        while within < parts.length() && starts[0] + within < *end {
+            if self.is_broken() || self.plan.stop.is_due() {
+                return Hashed::Nothing;
+            }
+            let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
+            let mut pieces: Vec<(&mut Part, &[u8])> = Vec::with_capacity(*count);
+            for ((part, start), buffer) in running.iter_mut().zip(&starts).zip(buffers) {
+                let at = start + within;
+                let left = (parts.length() - within).min(end.saturating_sub(at));
+                let piece = &mut buffer[..length.min(usize::try_from(left).unwrap_or(usize::MAX))];
+                if *count > 1 && within.is_multiple_of(AHEAD) {
+                    let _ = rustix::fs::fadvise(file, at, std::num::NonZero::new(AHEAD), Advice::WillNeed);
+                }
+                if let Err((offset, why)) = read_all(file, piece, at) {
+                    return Hashed::Failed(offset, why);
+                }
+                pieces.push((part, piece));
+            }
+            let bytes = pieces.iter().map(|(_, piece)| piece.len() as u64).sum();
+            if let Err(error) = parts.advance(&mut pieces) {
+                return Hashed::Failed(starts[0] + within, Given::Up(Failed::Digest(error)));
+            }
+            self.plan.progress.add(0, bytes);
+            within += length as u64;
+        }
+        match running.into_iter().map(Part::finish).collect() {
+            Ok(hashes) => Hashed::Parts(hashes),
+            Err(error) => Hashed::Failed(starts[0], Given::Up(Failed::Digest(error))),
+        }
+    }
+}
+
+/// Fills the buffer from an offset.
+fn read_all(file: &File, buffer: &mut [u8], offset: u64) -> Result<(), (u64, Given)> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let at = offset + filled as u64;
+        match read_at(file, &mut buffer[filled..], at) {
+            Ok(0) => return Err((at, Given::Changed)),
+            Ok(count) => filled += count,
+            Err(cause) => return Err((at, Given::Up(Failed::Read(cause, at)))),
+        }
+    }
+    Ok(())
+}

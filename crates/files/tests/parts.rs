@@ -1,0 +1,135 @@
+//! Files whose digest is made of parts have it, whatever happens while several threads are at one of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use verisum_digest::{Digest, Output};
+use verisum_files::{Content, Error, Job, Kind, Operation, Plan, Walk, WalkOptions, hash};
+use verisum_testkit::{Run, fault, paint};
+
+/// Those with long and with short parts, and with one part after the other.
+const DIGESTS: [&str; 7] =
+    ["blake3", "fsverity", "glacier", "dropbox", "s3-etag:1M", "s3-sha256:300000", "sha256"];
+
+fn plan(name: &str, threads: usize) -> Plan {
+    Plan::new(vec![vec![Digest::find(name).unwrap()]], threads)
+}
+
+fn results(plan: &Plan, folder: &Path) -> BTreeMap<PathBuf, Result<Content, Error>> {
+    let results = Mutex::new(BTreeMap::new());
+    let files = Walk::new(vec![folder.into()], WalkOptions::default()).map(Result::unwrap);
+    let files = files.filter(|entry| entry.kind() == Kind::File);
+    let mut jobs = files.map(|entry| Job { entry, set: 0, token: () });
+    hash(plan, &mut jobs, &|hashed| {
+        let twice = results.lock().unwrap().insert(hashed.entry.path(), hashed.result);
+        assert!(twice.is_none());
+        ControlFlow::Continue(())
+    });
+    results.into_inner().unwrap()
+}
+
+fn digest_of(plan: &Plan, bytes: &[u8]) -> Vec<Output> {
+    vec![plan.sets[0][0].hash(bytes).unwrap()]
+}
+
+#[test]
+fn every_length_on_any_number_of_threads() {
+    const MIB: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    for length in [65_537, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097, 4 * MIB, 17 * MIB + 5] {
+        paint(&folder.path().join(length.to_string()), &[Run::data(length)]).unwrap();
+    }
+    paint(&folder.path().join("holes"), &[Run::data(MIB), Run::hole(5 * MIB), Run::data(3)]).unwrap();
+    for name in DIGESTS {
+        for threads in [1, 2, 5] {
+            let plan = plan(name, threads);
+            let found = results(&plan, folder.path());
+            assert_eq!(found.len(), 8);
+            for (path, content) in &found {
+                let (content, bytes) = (content.as_ref().unwrap(), fs::read(path).unwrap());
+                assert_eq!(content.digests, digest_of(&plan, &bytes), "{name} of {}", path.display());
+                assert_eq!(content.length, bytes.len() as u64);
+            }
+            let total = found.values().map(|content| content.as_ref().unwrap().length).sum::<u64>();
+            assert_eq!((plan.progress.files(), plan.progress.bytes()), (8, total));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_grows_or_shrinks_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    for name in ["blake3", "s3-etag:1M"] {
+        for after in [60 << 20, 20 << 20, 5 << 20, 0] {
+            paint(&path, &[Run::data(40 << 20)]).unwrap();
+            let mut whole = fs::read(&path).unwrap();
+            let plan = plan(name, 2);
+            let mut found = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while plan.progress.bytes() == 0 {
+                        std::thread::yield_now();
+                    }
+                    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(after).unwrap();
+                });
+                results(&plan, folder.path())
+            });
+            let content = found.remove(&path).unwrap().unwrap();
+            // Unless the change was still going on, which the states tell.
+            if content.before.is_same_state(&content.after) {
+                whole.resize(content.length as usize, 0);
+                assert_eq!(content.digests, digest_of(&plan, &whole), "{name}, {after}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    for at in 0..4 {
+        paint(&folder.path().join(at.to_string()), &[Run::data(40 << 20)]).unwrap();
+    }
+    for name in ["blake3", "dropbox"] {
+        let plan = plan(name, 3);
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while plan.progress.bytes() == 0 {
+                    std::thread::yield_now();
+                }
+                plan.stop.request();
+            });
+            results(&plan, folder.path())
+        });
+        // A job that nobody had taken is not reported.
+        assert!((1..=4).contains(&found.len()), "{name}: {}", found.len());
+        for (path, content) in found {
+            match content {
+                Ok(content) => {
+                    assert_eq!(content.digests, digest_of(&plan, &fs::read(path).unwrap()));
+                }
+                Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_storage_is_that_of_the_first_bad_block() {
+    let Some(bad) = fault::btrfs_bad_file() else { return };
+    for name in DIGESTS {
+        for threads in [1, 2, 4] {
+            let mut found = results(&plan(name, threads), &bad.mount.path());
+            match found.remove(&bad.path).unwrap() {
+                Err(Error::Io { operation: Operation::Read, offset, source, .. }) => {
+                    assert_eq!(offset, Some(bad.bad_offset), "{name}");
+                    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}
