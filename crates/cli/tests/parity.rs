@@ -160,6 +160,26 @@ fn a_full_disk_leaves_files_and_parity_as_they_were() {
 
 /// Every run is killed at some moment; whatever that is, no file is worse than before, and the next run does it.
 #[test]
+fn an_index_of_which_one_copy_is_older_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path();
+    write(tree, &example());
+    parity("create", tree, &[]).clean();
+    let copies = ["index", "index.copy"].map(|name| tree.join(".verisum-parity").join(name));
+    let old = fs::read(&copies[1]).unwrap();
+    fs::write(tree.join("a.jpg"), b"new").unwrap();
+    for mend in ["update", "repair"] {
+        parity("update", tree, &[]).clean();
+        // As a run leaves it that is killed after it has written the first copy.
+        fs::write(&copies[1], &old).unwrap();
+        parity("verify", tree, &[]).clean();
+        parity(mend, tree, &[]).clean();
+        let [one, other] = copies.each_ref().map(|copy| fs::read(copy).unwrap());
+        assert!(one == other && one != old, "{mend}");
+    }
+}
+
+#[test]
 fn killed_runs_lose_nothing() {
     let kills: u64 = std::env::var("VERISUM_KILLS").map_or(12, |kills| kills.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();

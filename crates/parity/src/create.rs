@@ -78,6 +78,7 @@ fn make(
         set_bytes: options.set_bytes.unwrap_or(0),
         sets: Vec::new(),
         is_scratched: false,
+        is_half_new: false,
         is_lost: false,
     };
     // Sets that this run leaves behind when it is killed do not count.

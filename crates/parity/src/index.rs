@@ -18,8 +18,10 @@ pub(crate) struct Index {
     pub(crate) set_bytes: u64,
     /// The numbers of the sets, ascending.
     pub(crate) sets: Vec<u64>,
-    /// Whether one of its copies is damaged or old.
+    /// Whether one of its copies is damaged.
     pub(crate) is_scratched: bool,
+    /// Whether one of its copies is that of before: a run was killed between writing the two.
+    pub(crate) is_half_new: bool,
     /// Whether both copies are.
     pub(crate) is_lost: bool,
 }
@@ -47,6 +49,7 @@ impl Index {
             set_bytes: 0,
             sets: Vec::new(),
             is_scratched: false,
+            is_half_new: false,
             is_lost: false,
         };
         (lines.next()? == FIRST).then_some(())?;
@@ -82,6 +85,7 @@ mod tests {
             set_bytes: 0,
             sets: vec![1, 8],
             is_scratched: false,
+            is_half_new: false,
             is_lost: false,
         };
         let text = index.encode();

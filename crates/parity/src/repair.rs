@@ -139,7 +139,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Writes the index again where a copy of it is damaged.
     fn index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
-        if !self.index.is_scratched {
+        if !self.index.is_scratched && !self.index.is_half_new {
             return Ok(());
         }
         let path = self.store.path().join("index");
@@ -148,6 +148,9 @@ impl Job<'_> {
         if can && !self.options.dry_run {
             let index = Index { generation: self.index.generation + 1, ..self.index.clone() };
             self.store.commit(&index, &[])?;
+        }
+        if self.index.is_half_new {
+            return Ok(());
         }
         let verdict = if can { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
         self.count_parity(verdict);

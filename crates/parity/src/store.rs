@@ -100,10 +100,9 @@ impl Store {
         let whole = copies.len();
         copies.sort_by_key(|index| index.generation);
         let newest = copies.pop();
-        let is_scratched = whole < 2
-            || copies.first().map(|old| old.generation) != newest.as_ref().map(|new| new.generation);
         if let Some(index) = newest {
-            return Ok(Index { is_scratched, ..index });
+            let is_half_new = copies.iter().any(|old| old.generation != index.generation);
+            return Ok(Index { is_scratched: whole < 2, is_half_new, ..index });
         }
         if let Some(Err(error)) = found.into_iter().find(Result::is_err) {
             return Err(error);
@@ -123,6 +122,7 @@ impl Store {
             set_bytes: 0,
             sets,
             is_scratched: true,
+            is_half_new: false,
             is_lost: true,
         })
     }

@@ -86,7 +86,8 @@ pub fn update(
     job.merge_a_small_set(&mut plan, options::set_bytes(total, &job.index));
     job.take_over(&mut plan, report)?;
     let Plan { touched, mut wanted, mut made, .. } = plan;
-    if touched.is_empty() && wanted.is_empty() && lost.is_empty() && !job.index.is_scratched {
+    let is_index_whole = !job.index.is_scratched && !job.index.is_half_new;
+    if touched.is_empty() && wanted.is_empty() && lost.is_empty() && is_index_whole {
         made.sets_kept = job.index.sets.len() as u64;
         // A run that was killed may have left sets that do not count.
         tidy(&store);
@@ -99,7 +100,7 @@ pub fn update(
         set_bytes: options::set_bytes(total, &job.index),
         threads: options.threads,
     };
-    let mut index = Index { is_scratched: false, is_lost: false, ..job.index.clone() };
+    let mut index = Index { is_scratched: false, is_half_new: false, is_lost: false, ..job.index.clone() };
     let built = builder.build(&mut index, wanted, report).and_then(|built| {
         index.sets.retain(|set| !touched.contains(set) && !lost.contains(set));
         made.sets_kept = index.sets.len() as u64;
