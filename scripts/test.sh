@@ -23,13 +23,19 @@ stage() {
     [ "$status" -eq 0 ] || echo "$name" >>"$broken"
 }
 
-# side_by_side FIRST SECOND: two functions of stages at once, as each waits a part of its time, for timers, hosts
-# and disks. What the second prints comes when both have ended.
+# side_by_side FUNCTION...: functions of stages at once, as each waits a part of its time, for timers, hosts and
+# disks. What all but the first print comes when all have ended.
 side_by_side() {
-    "$2" >"$work/second" 2>&1 &
+    local function
+    for function in "${@:2}"; do
+        "$function" >"$work/$function" 2>&1 &
+        echo $! >"$work/$function.pid"
+    done
     "$1"
-    wait $! || echo "$2" >>"$broken"
-    cat "$work/second"
+    for function in "${@:2}"; do
+        wait "$(cat "$work/$function.pid")" || echo "$function" >>"$broken"
+        cat "$work/$function"
+    done
 }
 
 # What a script starts in the background has SIGINT ignored, and so have all programs below it that tests send one.
@@ -62,12 +68,16 @@ test_python() {
     stage "python" with_signals scripts/test_python.sh
 }
 
+test_the_rest() {
+    test_python
+    test_scripts
+}
+
 all() {
     # The tests read the object code of a release; the library's is built in a tenth of the time of all.
     stage "release" cargo build --locked --release -p verisum-capi
     stage "build" cargo test --locked --workspace --no-run
-    side_by_side first_half second_half
-    side_by_side test_scripts test_python
+    side_by_side first_half second_half test_the_rest
 }
 
 export PYTHONDONTWRITEBYTECODE=1

@@ -155,6 +155,7 @@ fn manual_pages_are_complete() {
         "-catalog-forget",
         "-catalog-import",
         "-catalog-list",
+        "-catalog-rehash",
         "-catalog-relocate",
         "-catalog-restore",
         "-catalog-status",

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use rustix::io::Errno;
-use verisum_digest::Digest;
+use verisum_digest::{Digest, Output};
 
 use super::Options;
 use super::alarm::written_to;
@@ -44,7 +44,7 @@ pub(super) struct Judge<'a, Clock> {
     pub sets: &'a [Digest],
     /// Algorithms of records that cannot be computed here, and why not.
     pub unavailable: &'a HashMap<i64, String>,
-    /// The number of the algorithm of new records.
+    /// The number of the algorithm of new records, and of those whose file is good and was read with this one too.
     pub algorithm: i64,
     pub options: &'a Options,
     pub tally: &'a Tally,
@@ -57,12 +57,14 @@ pub(super) struct Look {
     pub read: Option<Seen>,
     pub second: Option<(bool, Bypass)>,
     pub error: Option<String>,
+    /// The digest by the algorithm that records are to have, if theirs is another one.
+    pub rehashed: Option<Output>,
 }
 
 impl Look {
     /// One that found this, in what was read.
     pub(super) fn of(evidence: Evidence, read: Option<Seen>) -> Look {
-        Look { found: evidence.verdict(), read, second: None, error: None }
+        Look { found: evidence.verdict(), read, second: None, error: None, rehashed: None }
     }
 
     fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
@@ -210,7 +212,8 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 Err(failed) => return Err(failed),
             }
         }
-        Ok(Look { second, error, ..Look::of(Evidence::Compared(comparison), Some(seen)) })
+        let rehashed = content.digests.get(1).copied();
+        Ok(Look { second, error, rehashed, ..Look::of(Evidence::Compared(comparison), Some(seen)) })
     }
 
     /// What follows from a look at a file for its record.
@@ -238,7 +241,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         let held = state == State::Trouble(Trouble::Held);
         let change = match (&token.record, &look.read) {
             (record, Some(seen)) if verdict.may_replace_record() && !held => {
-                Some(self.replacement(record.as_ref(), seen, verdict, now))
+                Some(self.replacement(record.as_ref(), (seen, look.rehashed), verdict, now))
             }
             (Some(_), read) => {
                 let finding = Finding { since: now, seen: now, read: *read, detail: look.error.clone() };
@@ -266,14 +269,21 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         }
     }
 
-    fn replacement(&self, record: Option<&Record>, seen: &Seen, verdict: Verdict, now: i64) -> Change {
+    fn replacement(
+        &self,
+        record: Option<&Record>,
+        (seen, rehashed): (&Seen, Option<Output>),
+        verdict: Verdict,
+        now: i64,
+    ) -> Change {
+        let record_or_target = record.filter(|_| rehashed.is_none());
         let new = Record {
             size: seen.size,
             mtime: seen.mtime,
             ctime: seen.ctime,
             inode: seen.inode,
-            algorithm: record.map_or(self.algorithm, |record| record.algorithm),
-            digest: seen.digest,
+            algorithm: record_or_target.map_or(self.algorithm, |record| record.algorithm),
+            digest: rehashed.unwrap_or(seen.digest),
             first_seen: record.map_or(now, |record| record.first_seen),
             changed: record.map_or(now, |record| record.changed),
             verified: now,

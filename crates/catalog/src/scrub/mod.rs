@@ -364,6 +364,9 @@ pub fn scrub_tree(
         false => remote_tree::scope(catalog, path)?,
     };
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
+    let target = if is_here { rehash_target(catalog, options)? } else { None };
+    let is_rehashed = target.is_some();
+    let options = &Options { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = digests(catalog, options)?;
     let plan = due::Plan::new(options, &history, clock);
@@ -374,7 +377,7 @@ pub fn scrub_tree(
     drop(held);
     let told = (&history[..], &plan, algorithm);
     let done = match is_here {
-        true => work(catalog, &scope, options, told, digests, report),
+        true => work(catalog, &scope, (options, is_rehashed), told, digests, report),
         false => remote_tree::work(catalog, &scope, (options, &take_turn), told, digests, tree, report),
     };
     let _held = take_turn();
@@ -417,7 +420,7 @@ fn end(
 fn work(
     catalog: &mut Catalog,
     scope: &Scope,
-    options: &Options,
+    (options, is_rehashed): (&Options, bool),
     (history, plan, algorithm): (&[Run], &due::Plan, i64),
     Digests { sets, set_of, unavailable }: Digests,
     report: &mut (dyn FnMut(Report) + Send),
@@ -443,7 +446,12 @@ fn work(
                 return Ok(Err(verisum_files::Error::io(&scope.path, Operation::Hash, error).into()));
             }
         };
-        let sets = sets.iter().map(|digest| vec![digest.clone()]).collect();
+        let target = Some(&options.digest).filter(|_| is_rehashed);
+        let sets = sets.iter().map(|digest| {
+            let target = target.filter(|target| target.name() != digest.name());
+            [digest].into_iter().chain(target).cloned().collect()
+        });
+        let sets = sets.collect();
         let is_short = options.budget.is_some() && options.limits.is_some();
         let engine = Plan {
             streams: is_short.then_some(1),
@@ -472,6 +480,12 @@ fn work(
     let mut summary = writer.finish(&outcome)?;
     summary.count_reads(&tally);
     Ok((summary, outcome.is_through))
+}
+
+/// The digest that all records are to have, if somebody wants that.
+fn rehash_target(catalog: &Catalog, options: &Options) -> Result<Option<Digest>, Error> {
+    let Some(name) = catalog.rehash_target()? else { return Ok(None) };
+    Digest::find_with(&name, &options.policy).map(Some).map_err(digest_failed(&name))
 }
 
 /// The digests that records need and new files get.

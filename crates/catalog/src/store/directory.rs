@@ -28,6 +28,30 @@ impl Catalog {
         rows.map_err(self.failed("read"))
     }
 
+    /// The algorithm that all records are to have by and by, if somebody wants that.
+    pub fn rehash_target(&self) -> Result<Option<String>> {
+        let sql = "SELECT name FROM algorithm WHERE target <> 0";
+        self.connection.query_row(sql, [], |row| row.get(0)).optional().map_err(self.failed("read"))
+    }
+
+    /// Says which algorithm all records are to have: a scrub of a tree of this machine gives it to each file that it
+    /// reads and finds good. None: they keep theirs.
+    pub fn set_rehash_target(&self, name: Option<&str>) -> Result<()> {
+        let number = name.map(|name| self.algorithm(name)).transpose()?;
+        let sql = "UPDATE algorithm SET target = id IS ?1 WHERE target <> (id IS ?1)";
+        self.connection.execute(sql, [number]).map(drop).map_err(self.failed("write"))
+    }
+
+    /// How many records have each algorithm; of one tree, if a root is given.
+    pub fn files_by_algorithm(&self, root: Option<i64>) -> Result<Vec<(String, u64)>> {
+        let sql = "SELECT algorithm.name, count(*) FROM file JOIN algorithm ON algorithm.id = file.algorithm
+                   WHERE ?1 IS NULL OR root = ?1 GROUP BY file.algorithm ORDER BY count(*) DESC, algorithm.name";
+        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
+            statement.query_map([root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
+        });
+        rows.map_err(self.failed("read"))
+    }
+
     /// The directories in a directory: names and numbers.
     pub fn directories_in(&self, parent: i64) -> Result<Vec<(Vec<u8>, i64, u64)>> {
         let sql = "SELECT name, id, device FROM directory WHERE parent = ?1";

@@ -5,13 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
 use verisum_digest::{JoinedParts, Part, PartHashes, Parts};
 
 use super::large::PAGE;
 use super::pool::State;
+use super::source::lock;
 use super::stream::{Failed, Opened, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
 use crate::Stat;
@@ -21,6 +24,9 @@ const PIECE: usize = 256 << 10;
 
 /// How far ahead the system is asked to read where parts lie apart, in bytes.
 const AHEAD: u64 = 1 << 20;
+
+/// A read that takes longer, in nanoseconds a byte, does not come from memory.
+const SLOW: f64 = 0.4;
 
 /// How many parts a thread is given at most before those of another thread are joined.
 const WINDOW: u64 = 1 << 12;
@@ -38,6 +44,10 @@ pub(super) struct Split<T> {
     early: BTreeMap<u64, PartHashes>,
     /// How many threads are at it.
     working: usize,
+    /// Whether it may not be in memory. Then one thread reads at a time, and what comes next: what reads ahead takes
+    /// several at different places for none that reads in order.
+    is_slow: bool,
+    turn: Arc<Mutex<()>>,
     /// Why it is given up, and the offset of that.
     failure: Option<(u64, Given)>,
 }
@@ -59,6 +69,10 @@ pub(super) struct Stretch {
     count: usize,
     /// Where the file ends.
     end: u64,
+    /// Whose turn it is to read, if the file is slow.
+    turn: Option<Arc<Mutex<()>>>,
+    /// How much was read, and how long that took.
+    read: (u64, Duration),
 }
 
 /// What came of the parts of a stretch.
@@ -82,6 +96,8 @@ impl<T> State<T> {
             first: split.given,
             count: count as usize,
             end: split.opened.before.size,
+            turn: split.is_slow.then(|| split.turn.clone()),
+            read: Default::default(),
         };
         split.given += count;
         split.working += 1;
@@ -99,6 +115,9 @@ impl<T> State<T> {
         let at = self.splits.iter().position(|split| split.opened.job.number == stretch.job)?;
         let split = &mut self.splits[at];
         split.working -= 1;
+        if let (bytes @ 1.., time) = stretch.read {
+            split.is_slow = time.as_nanos() as f64 / bytes as f64 > SLOW;
+        }
         match hashed {
             Hashed::Parts(parts) => split.add(stretch.first, parts),
             Hashed::Failed(offset, why) => split.fail(offset, why),
@@ -157,6 +176,8 @@ impl<T: Send> Engine<'_, T> {
             join,
             early: BTreeMap::new(),
             working: 0,
+            is_slow: true,
+            turn: Arc::default(),
             failure: None,
         };
         self.pool.lock().splits.push(split);
@@ -164,8 +185,8 @@ impl<T: Send> Engine<'_, T> {
     }
 
     /// Reads and hashes parts. A file that all is known of is finished.
-    pub(super) fn hash_stretch(&self, stretch: Stretch, worker: &mut Worker) {
-        let hashed = self.hash_parts(&stretch, worker);
+    pub(super) fn hash_stretch(&self, mut stretch: Stretch, worker: &mut Worker) {
+        let hashed = self.hash_parts(&mut stretch, worker);
         let done = self.pool.lock().stretch_is_done(stretch, hashed);
         self.pool.wake();
         let Some(Split { opened, join, failure, .. }) = done else { return };
@@ -192,37 +213,45 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
-    fn hash_parts(&self, stretch: &Stretch, worker: &mut Worker) -> Hashed {
-        let Stretch { file, parts, first, count, end, .. } = stretch;
-        let starts: Vec<u64> = (*first..).take(*count).map(|part| part * parts.length()).collect();
-        let started: Result<Vec<Part>, _> =
-            (*first..).take(*count).map(|number| parts.start(number)).collect();
-        let mut running = match started {
+    fn hash_parts(&self, stretch: &mut Stretch, worker: &mut Worker) -> Hashed {
+        let Stretch { parts, first, count, end, .. } = &*stretch;
+        let (parts, end) = (parts.clone(), *end);
+        let numbers = (*first..).take(*count);
+        let starts: Vec<u64> = numbers.clone().map(|part| part * parts.length()).collect();
+        let mut running: Vec<Part> = match numbers.map(|number| parts.start(number)).collect() {
             Ok(running) => running,
             Err(error) => return Hashed::Failed(starts[0], Given::Up(Failed::Digest(error))),
         };
-        let room = if *count == 1 { ARENA } else { LARGE_ARENA };
-        let length = (room / count).min(PIECE) / PAGE * PAGE;
+        let is_alone = *count == 1;
+        let length = match (is_alone, &stretch.turn) {
+            (true, Some(_)) => ARENA,
+            (true, None) => PIECE,
+            (false, _) => (LARGE_ARENA / count).min(PIECE) / PAGE * PAGE,
+        };
         let mut within = 0;
-        while within < parts.length() && starts[0] + within < *end {
+        while within < parts.length() && starts[0] + within < end {
             if self.is_broken() || self.plan.stop.is_due() {
                 return Hashed::Nothing;
             }
             let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
-            let mut pieces: Vec<(&mut Part, &[u8])> = Vec::with_capacity(*count);
+            let mut pieces: Vec<(&mut Part, &[u8])> = Vec::with_capacity(running.len());
+            let turn = stretch.turn.as_ref().filter(|_| is_alone).map(|turn| lock(turn));
+            let started = Instant::now();
             for ((part, start), buffer) in running.iter_mut().zip(&starts).zip(buffers) {
                 let at = start + within;
                 let left = (parts.length() - within).min(end.saturating_sub(at));
                 let piece = &mut buffer[..length.min(usize::try_from(left).unwrap_or(usize::MAX))];
-                if *count > 1 && within.is_multiple_of(AHEAD) {
-                    let _ = rustix::fs::fadvise(file, at, std::num::NonZero::new(AHEAD), Advice::WillNeed);
+                if !is_alone && stretch.turn.is_some() {
+                    ask_ahead(&stretch.file, *start, within, length);
                 }
-                if let Err((offset, why)) = read_all(file, piece, at) {
+                if let Err((offset, why)) = read_all(&stretch.file, piece, at) {
                     return Hashed::Failed(offset, why);
                 }
                 pieces.push((part, piece));
             }
             let bytes = pieces.iter().map(|(_, piece)| piece.len() as u64).sum();
+            drop(turn);
+            stretch.read = (stretch.read.0 + bytes, stretch.read.1 + started.elapsed());
             if let Err(error) = parts.advance(&mut pieces) {
                 return Hashed::Failed(starts[0] + within, Given::Up(Failed::Digest(error)));
             }
@@ -234,6 +263,16 @@ impl<T: Send> Engine<'_, T> {
             Err(error) => Hashed::Failed(starts[0], Given::Up(Failed::Digest(error))),
         }
     }
+}
+
+/// Asks for what follows of a part, of which so much was read; at its begin also for what is read now.
+fn ask_ahead(file: &File, start: u64, within: u64, length: usize) {
+    let (from, bytes) = match within {
+        0 => (start, 2 * AHEAD),
+        _ if within % AHEAD < length as u64 => (start + within + AHEAD, AHEAD),
+        _ => return,
+    };
+    let _ = rustix::fs::fadvise(file, from, NonZero::new(bytes), Advice::WillNeed);
 }
 
 /// Fills the buffer from an offset.

@@ -1,4 +1,4 @@
-//! `verisum catalog`: export, import, check, backup, restore, relocate, forget, status and list.
+//! `verisum catalog`: export, import, check, backup, restore, relocate, forget, rehash, status and list.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,6 +16,7 @@ use verisum::files::{Directory, Replacement, Stop};
 
 use super::lake::ExportFormat;
 use super::list::ListArgs;
+use super::rehash::RehashArgs;
 use super::status::StatusArgs;
 use super::tried::Tried;
 use crate::ui::Decomposed;
@@ -69,6 +70,12 @@ pub(crate) enum CatalogCommand {
     Relocate(RelocateArgs),
     /// Remove the records of a tree; its files stay as they are
     Forget(ForgetArgs),
+    /// Give all records another digest, as scrubs read the files
+    #[command(long_about = "Give all records another digest, as scrubs read the files.\n\n\
+            Nothing is read now. From now on a scrub of a tree of this machine reads each file once and computes both \
+            digests. The old one proves that the file is good; then the new one is recorded. A file that is not good \
+            keeps its record. `verisum catalog status` says how many records are left.")]
+    Rehash(RehashArgs),
     /// List the directories in the catalogue, and how their last runs went
     #[command(
         long_about = "List the directories in the catalogue, and how their last runs went. No file is read.\n\n\
@@ -187,6 +194,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments),
         CatalogCommand::Forget(arguments) => forget(arguments, output),
+        CatalogCommand::Rehash(arguments) => super::rehash::run(arguments, output),
         CatalogCommand::Status(arguments) => super::status::run(arguments, output),
         CatalogCommand::List(arguments) => super::list::run(arguments, output),
     }

@@ -6,6 +6,7 @@ mod health;
 mod lake;
 mod list;
 pub(crate) mod metrics;
+mod rehash;
 pub(crate) mod report;
 mod results;
 pub(crate) mod run;

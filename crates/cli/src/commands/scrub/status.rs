@@ -9,8 +9,8 @@ use verisum::catalog::store::{Catalog, Lock, Root, Run, UNLISTED};
 use verisum::files::Verdict;
 
 use super::health::Health;
-use super::metrics;
 use super::report::known_moment;
+use super::{metrics, rehash};
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
@@ -125,6 +125,9 @@ fn print(
         let when = if oldest == 0 { "never".to_string() } else { written(oldest) };
         output.line(&format!("  stalest verification: {when}"))?;
     }
+    if let Some(to) = catalog.rehash_target()?.filter(|_| !root.is_remote()) {
+        output.line(&format!("  {}", rehash::left(catalog, Some(root.id), &to)?))?;
+    }
     for run in runs {
         let mut line = format!("  run of {}: ", written(run.started));
         line.push_str(match run.how(goes_on == Some(run.id)) {
@@ -185,12 +188,21 @@ fn line(
             })
         })
         .collect();
+    let rehash = match catalog.rehash_target()?.filter(|_| !root.is_remote()) {
+        Some(to) => {
+            let counts = catalog.files_by_algorithm(Some(root.id))?;
+            let left: u64 = counts.iter().filter(|(name, _)| *name != to).map(|(_, count)| count).sum();
+            Some(json!({ "to": to, "left": left }))
+        }
+        None => None,
+    };
     let line = json!({
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,
         "repair": remedy.as_ref().map(Remedy::json),
         "stalest_verification": catalog.oldest(root.id)?.and_then(known_moment),
+        "rehash": rehash,
         "runs": runs,
     });
     Ok(with_name(line, &root.path))
