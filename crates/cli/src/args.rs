@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::commands::bag::BagCommand;
 use crate::commands::bench::BenchArgs;
 use crate::commands::bench::recommend::RecommendArgs;
 use crate::commands::compare::CompareArgs;
@@ -102,6 +103,11 @@ pub(crate) enum Command {
             sendmail, which knows the server and the password. The exit code is that of the command, or 3 if it \
             would be 0 and somebody could not be told.")]
     Notify(Box<NotifyArgs>),
+    /// BagIt bags: directories with manifests of their files
+    Bag {
+        #[command(subcommand)]
+        command: BagCommand,
+    },
     /// Parity: mend damaged files without another copy
     Parity {
         #[command(subcommand)]

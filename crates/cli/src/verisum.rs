@@ -89,6 +89,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Report(arguments) => commands::report::run(&arguments, output),
         Command::Notify(arguments) => commands::notify::run(&arguments, output),
         Command::Compare(arguments) => commands::compare::run(*arguments, output),
+        Command::Bag { command } => commands::bag::run(&command, output),
         Command::Parity { command } => commands::parity::run(command, output),
         Command::Copy(arguments) => commands::copy::run(*arguments, output),
         Command::Digests(arguments) => commands::digests::run(&arguments, output),

@@ -305,7 +305,7 @@ fn a_bag_is_checked_as_a_whole() {
     let manifest = format!("{ABC}  data/a\n{ABC} data/line%0Aend\n{ABC}  data/100%25\n");
     std::fs::write(bag.join("manifest-md5.txt"), &manifest).unwrap();
     let clean = check(tree.path(), &["bag"]);
-    assert_eq!((clean.code, text(&clean.err)), (Some(0), "verisum: 3 verified\n"));
+    assert_eq!((clean.code, text(&clean.err)), (Some(0), "verisum: the bag is valid: 3 verified\n"));
     // From wherever it is called, by directory or by manifest.
     assert_eq!(check(Path::new("/"), &[bag.join("manifest-md5.txt").to_str().unwrap()]).code, Some(0));
     assert_eq!(check(&bag, &["manifest-md5.txt"]).code, Some(0));

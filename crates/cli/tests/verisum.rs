@@ -142,6 +142,8 @@ fn manual_pages_are_complete() {
     let names = [
         "-accept",
         "-adopt",
+        "-bag-create",
+        "-bag",
         "-bench-compare",
         "-bench-digests",
         "-bench-files",

@@ -19,6 +19,7 @@
 #![deny(unsafe_code)]
 
 mod assumed;
+pub mod bag;
 pub mod check;
 pub mod compare;
 mod control;

@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+pub(crate) mod bag;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compare;

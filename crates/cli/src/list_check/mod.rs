@@ -144,7 +144,8 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
         let path = base.join(OsStr::from_bytes(&listed.name));
         block_hashes::fits(&find, &path, &claim.algorithm, claim.digest)
     };
-    let mut report = Report::new(options, lists.names(), &fits, output);
+    let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
+    let mut report = Report::new(options, (lists.names(), bags), &fits, output);
     let mut tell = |event: Event| {
         extra.note(&event);
         match report.event(event) {

@@ -29,6 +29,8 @@ const LOOKED_AT: u64 = 16;
 pub(super) struct Report<'a> {
     pub(super) options: &'a Options,
     names: Vec<OsString>,
+    /// How many bags they are of, if they are of nothing else.
+    bags: usize,
     pub(super) output: &'a mut Output,
     /// What was found in the list at hand.
     list: Counts,
@@ -80,13 +82,14 @@ impl<'a> Report<'a> {
     /// Of lists with these names.
     pub(super) fn new(
         options: &'a Options,
-        names: Vec<OsString>,
+        (names, bags): (Vec<OsString>, usize),
         is_block_hash: &'a (dyn Fn(usize, &Listed) -> bool + Sync),
         output: &'a mut Output,
     ) -> Report<'a> {
         Report {
             options,
             names,
+            bags,
             output,
             list: Counts::default(),
             total: Counts::default(),
@@ -155,7 +158,11 @@ impl<'a> Report<'a> {
                 self.count(self.total.extra, "file is not listed", "files are not listed")?;
             }
             let total = &self.total;
-            let mut line = format!("{} verified", total.verified);
+            let mut line = match self.bags {
+                0 => String::new(),
+                bags => format!("{}: ", self.verdict_of(bags)),
+            };
+            let _ = write!(line, "{} verified", total.verified);
             for (count, what) in [
                 (total.size_only, "by size only"),
                 (total.present, "only there"),
@@ -172,6 +179,16 @@ impl<'a> Report<'a> {
             self.say(&line)?;
         }
         Ok(self.output.worst())
+    }
+
+    /// What is said of bags.
+    fn verdict_of(&self, bags: usize) -> &'static str {
+        match (self.output.worst(), bags) {
+            (Exit::Clean, 1) => "the bag is valid",
+            (Exit::Clean, _) => "the bags are valid",
+            (_, 1) => "the bag is NOT valid",
+            _ => "NOT all bags are valid",
+        }
     }
 
     /// Whether it is worth while to look if a number that does not fit is a block hash. In a list of those

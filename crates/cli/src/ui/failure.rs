@@ -48,6 +48,8 @@ pub(crate) enum Failure {
     Repair(repair::Error),
     /// An image cannot be repaired.
     ImageRepair(verisum::mend::image::Error),
+    /// A directory cannot be made a bag.
+    Bag(verisum::files::bag::BagError),
     /// Parity cannot be made, read or used.
     Parity(verisum::parity::Error),
     /// A file that is not an image cannot be made, read or written.
@@ -142,6 +144,7 @@ impl Failure {
             Failure::Scrub(error) => names::plain(&error.to_string()),
             Failure::Repair(error) => names::plain(&error.to_string()),
             Failure::ImageRepair(error) => names::plain(&error.to_string()),
+            Failure::Bag(error) => names::plain(&error.to_string()),
             Failure::Parity(error) => parity_message(error),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))

@@ -54,7 +54,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Keep checksums in the files' attributes",
         &["tag", "verify", "status", "tags", "retag", "untag", "adopt"],
     ),
-    ("Compare and copy trees, and disk images", &["compare", "copy", "image"]),
+    ("Compare and copy trees, bags, and disk images", &["compare", "copy", "bag", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
     ("Set up", &["config", "links", "completions"]),
 ];

@@ -1,0 +1,100 @@
+//! `verisum bag`: makes BagIt bags.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand, ValueHint};
+use verisum::files::Stop;
+use verisum::files::bag::{BagError, BagOptions, create_bag};
+
+use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
+use crate::ui::progress::{self, ProgressArgs, Total};
+use crate::ui::signals::Ending;
+use crate::ui::sizes::human;
+use crate::ui::values::{self, counted};
+use crate::ui::{Output, digests, kernel, names};
+
+/// The digests that bags usually have.
+const USUAL: [&str; 8] = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3-256", "sha3-512"];
+
+/// The verbs of `verisum bag`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BagCommand {
+    /// Make a directory a BagIt bag
+    #[command(long_about = "Make a directory a BagIt bag (RFC 8493), in place.\n\n\
+            All that is in DIR moves to DIR/data. Manifests with the digest of each file come beside it, and bag-info.txt \
+            with the date, the size and what --info says. Links, devices and names that are no UTF-8 are refused \
+            before anything is moved. What fails is undone; after a kill, run it again. `verisum check DIR` verifies a bag.")]
+    Create(CreateArgs),
+}
+
+/// What `verisum bag create` takes.
+#[derive(Args, Debug)]
+pub(crate) struct CreateArgs {
+    /// Digests: one manifest each
+    #[arg(short, long, value_name = "DIGEST", value_delimiter = ',', default_value = "sha512")]
+    algorithm: Vec<String>,
+
+    /// Write a line in bag-info.txt: 'Source-Organization: Example'
+    #[arg(long, value_name = "LABEL: VALUE")]
+    info: Vec<String>,
+
+    #[command(flatten)]
+    progress: ProgressArgs,
+
+    /// The directory
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+}
+
+/// Runs one of the verbs.
+pub(crate) fn run(command: &BagCommand, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        BagCommand::Create(arguments) => create(arguments, output),
+    }
+}
+
+fn create(arguments: &CreateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let policy = kernel::policy()?;
+    let mut options = BagOptions::default();
+    for name in &arguments.algorithm {
+        let digest = digests::find(name, &policy)?;
+        if !USUAL.contains(&digest.name()) {
+            return Err(Failure::value("--algorithm", name, "is no digest that bags have"));
+        }
+        options.digests.push(digest);
+    }
+    options.info = arguments.info.iter().map(|line| info(line)).collect::<Result<_, _>>()?;
+    let date = values::moment_of_milliseconds(values::now());
+    options.info.push(("Bagging-Date".to_string(), date.split('T').next().unwrap_or_default().to_string()));
+    let agent = format!("verisum {}", env!("CARGO_PKG_VERSION"));
+    options.info.push(("Bag-Software-Agent".to_string(), agent));
+    let ending = Ending::new()?;
+    options.stop = Arc::new(Stop::when(ending.asked().clone()));
+    let progress = options.progress.clone();
+    let directory = &arguments.directory;
+    let made = progress::of_files(arguments.progress.wanted(), Total::Unknown, &progress, || {
+        create_bag(directory, &options)
+    });
+    ending.obey();
+    let made = made.map_err(|error| match error {
+        BagError::Tree(error) => Failure::Tree(error),
+        BagError::Io { path, operation, source } => Failure::file(path, operation, source),
+        other => Failure::Bag(other),
+    })?;
+    let (files, bytes) = (counted(made.files, "file"), human(made.bytes));
+    let digests = arguments.algorithm.join(", ");
+    output.line(&format!("{}: bag of {files}, {bytes} ({digests})", names::quoted(directory.as_os_str())))?;
+    Ok(Exit::Clean)
+}
+
+/// A label and a value.
+fn info(line: &str) -> Result<(String, String), Failure> {
+    let (label, value) = line.split_once(':').unwrap_or_default();
+    let is_plain = |text: &str| !text.is_empty() && !text.contains(char::is_control);
+    match (label.trim(), value.trim()) {
+        (label, value) if is_plain(label) && is_plain(value) => Ok((label.to_string(), value.to_string())),
+        _ => Err(Failure::value("--info", line, "must be a label, a colon and a value")),
+    }
+}
