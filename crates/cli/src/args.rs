@@ -31,6 +31,11 @@ use crate::ui::config::Config;
 pub(crate) struct Verisum<C: Subcommand = Command> {
     #[command(subcommand)]
     pub(crate) command: C,
+
+    /// Add to this file when the run began and ended, what it said, and each line about something that is wrong
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Log", hide_short_help = true,
+        value_hint = ValueHint::FilePath)]
+    pub(crate) log_file: Option<PathBuf>,
 }
 
 /// All verbs.
@@ -207,7 +212,7 @@ impl AnyCommand {
     ///
     /// To build the definition of all verbs takes longer than to hash a small file. Where the first argument
     /// is a verb, only the definition of its group is built; all that clap says of a verb is the same then.
-    pub(crate) fn parse(line: &[OsString], config: &Config) -> Result<AnyCommand, clap::Error> {
+    pub(crate) fn parse(line: &[OsString], config: &Config) -> Result<Verisum<AnyCommand>, clap::Error> {
         let asked = (line, config);
         part(asked, Command::Sum)
             .or_else(|| part(asked, Command::Check))
@@ -219,23 +224,26 @@ impl AnyCommand {
 }
 
 /// Parses a command line, with the values of the configuration where it gives none.
-fn parsed<C: Subcommand>((line, config): (&[OsString], &Config)) -> Result<C, clap::Error> {
+fn parsed<C: Subcommand>((line, config): (&[OsString], &Config)) -> Result<Verisum<C>, clap::Error> {
     if config.is_empty() {
-        return Ok(Verisum::try_parse_from(line)?.command);
+        return Verisum::try_parse_from(line);
     }
     let definition = config.apply(Verisum::<C>::command());
     let matches = definition.clone().try_get_matches_from(line)?;
     config.note(&definition, &matches);
-    Ok(Verisum::from_arg_matches(&matches)?.command)
+    Verisum::from_arg_matches(&matches)
 }
 
 /// Parses a command line whose verb is one of a group's, of which it makes a `whole` command.
 fn part<C: Subcommand>(
     asked: (&[OsString], &Config),
     whole: impl Fn(C) -> Command,
-) -> Option<Result<AnyCommand, clap::Error>> {
+) -> Option<Result<Verisum<AnyCommand>, clap::Error>> {
     let verb = asked.0.get(1)?.to_str()?;
-    C::has_subcommand(verb).then(|| Ok(AnyCommand::Listed(whole(parsed(asked)?))))
+    C::has_subcommand(verb).then(|| {
+        let Verisum { command, log_file } = parsed(asked)?;
+        Ok(Verisum { command: AnyCommand::Listed(whole(command)), log_file })
+    })
 }
 
 #[cfg(test)]
@@ -265,7 +273,11 @@ mod tests {
             let said = |parsed: Result<AnyCommand, clap::Error>| parsed.unwrap_err().render().to_string();
             let none = Config::default();
             let whole = Verisum::<AnyCommand>::try_parse_from(&line).map(|all| all.command);
-            assert_eq!(said(AnyCommand::parse(&line, &none)), said(whole), "{line:?}");
+            assert_eq!(
+                said(AnyCommand::parse(&line, &none).map(|parsed| parsed.command)),
+                said(whole),
+                "{line:?}"
+            );
         }
     }
 

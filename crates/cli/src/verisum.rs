@@ -12,8 +12,8 @@ use crate::commands;
 use crate::ui::config::{self, Config};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::help;
 use crate::ui::{self, Output, PROGRAM};
+use crate::ui::{help, log};
 
 /// The whole program.
 pub fn main() -> ExitCode {
@@ -38,6 +38,10 @@ pub fn main() -> ExitCode {
         ui::say(PROGRAM, &failure.message());
         exit = exit.then(failure.exit());
     }
+    if let Err(failure) = log::end(&format!("exit code {}", exit.code())) {
+        ui::say(PROGRAM, &failure.message());
+        exit = exit.then(failure.exit());
+    }
     if exit == Exit::Usage && !config.is_empty() {
         ui::say(PROGRAM, "some options have values of the configuration: `verisum config show` prints them");
     }
@@ -53,10 +57,13 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         }
         *config = read;
     }
-    let command = match AnyCommand::parse(&line, config) {
-        Ok(command) => command,
+    let Verisum { command, log_file } = match AnyCommand::parse(&line, config) {
+        Ok(parsed) => parsed,
         Err(error) => return no_arguments(&line, &error, output),
     };
+    if let Some(path) = log_file {
+        log::open(&path, &line)?;
+    }
     let command = match command {
         AnyCommand::Man { folder } => return commands::man::run(&mut definition(), &folder),
         AnyCommand::Reference => return commands::reference::run(definition(), output),

@@ -57,7 +57,8 @@ fn section(command: &Command, level: usize, page: &mut String) {
     let _ = writeln!(page, "\n```text\n{}\n```", lines.join("\n"));
 
     let mut tables: Vec<(&str, Vec<&Arg>)> = Vec::new();
-    for argument in command.get_arguments().filter(|one| !one.is_hide_set()) {
+    // What all commands have is told of once, where configurations are.
+    for argument in command.get_arguments().filter(|one| !one.is_hide_set() && !one.is_global_set()) {
         if matches!(argument.get_id().as_str(), "help" | "version") {
             continue;
         }

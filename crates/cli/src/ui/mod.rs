@@ -21,6 +21,7 @@ pub(crate) mod input;
 pub(crate) mod json;
 pub(crate) mod kernel;
 pub(crate) mod locale;
+pub(crate) mod log;
 pub(crate) mod mending;
 pub(crate) mod names;
 mod output;
@@ -54,6 +55,7 @@ pub(crate) fn survive_limits() {
 /// Writes `program: message` to standard error as one write. Nobody is left to tell if that fails.
 pub(crate) fn say(program: &str, message: &str) {
     let line = format!("{program}: {message}\n");
+    log::note(line.as_bytes());
     let _room = progress::make_room();
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

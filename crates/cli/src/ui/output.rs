@@ -9,6 +9,7 @@ use crate::ui::closed;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Object;
+use crate::ui::log;
 use crate::ui::names;
 use crate::ui::progress;
 
@@ -78,6 +79,9 @@ impl Output {
         let is_line = matches!(bytes.last(), Some(b'\n' | b'\0'));
         let is_urgent = self.is_urgent && is_line;
         self.is_urgent &= !is_urgent;
+        if is_urgent && log::is_kept() {
+            log::note(last_line(&self.buffer));
+        }
         // Who is shown how far it is does not wait for lines.
         let is_watched = self.is_terminal && is_line && progress::is_shown();
         match is_urgent || is_watched || self.buffer.len() > BUFFER {
@@ -112,6 +116,13 @@ impl Output {
         self.buffer.clear();
         result
     }
+}
+
+/// The line at the end, as far as it was not written yet.
+fn last_line(text: &[u8]) -> &[u8] {
+    let ends = |byte: &u8| matches!(byte, b'\n' | b'\0');
+    let before = text.split_last().map_or(text, |(_, before)| before);
+    &text[before.iter().rposition(ends).map_or(0, |at| at + 1)..]
 }
 
 fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {

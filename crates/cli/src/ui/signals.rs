@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::ui::failure::Failure;
+use crate::ui::log;
 
 /// Notes signals instead of dying of them.
 pub(crate) struct Ending {
@@ -35,6 +36,7 @@ impl Ending {
     pub(crate) fn obey(&self) {
         if self.asked.load(Ordering::SeqCst) {
             let signal = self.signal.load(Ordering::SeqCst) as i32;
+            let _ = log::end(&format!("signal {signal}"));
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }

@@ -18,7 +18,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::remedy::Remedy;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
-use crate::ui::{self, Output};
+use crate::ui::{self, Output, log};
 
 /// How many held files of a directory are named, and how many missing ones; there may be as many as files.
 const NAMED: u64 = 10;
@@ -103,6 +103,10 @@ impl<'a, 'o> Reporter<'a, 'o> {
         let is_missing = report.verdict == Verdict::Missing;
         self.held += u64::from(report.held && !is_bad);
         self.missing += u64::from(is_missing);
+        let is_named = is_bad || report.held && self.held <= NAMED || is_missing && self.missing <= NAMED;
+        if is_named || is_wrong && !report.held && !is_missing {
+            log::note(text(report).as_bytes());
+        }
         let is_short = matches!(self.style, Style::Quiet | Style::Usual);
         let is_one_of_many =
             is_short && !is_bad && (report.held && self.held > NAMED || is_missing && self.missing > NAMED);
@@ -125,6 +129,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
     /// Prints what a run over one directory came to, and what mends it.
     pub(crate) fn summary(&mut self, summary: &Summary, remedy: Option<&Remedy>) {
         let many = self.many(summary);
+        many.iter().for_each(|line| log::note(line.as_bytes()));
         if self.result.is_ok() {
             self.result = many.iter().try_for_each(|line| self.output().line(line));
         }

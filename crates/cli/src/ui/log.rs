@@ -1,0 +1,101 @@
+//! The log file: when a run began and ended, what it said, and each line about something that is wrong.
+//!
+//! Each entry is one write to the end of the file, so that runs may share it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use rustix::io::Errno;
+use verisum::files::replace::is_trusted;
+
+use super::failure::Failure;
+use super::{names, shell, values};
+
+static LOG: OnceLock<Mutex<Log>> = OnceLock::new();
+
+struct Log {
+    file: File,
+    path: PathBuf,
+    begun: Instant,
+    /// The first entry that could not be written.
+    failure: Option<io::Error>,
+}
+
+/// Opens the log of this run, and notes the command line.
+pub(crate) fn open(path: &Path, line: &[OsString]) -> Result<(), Failure> {
+    let file = opened(path).map_err(|error| Failure::file(path, "open", error))?;
+    let log = Log { file, path: path.to_path_buf(), begun: Instant::now(), failure: None };
+    let _ = LOG.set(Mutex::new(log));
+    let words: Vec<String> = line.iter().skip(1).map(|word| shell::quoted(word, true)).collect();
+    note(format!("begin: verisum {} {}", env!("CARGO_PKG_VERSION"), words.join(" ")).as_bytes());
+    Ok(())
+}
+
+/// Opens a file to add to. A link or a file of another user would lead what we write elsewhere.
+fn opened(path: &Path) -> io::Result<File> {
+    let options = |flags| {
+        let mut options = File::options();
+        options.append(true).create(true).mode(0o600).custom_flags(libc::O_NONBLOCK | flags).open(path)
+    };
+    let file = match options(libc::O_NOFOLLOW) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            if !is_trusted(std::fs::symlink_metadata(path)?.uid()) {
+                return Err(io::Error::other("it is a link of another user"));
+            }
+            options(0)?
+        }
+        opened => opened?,
+    };
+    let stat = file.metadata()?;
+    match stat.is_file() && !is_trusted(stat.uid()) {
+        true => Err(io::Error::other("it is a file of another user")),
+        false => Ok(file),
+    }
+}
+
+/// Adds an entry, if there is a log.
+pub(crate) fn note(text: &[u8]) {
+    if let Some(log) = LOG.get() {
+        log.lock().unwrap_or_else(PoisonError::into_inner).add(text);
+    }
+}
+
+/// Whether there is a log.
+pub(crate) fn is_kept() -> bool {
+    LOG.get().is_some()
+}
+
+/// Notes how the run ended. An entry that could not be written is a failure of the run.
+pub(crate) fn end(how: &str) -> Result<(), Failure> {
+    let Some(log) = LOG.get() else { return Ok(()) };
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = format!("end: {how}, {:.1} s", log.begun.elapsed().as_secs_f64());
+    log.add(text.as_bytes());
+    match log.failure.take() {
+        Some(error) => Err(Failure::file(&log.path, "write", error)),
+        None => Ok(()),
+    }
+}
+
+impl Log {
+    fn add(&mut self, text: &[u8]) {
+        let text = text.strip_suffix(b"\n").or(text.strip_suffix(b"\0")).unwrap_or(text);
+        let mut entry = format!("{} [{}] ", values::written(values::now()), std::process::id()).into_bytes();
+        entry.extend(names::for_terminal(text));
+        // One entry, one line, whatever is in a name.
+        for byte in &mut entry {
+            if matches!(byte, b'\n' | b'\0') {
+                *byte = b' ';
+            }
+        }
+        entry.push(b'\n');
+        if let Err(error) = self.file.write_all(&entry) {
+            self.failure.get_or_insert(error);
+        }
+    }
+}
