@@ -126,6 +126,20 @@ def main():
                      piped(peer, big, options.big, 1), together(peer, big, options.big)]
             measure(f"{digest}: {options.big} files of 256 MiB", table, options.runs)
 
+        files = sorted(big.iterdir())
+
+        def of_files(line, count):
+            title = " ".join([Path(line[0]).name, *line[1:]])
+            return Subject(f"`{title}` of {count}", [*line, *files[:count]], 0, files=count)
+
+        for count in (1, 2, 3, 4, 8):
+            # Each file is one chain: a peer does no better than one process for each of as many files as there are cores.
+            table = [of_files([str(verisum), "sum"], count), of_files(["openssl", "dgst", "-sha256"], count)]
+            measure(f"sha256: {count} files of 256 MiB", table, options.runs)
+        for count in (1, options.big):
+            table = [of_files([str(verisum), "sum", "-a", "blake3"], count), of_files(["b3sum"], count)]
+            measure(f"blake3: {count} files of 256 MiB", table, options.runs)
+
         def untag():
             subprocess.run(["sh", "-c", f"find {small} -type f -print0 | xargs -0 setfattr -x user.verisum"],
                            stderr=subprocess.DEVNULL, check=False)
