@@ -90,6 +90,11 @@ install_into() {
     BUILT=$work/built/$triple DESTDIR=$1 PREFIX=$2 LIBDIR=$3 "$ROOT/scripts/install.sh"
 }
 
+# notices FOLDER: the licences of what is compiled in go with it.
+notices() {
+    python3 "$ROOT/scripts/notices.py" "$triple" >"$1/THIRD-PARTY-NOTICES"
+}
+
 debian_packages() {
     say "the Debian packages"
     cp -r packaging "$work/debian"
@@ -100,6 +105,7 @@ debian_packages() {
         printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' debian/control)" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
     } >debian/changelog
     install_into "$PWD/root" /usr "/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
+    notices root/usr/share/doc/verisum
     # No packages with debugging symbols: the programs have none.
     DEB_BUILD_OPTIONS=noautodbgsym debian/rules binary >"$work/debian.log" 2>&1 || {
         cat "$work/debian.log"
@@ -113,6 +119,7 @@ debian_packages() {
 tarball() {
     local name=verisum-$version-$triple
     install_into "$work/tar" /usr/local /usr/local/lib
+    notices "$work/tar/usr/local/share/doc/verisum"
     mv "$work/tar/usr/local" "$work/tar/$name"
     pack "$name"
 }
