@@ -107,3 +107,37 @@ impl Set {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A set whose digests take so long, in nanoseconds a byte of each of 1, 2, … files.
+    fn shares(threads: usize, times: &[f64]) -> Shares {
+        let times = times.iter().map(|time| OnceLock::from(time * 1e-9)).collect();
+        let sets = vec![Set { digests: Vec::new(), times }];
+        Shares { threads, sets, read_bytes: AtomicU64::new(10), read_nanoseconds: AtomicU64::new(1) }
+    }
+
+    #[test]
+    fn all_processors_hash_where_a_few_lanes_are_as_good_as_many() {
+        // Two streams of instructions side by side, and beyond that two after two.
+        let of = |files| shares(2, &[0.56, 0.65, 1.2, 1.3, 1.85, 1.95, 2.5, 2.6]).of(0, files);
+        assert_eq!((of(1), of(3), of(4), of(8)), (1, 2, 2, 4));
+        // Eight take as long as one: all go to one thread, and the other reads.
+        let vectors = shares(2, &[4.0; 8]);
+        assert_eq!((vectors.of(0, 2), vectors.of(0, 8), vectors.of(0, 16)), (2, 8, 8));
+        // Four threads, and one of them is enough to read.
+        assert_eq!(shares(4, &[4.0, 4.0, 4.0]).of(0, 9), 3);
+    }
+
+    #[test]
+    fn a_share_fits_the_lanes_and_the_files() {
+        for threads in 1..9 {
+            let shares = shares(threads, &[0.5, 0.6, 1.1, 1.2, 1.7, 1.8]);
+            for files in 1..70 {
+                assert!((1..=files.min(6)).contains(&shares.of(0, files)), "{files} on {threads}");
+            }
+        }
+    }
+}
