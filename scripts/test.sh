@@ -68,16 +68,11 @@ test_python() {
     stage "python" with_signals scripts/test_python.sh
 }
 
-test_the_rest() {
-    test_python
-    test_scripts
-}
-
 all() {
     # The tests read the object code of a release; the library's is built in a tenth of the time of all.
     stage "release" cargo build --locked --release -p verisum-capi
     stage "build" cargo test --locked --workspace --no-run
-    side_by_side first_half second_half test_the_rest
+    side_by_side first_half second_half test_python test_scripts
 }
 
 export PYTHONDONTWRITEBYTECODE=1
