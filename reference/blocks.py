@@ -2,7 +2,8 @@
 
 A message is cut into blocks, each block is hashed, and the digest is made of those hashes. Sources: Dropbox's
 content hash, Amazon Glacier's tree hash, BEP 52 (BitTorrent v2, "pieces root"), the Linux kernel's documentation of
-fs-verity and dm-verity (format 1, without a salt), Amazon S3 (ETags and composite checksums of multipart uploads).
+fs-verity and dm-verity (format 1, without a salt), Amazon S3 (ETags and composite checksums of multipart uploads), the
+specifications of IPFS (CID, dag-pb, UnixFS), and git's objects ("blob").
 """
 
 import hashlib
@@ -62,13 +63,60 @@ def of_parts(message, name, length):
     return hashlib.new(name, message if len(parts) <= 1 else b"".join(parts)).digest()
 
 
+def varint(value):
+    """A number of protobuf: seven bits a byte, the lowest first."""
+    if value < 128:
+        return bytes([value])
+    return bytes([value % 128 + 128]) + varint(value // 128)
+
+
+def protobuf(*fields):
+    """A message of protobuf, whose fields are numbers or bytes."""
+    text = b""
+    for place, value in fields:
+        if isinstance(value, int):
+            text += varint(place * 8) + varint(value)
+        else:
+            text += varint(place * 8 + 2) + varint(len(value)) + value
+    return text
+
+
+def cid(codec, data):
+    """The name of a block: version 1, codec, SHA-256 (0x12) of 32 bytes."""
+    return bytes([1, codec, 0x12, 32]) + sha256(data)
+
+
+def ipfs(message):
+    """Leaves of 256 KiB, and nodes of 174 links until one is left: (CID, bytes of the file, bytes of all nodes)."""
+    nodes = [(cid(0x55, leaf), len(leaf), len(leaf)) for leaf in cut(message, 256 << 10) or [b""]]
+    while len(nodes) > 1:
+        nodes = [ipfs_node(nodes[at:at + 174]) for at in range(0, len(nodes), 174)]
+    return nodes[0][0]
+
+
+def ipfs_node(children):
+    """A node of dag-pb: its links in field 2, then in field 1 what UnixFS says of the file."""
+    length = sum(child[1] for child in children)
+    unixfs = protobuf((1, 2), (3, length), *[(4, child[1]) for child in children])
+    links = [protobuf((1, name), (2, b""), (3, total)) for name, _, total in children]
+    text = protobuf(*[(2, link) for link in links], (1, unixfs))
+    return cid(0x70, text), length, len(text) + sum(child[2] for child in children)
+
+
+def git_blob(message, name):
+    return hashlib.new(name, b"blob %d\0" % len(message) + message).digest()
+
+
 BLOCK_DIGESTS = {
     "bittorrent-v2": bittorrent_v2,
     "dmverity": lambda message: merkle_root(message, "sha256"),
     "dropbox": dropbox,
     "fsverity": fsverity,
     "fsverity-sha512": lambda message: fsverity(message, "sha512"),
+    "git-blob": lambda message: git_blob(message, "sha1"),
+    "git-blob-sha256": lambda message: git_blob(message, "sha256"),
     "glacier": glacier,
+    "ipfs": ipfs,
     "s3-etag:1M": lambda message: of_parts(message, "md5", 1 << 20),
     "s3-etag:5M": lambda message: of_parts(message, "md5", 5 << 20),
     "s3-sha256:1M": lambda message: of_parts(message, "sha256", 1 << 20),

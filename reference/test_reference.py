@@ -6,6 +6,7 @@ A digest that this Python's OpenSSL lacks is skipped with a message, and is a
 failure where the environment variable CI is set.
 """
 
+import base64
 import collections
 import hashlib
 import json
@@ -151,6 +152,10 @@ class DigestsMadeOfBlocks(unittest.TestCase):
         nothing = hashlib.sha256().digest()
         self.assertEqual(blocks.dropbox(b""), nothing)
         self.assertEqual(blocks.glacier(b""), nothing)
+        # As every repository has it, and every node of IPFS.
+        self.assertEqual(blocks.git_blob(b"", "sha1").hex(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+        self.assertEqual(base64.b32encode(blocks.ipfs(b"")).decode().lower().strip("="),
+                         "afkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku")
 
     def test_one_block(self):
         digest = hashlib.sha256(b"x").digest()

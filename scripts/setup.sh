@@ -9,7 +9,7 @@ main() {
     local job=${1:-build}
     case $job in
     build) ensure_packages build && ensure_rust ;;
-    test) ensure_packages test && ensure_versitygw ;;
+    test) ensure_packages test && ensure_versitygw && ensure_ipfs ;;
     lint) ensure_packages lint && ensure_rust_checkers ;;
     package) ensure_packages package ;;
     *) die "setup.sh: unknown job '$job' (build, test, lint or package)" ;;
@@ -140,6 +140,25 @@ ensure_versitygw() {
         go install "github.com/versity/versitygw/cmd/versitygw@$version" ||
         { warn "could not build versitygw: the tests of buckets have no server"; return 0; }
     echo "$version" >"$tools/versitygw.version"
+}
+
+# An implementation of IPFS's importer, which the digest `ipfs` is compared with.
+ensure_ipfs() {
+    local tools="$ROOT/target/tools" packages="ipfs-unixfs-importer@15.4.0 blockstore-core@5.0.4"
+    if [ -x "$tools/ipfs-cid" ] && [ "$(cat "$tools/ipfs.version" 2>/dev/null)" = "$packages" ]; then
+        return 0
+    fi
+    have npm || { have apt-get && say "installing Debian packages: npm" && apt_update_once && apt_install npm; } ||
+        { warn "there is no npm: the digest of IPFS has no peer"; return 0; }
+    say "installing $packages with npm into $tools/ipfs"
+    # shellcheck disable=SC2086 # Two words.
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$tools/ipfs" $packages ||
+        { warn "could not install them: the digest of IPFS has no peer"; return 0; }
+    cp "$ROOT/scripts/tests/ipfs-cid.mjs" "$tools/ipfs/"
+    # shellcheck disable=SC2016 # For the script that is written.
+    printf '#!/bin/sh\nexec node "$(dirname "$0")/ipfs/ipfs-cid.mjs" "$@"\n' >"$tools/ipfs-cid"
+    chmod +x "$tools/ipfs-cid"
+    echo "$packages" >"$tools/ipfs.version"
 }
 
 # The first Go that fetches a newer one by itself where a module needs that.

@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{data_file, verisum};
+use common::{command, data_file, verisum, with_pipe};
 use verisum::digest::{Digest, Output};
 use verisum_testkit::require_tool;
 
@@ -45,6 +45,83 @@ fn dmverity_is_what_veritysetup_prints() {
         let root = out.lines().find_map(|line| line.strip_prefix("Root hash:")).unwrap().trim();
         assert_eq!(ours("dmverity", &file), root, "{blocks} blocks");
         std::fs::remove_file(tree).unwrap();
+    }
+}
+
+#[test]
+fn names_of_git_are_those_that_git_gives() {
+    let Some(git) = require_tool("git") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // One of each is hashed among many small files, the other is large.
+    let files = [0, 1, 1000, 65_536, 65_537, 5_000_000]
+        .map(|length| data_file(folder.path(), &length.to_string(), length));
+    for (name, format) in [("git-blob", "sha1"), ("git-blob-sha256", "sha256")] {
+        let repository = folder.path().join(format);
+        let init = ["init", "--quiet", &format!("--object-format={format}"), repository.to_str().unwrap()];
+        said(Command::new(&git).args(init));
+        let theirs = said(Command::new(&git).arg("-C").arg(&repository).arg("hash-object").args(&files));
+        let ours =
+            verisum(["sum", "-a", name].map(Path::new).into_iter().chain(files.iter().map(|file| &**file)));
+        let ours: Vec<&str> = ours.out().lines().map(|line| line.split_once(' ').unwrap().0).collect();
+        assert_eq!(ours, theirs.lines().collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn git_needs_the_length_of_a_pipe_beforehand() {
+    let refused = with_pipe(command("verisum").args(["sum", "-a", "git-blob"]), b"x");
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+    assert!(refused.stderr.contains("needs the length beforehand"), "{}", refused.stderr);
+}
+
+#[test]
+fn ipfs_is_what_its_importer_makes() {
+    let Some(importer) = require_tool("ipfs-cid") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let leaf = 256 << 10;
+    let lengths = [0, 1, leaf - 1, leaf, leaf + 1, 174 * leaf, 174 * leaf + 1, 2 * 174 * leaf + 5];
+    for length in lengths {
+        let file = data_file(folder.path(), "file", length);
+        let theirs = said(Command::new(&importer).arg(&file));
+        assert_eq!(ours("ipfs", &file), theirs.trim(), "{length} bytes");
+        let list = folder.path().join("list");
+        std::fs::write(&list, format!("{}  {}\n", theirs.trim(), file.display())).unwrap();
+        let checked = verisum(["check", list.to_str().unwrap()]);
+        assert_eq!((checked.code, checked.out().ends_with(": OK\n")), (Some(0), true), "{}", checked.stderr);
+    }
+}
+
+#[test]
+fn digests_in_base64_are_those_of_openssl_and_are_checked() {
+    let Some(openssl) = require_tool("openssl") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = data_file(folder.path(), "file", 3_000_000);
+    let list = folder.path().join("list");
+    for name in ["md5", "sha1", "sha256", "sha384", "sha512"] {
+        let binary =
+            Command::new(&openssl).args(["dgst", "-binary", &format!("-{name}")]).arg(&file).output();
+        let theirs = data_encoding::BASE64.encode(&binary.unwrap().stdout);
+        for form in [&["--base64"][..], &["--base64", "--tag"]] {
+            let ours = verisum([&["sum", "-a", name, file.to_str().unwrap()], form].concat()).clean();
+            assert!(ours.contains(&theirs), "{ours}");
+            std::fs::write(&list, ours).unwrap();
+            // Without `=` at its end it is told from other words by `-a` only.
+            let checked = verisum(["check", "-a", name, list.to_str().unwrap()]);
+            assert_eq!(
+                (checked.code, checked.out().ends_with(": OK\n")),
+                (Some(0), true),
+                "{}",
+                checked.stderr
+            );
+        }
+    }
+    for name in ["md5", "s3-sha256:1M"] {
+        let ours = verisum(["sum", "--base64", "-a", name, file.to_str().unwrap()]).clean();
+        assert_eq!(ours.contains("=-3  "), name != "md5", "{ours}");
+        std::fs::write(&list, ours).unwrap();
+        let told: &[&str] = if name == "md5" { &[] } else { &["-a", name] };
+        let checked = verisum([&["check"], told, &[list.to_str().unwrap()]].concat());
+        assert_eq!((checked.code, checked.out().ends_with(": OK\n")), (Some(0), true), "{}", checked.stderr);
     }
 }
 
@@ -96,16 +173,16 @@ fn lists_name_them_and_are_verified() {
     let folder = tempfile::tempdir().unwrap();
     let file = data_file(folder.path(), "file", 5_000_000);
     let list = folder.path().join("SUMS");
-    let all = "dropbox,glacier,bittorrent-v2,fsverity,fsverity-sha512,dmverity,sha256";
+    let all = "dropbox,glacier,bittorrent-v2,fsverity,fsverity-sha512,dmverity,ipfs,git-blob,git-blob-sha256,sha256";
     let out = verisum(["sum", "--tag", "-a", all, file.to_str().unwrap()]).clean();
-    assert_eq!(out.lines().count(), 7);
+    assert_eq!(out.lines().count(), 10);
     assert!(out.starts_with("DROPBOX (") && out.contains("\nFSVERITY-SHA512 ("), "{out}");
     std::fs::write(&list, out).unwrap();
     let checked = verisum(["check", list.to_str().unwrap()]);
-    assert_eq!((checked.code, checked.out().matches(": OK").count()), (Some(0), 7), "{}", checked.stderr);
+    assert_eq!((checked.code, checked.out().matches(": OK").count()), (Some(0), 10), "{}", checked.stderr);
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[4_999_999] ^= 1;
     std::fs::write(&file, bytes).unwrap();
     let checked = verisum(["check", list.to_str().unwrap()]);
-    assert_eq!((checked.code, checked.out().matches(": FAILED").count()), (Some(1), 7));
+    assert_eq!((checked.code, checked.out().matches(": FAILED").count()), (Some(1), 10));
 }

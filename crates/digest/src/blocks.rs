@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::algorithm::Algorithm;
 use crate::digest::{Batch, Digest};
 use crate::error::Error;
+use crate::ipfs::{self, Tree};
 use crate::output::Output;
 use crate::parts::Parts;
 use crate::provider::{Policy, Stream, StreamFactory};
@@ -38,12 +39,14 @@ enum Join {
     Tree,
     /// A tree, and then the hash of the description that the kernel makes of it.
     Described { algorithm: u8 },
+    /// A tree of nodes with links.
+    Links,
 }
 
 const MIB: usize = 1 << 20;
 
 /// All of them. The definitions are those of the systems that use them; reference/blocks.py has them in Python.
-const RECIPES: [Recipe; 6] = [
+const RECIPES: [Recipe; 7] = [
     Recipe { name: "dropbox", inner: "sha256", block: 4 * MIB, fills: false, join: Join::Flat },
     Recipe { name: "glacier", inner: "sha256", block: MIB, fills: false, join: Join::Pairs },
     Recipe { name: "bittorrent-v2", inner: "sha256", block: 16 << 10, fills: false, join: Join::FullPairs },
@@ -62,6 +65,7 @@ const RECIPES: [Recipe; 6] = [
         join: Join::Described { algorithm: 2 },
     },
     Recipe { name: "dmverity", inner: "sha256", block: 4096, fills: true, join: Join::Tree },
+    Recipe { name: "ipfs", inner: "sha256", block: ipfs::BLOCK, fills: false, join: Join::Links },
 ];
 
 /// How the names of digests begin that object stores make of the parts of an upload.
@@ -151,8 +155,14 @@ impl Made {
         self.inner.lanes().clamp(1, (MOST_AT_ONCE / self.recipe.block).max(1))
     }
 
+    /// The length of the hash of a block, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.inner.len()
+    }
+
+    /// The length of the digest in bytes.
+    pub(crate) fn digest_len(&self) -> usize {
+        if self.recipe.join == Join::Links { ipfs::CID_LEN } else { self.len() }
     }
 
     /// The digest of each block.
@@ -316,19 +326,30 @@ pub(crate) struct Levels {
     count: u64,
     /// Of each level from the blocks up: the hashes that wait, one after the other, and how many there were.
     waiting: Vec<(Vec<u8>, u64)>,
+    /// The same where nodes have links.
+    tree: Tree,
 }
 
 impl Levels {
     pub(crate) fn new(made: &Made) -> Result<Levels, Error> {
         let Made { recipe: Recipe { join, block, .. }, inner, .. } = made;
-        let (inner, flat) = (inner.clone(), inner.stream()?);
-        Ok(Levels { join: *join, block: *block, inner, flat, first: None, count: 0, waiting: Vec::new() })
+        let (inner, flat, tree) = (inner.clone(), inner.stream()?, Tree::new(inner));
+        Ok(Levels {
+            join: *join,
+            block: *block,
+            inner,
+            flat,
+            first: None,
+            count: 0,
+            waiting: Vec::new(),
+            tree,
+        })
     }
 
     fn copy(&self) -> Result<Levels, Error> {
-        let Levels { join, block, ref inner, ref flat, first, count, ref waiting } = *self;
-        let (inner, flat, waiting) = (inner.clone(), flat.copy()?, waiting.clone());
-        Ok(Levels { join, block, inner, flat, first, count, waiting })
+        let Levels { join, block, ref inner, ref flat, first, count, ref waiting, ref tree } = *self;
+        let (inner, flat, waiting, tree) = (inner.clone(), flat.copy()?, waiting.clone(), tree.clone());
+        Ok(Levels { join, block, inner, flat, first, count, waiting, tree })
     }
 
     pub(crate) fn push(&mut self, leaf: &[u8]) -> Result<(), Error> {
@@ -340,6 +361,7 @@ impl Levels {
             }
             Join::Pairs | Join::FullPairs => self.push_to(0, leaf, 2 * leaf.len()),
             Join::Tree | Join::Described { .. } => self.push_to(0, leaf, self.block),
+            Join::Links => self.tree.push(leaf),
         }
     }
 
@@ -375,6 +397,7 @@ impl Levels {
             Join::Pairs => self.last_of_pairs()?,
             Join::FullPairs => self.last_of_full_pairs()?,
             Join::Tree | Join::Described { .. } => self.last_of_tree()?,
+            Join::Links => self.tree.finish(length)?,
         };
         if let Join::Described { algorithm } = self.join {
             digest = self.inner.hash(&description(algorithm, length, &digest))?;

@@ -7,6 +7,7 @@ use verisum_kernels::{Level, Single};
 use crate::algorithm::{Algorithm, Class};
 use crate::blocks;
 use crate::error::Error;
+use crate::git;
 use crate::output::Output;
 use crate::parts::Parts;
 use crate::provider::{self, MultiBuffer, PROVIDERS, Policy, Stream, StreamFactory};
@@ -20,11 +21,17 @@ pub struct Digest {
     stream: (&'static str, Arc<dyn StreamFactory>),
     batch: Option<(&'static str, MultiBuffer)>,
     max_level: Level,
+    /// What stands before a message of so many bytes, where something does.
+    header: Option<Header>,
 }
+
+/// Makes what stands before a message of so many bytes.
+type Header = fn(u64) -> Vec<u8>;
 
 impl Digest {
     /// The digest of this name or alias, `blake2b-N` for BLAKE2b with a digest of `N` bits, one
-    /// [made of blocks](crate::block_digests) or of [parts](crate::part_length), or `openssl:NAME` for one that only OpenSSL knows.
+    /// [made of blocks](crate::block_digests) or of [parts](crate::part_length), one of [git](crate::git_digests), or
+    /// `openssl:NAME` for one that only OpenSSL knows.
     pub fn find(name: &str) -> Result<Digest, Error> {
         Digest::find_with(name, &Policy::default())
     }
@@ -40,6 +47,7 @@ impl Digest {
                 stream: ("openssl", factory),
                 batch: None,
                 max_level: policy.max_level,
+                header: None,
             });
         }
         if let Some(made) = blocks::find(name, policy) {
@@ -47,10 +55,25 @@ impl Digest {
             return Ok(Digest {
                 name: made.name(),
                 algorithm: None,
-                len: made.len(),
+                len: made.digest_len(),
                 stream: made.into_factory(),
                 batch: None,
                 max_level: policy.max_level,
+                header: None,
+            });
+        }
+        if let Some(found) = git::find(name, policy) {
+            let (name, inner) = found?;
+            let (len, batch, max_level) = (inner.len, inner.batch, inner.max_level);
+            let stream = ("git", git::factory(name, inner));
+            return Ok(Digest {
+                name: name.into(),
+                algorithm: None,
+                len,
+                stream,
+                batch,
+                max_level,
+                header: Some(git::header),
             });
         }
         match (Algorithm::find(name), blake2b_len(name)) {
@@ -70,6 +93,7 @@ impl Digest {
             stream: ("portable", Arc::new(kernel)),
             batch: batch.map(|kernel| ("kernels", kernel)),
             max_level: policy.max_level,
+            header: None,
         }
     }
 
@@ -95,6 +119,7 @@ impl Digest {
             stream,
             batch,
             max_level: policy.max_level,
+            header: None,
         })
     }
 
@@ -159,17 +184,18 @@ impl Digest {
         let engine = match self.batch {
             // What is not our own is preferred where it is the fastest.
             Some((_, kernel)) => {
-                let alone = self.stream_level().is_none().then(|| self.stream()).transpose()?;
+                let is_ours = self.stream_level().is_some() || self.header.is_some();
+                let alone = (!is_ours).then(|| self.stream()).transpose()?;
                 Engine::SideBySide { kernel, alone }
             }
             None => Engine::OneByOne(self.stream()?),
         };
-        Ok(Batch { engine, len: self.len })
+        Ok(Batch { engine, len: self.len, header: self.header })
     }
 
     /// Starts a message that can be continued side by side with others, by [`Digest::advance`].
     pub fn message(&self) -> Result<Message, Error> {
-        Ok(Message(match &self.batch {
+        Ok(Message(match self.batch.as_ref().filter(|_| self.header.is_none()) {
             Some((_, kernel)) => Progress::Kernel(Box::new(kernel.single())),
             None => Progress::Stream(self.stream()?),
         }))
@@ -215,6 +241,7 @@ impl Digest {
     pub fn hash(&self, message: &[u8]) -> Result<Output, Error> {
         let mut stream = self.stream()?;
         let mut output = Output::zeroed(self.len);
+        stream.expect(message.len() as u64)?;
         stream.update(message)?;
         stream.finish(output.as_mut_bytes())?;
         Ok(output)
@@ -250,6 +277,14 @@ enum Progress {
 }
 
 impl Message {
+    /// Says how long the message will be, before its first byte. A few digests need to know.
+    pub fn expect(&mut self, length: u64) -> Result<(), Error> {
+        match &mut self.0 {
+            Progress::Kernel(_) => Ok(()),
+            Progress::Stream(stream) => stream.expect(length),
+        }
+    }
+
     /// Ends the message, writes its digest, and makes ready for the next one.
     ///
     /// # Panics
@@ -267,7 +302,11 @@ impl Message {
 pub struct Batch {
     engine: Engine,
     len: usize,
+    header: Option<Header>,
 }
+
+/// So many messages that something stands before are hashed side by side at most: they are copied.
+const MOST_COPIED: usize = 64;
 
 enum Engine {
     SideBySide {
@@ -286,6 +325,18 @@ impl Batch {
     /// If `digests` is not exactly as long as all digests together.
     pub fn hash(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
         assert_eq!(digests.len(), messages.len() * self.len, "room for one digest a message");
+        let Some(header) = self.header else { return self.hash_plain(messages, digests) };
+        let room = digests.chunks_mut(MOST_COPIED * self.len);
+        for (messages, digests) in messages.chunks(MOST_COPIED).zip(room) {
+            let whole = |message: &&[u8]| [&header(message.len() as u64), *message].concat();
+            let copied: Vec<Vec<u8>> = messages.iter().map(whole).collect();
+            let copied: Vec<&[u8]> = copied.iter().map(Vec::as_slice).collect();
+            self.hash_plain(&copied, digests)?;
+        }
+        Ok(())
+    }
+
+    fn hash_plain(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
         match &mut self.engine {
             Engine::SideBySide { kernel, alone: None } => kernel.hash_batch(messages, digests),
             Engine::SideBySide { kernel, .. } if messages.len() != 1 => kernel.hash_batch(messages, digests),

@@ -25,4 +25,12 @@ pub enum Error {
         /// The call that failed.
         operation: &'static str,
     },
+    /// A digest whose message begins with its length was not told that beforehand, or another one.
+    #[error("digest {name}: {reason}")]
+    Length {
+        /// The digest's name.
+        name: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
 }

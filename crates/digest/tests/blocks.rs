@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value;
-use verisum_digest::{Digest, Level, Output, Policy, block_digests, part_count, part_length};
+use verisum_digest::{
+    Digest, Level, Output, Policy, block_digests, cid_from_text, cid_text, git_digests, part_count,
+    part_length,
+};
 
 /// Those of the digests of parts that have vectors.
 const OF_PARTS: [&str; 3] = ["s3-etag:1M", "s3-etag:5M", "s3-sha256:1M"];
@@ -24,7 +27,7 @@ fn vectors() -> Vec<(String, usize, String)> {
 #[test]
 fn the_references_vectors_hold_at_every_level() {
     let vectors = vectors();
-    assert_eq!(vectors.len(), 24 * (block_digests().count() + OF_PARTS.len()));
+    assert_eq!(vectors.len(), 24 * (block_digests().chain(git_digests()).count() + OF_PARTS.len()));
     let longest = message(vectors.iter().map(|(_, length, _)| *length).max().unwrap());
     // Under emulation, which this variable tells, the longest are left out: they take minutes, and differ from the
     // others in trees, which no kernel knows of.
@@ -42,16 +45,18 @@ fn the_references_vectors_hold_at_every_level() {
 fn pieces_copies_and_the_next_message_change_nothing() {
     let length = (9 << 20) + 5;
     let whole = message(length);
-    for name in block_digests().chain(OF_PARTS) {
+    for name in block_digests().chain(OF_PARTS).chain(git_digests()) {
         let digest = Digest::find(name).unwrap();
         let expected = digest.hash(&whole).unwrap();
         let mut stream = digest.stream().unwrap();
         let mut found = Output::zeroed(digest.len());
         for piece in [1, 4095, 100_003, 5 << 20] {
+            stream.expect(length as u64).unwrap();
             whole.chunks(piece).for_each(|piece| stream.update(piece).unwrap());
             stream.finish(found.as_mut_bytes()).unwrap();
             assert_eq!(found, expected, "{name} in pieces of {piece}");
         }
+        stream.expect(length as u64).unwrap();
         stream.update(&whole[..1_234_567]).unwrap();
         let mut copy = stream.copy().unwrap();
         stream.update(b"something else").unwrap();
@@ -105,4 +110,57 @@ fn parts_have_one_name_for_each_length() {
 fn names_are_found_in_any_case() {
     assert_eq!(Digest::find("DropBox").unwrap().name(), "dropbox");
     assert!(Digest::find("dropbox2").is_err());
+}
+
+#[test]
+fn many_names_of_git_are_hashed_as_one_batch() {
+    for name in git_digests() {
+        let digest = Digest::find(name).unwrap();
+        let whole = message(5000);
+        let messages: Vec<&[u8]> = (0..150).map(|at| &whole[..at * 33]).collect();
+        let mut found = vec![0; messages.len() * digest.len()];
+        digest.batch().unwrap().hash(&messages, &mut found).unwrap();
+        for (message, found) in messages.iter().zip(found.chunks(digest.len())) {
+            assert_eq!(digest.hash(message).unwrap().as_bytes(), found, "{name} of {} bytes", message.len());
+        }
+    }
+}
+
+#[test]
+fn git_needs_the_right_length_beforehand() {
+    let digest = Digest::find("GIT-BLOB").unwrap();
+    let mut room = Output::zeroed(digest.len());
+    let mut stream = digest.stream().unwrap();
+    let error = stream.update(b"x").unwrap_err().to_string();
+    assert!(error.contains("needs the length beforehand"), "{error}");
+    assert!(stream.finish(room.as_mut_bytes()).is_err());
+    for wrong in [2, 4] {
+        stream.expect(wrong).unwrap();
+        stream.update(b"abc").unwrap();
+        let error = stream.finish(room.as_mut_bytes()).unwrap_err().to_string();
+        assert!(error.contains("more or fewer bytes"), "{error}");
+    }
+    // What failed is over.
+    stream.expect(3).unwrap();
+    stream.update(b"abc").unwrap();
+    stream.finish(room.as_mut_bytes()).unwrap();
+    assert_eq!(room, digest.hash(b"abc").unwrap());
+}
+
+#[test]
+fn the_text_of_a_cid_is_read_again() {
+    let cid = Digest::find("ipfs").unwrap().hash(b"").unwrap();
+    let text = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku";
+    assert_eq!(cid_text(&cid), text);
+    assert_eq!(cid_from_text(text.as_bytes()), Some(cid));
+    for bad in [
+        &text[1..],
+        &text[..40],
+        &text.to_uppercase(),
+        "b",
+        "",
+        "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyk1",
+    ] {
+        assert_eq!(cid_from_text(bad.as_bytes()), None, "{bad}");
+    }
 }

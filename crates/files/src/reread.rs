@@ -91,6 +91,7 @@ pub fn whole(file: &File, digest: &Digest, bypass: Bypass) -> Result<Reread, Fai
     let start = room.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
     let piece = &mut room[start..start + PIECE];
     let mut stream = digest.stream()?;
+    stream.expect(before.size)?;
     let mut offset = 0;
     loop {
         let count = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *piece, offset))?;

@@ -154,6 +154,7 @@ impl<'a> Queue<'a> {
         let mut streams =
             self.digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let (size, etag) = (first.size, first.etag.clone());
+        streams.iter_mut().try_for_each(|stream| stream.expect(size)).map_err(wrong)?;
         let mut starts = (PIECE..size).step_by(PIECE as usize);
         let mut under_way = VecDeque::new();
         let mut part = first;

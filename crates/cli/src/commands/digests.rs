@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 
 use clap::Args;
 use serde::Serialize;
-use verisum::digest::{ALGORITHMS, Algorithm, Digest, Level, Policy, block_digests};
+use verisum::digest::{ALGORITHMS, Algorithm, Digest, Level, Policy, block_digests, git_digests};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -58,6 +58,8 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         "Also, made of the hashes of blocks as other systems make them: {}",
         made.join(", ")
     ))?;
+    let git: Vec<&str> = git_digests().collect();
+    output.line(&format!("As git names files: {}", git.join(", ")))?;
     output.line("Of the parts of an upload to S3, with any digest above: s3-etag:8M, s3-sha256:8M")?;
     explain(&rows, output)?;
     Ok(Exit::Clean)

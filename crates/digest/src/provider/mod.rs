@@ -19,6 +19,12 @@ pub use verisum_kernels::Kernel as MultiBuffer;
 
 /// A message being hashed piece by piece.
 pub trait Stream: Send {
+    /// Says how long the message will be, before its first byte. A few digests need to know; to the others it is nothing.
+    fn expect(&mut self, length: u64) -> Result<(), Error> {
+        let _ = length;
+        Ok(())
+    }
+
     /// Adds bytes to the message.
     fn update(&mut self, data: &[u8]) -> Result<(), Error>;
 

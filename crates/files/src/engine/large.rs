@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use verisum_digest::Digest;
+use verisum_digest::{Digest, Error as DigestError};
 
 use super::pool::{Ended, Group};
 use super::stream::{Failed, Hasher, Opened, Reader};
 use super::work::{ARENA, Engine, LARGE_ARENA, STAGGER, Worker};
+use crate::Stat;
 
 pub(super) const PAGE: usize = 4096;
 
@@ -31,7 +32,7 @@ impl<T: Send> Engine<'_, T> {
         // Nothing is hashed beside the only file, so what is fastest for one message is best.
         let message = if self.source.had_one() { Digest::lone_message } else { Digest::message };
         match Hasher::new(&self.plan.sets[set], message) {
-            Ok(hasher) => self.pool.lock().add(set, Reader::new(opened), hasher),
+            Ok(hasher) => self.add(set, Reader::new(opened), hasher),
             Err(error) => self.fail(opened, |path| Failed::Digest(error).error(path), worker),
         }
     }
@@ -86,14 +87,25 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
+    fn add(&self, set: usize, reader: Reader<T>, mut hasher: Hasher) {
+        hasher.expect(reader.opened.before.size);
+        self.pool.lock().add(set, reader, hasher);
+    }
+
     fn end(&self, ended: Ended<T>, worker: &mut Worker) {
         let Ended { set, reader, mut hasher } = ended;
         let lengths = hasher.lengths;
         match hasher.finish(&self.plan.sets[set]) {
+            Err(Failed::Digest(DigestError::Length { .. })) if !reader.opened.again => {
+                // Its length has changed, as a digest found out that begins with it.
+                let mut opened = reader.opened;
+                (opened.before, opened.again) = (Stat::of(&opened.file).unwrap_or(opened.before), true);
+                self.add(set, Reader::new(opened), hasher);
+            }
             Err(failure) => self.fail(reader.opened, |path| failure.error(path), worker),
             Ok(outputs) => {
                 if let Some(again) = self.finish(reader.opened, outputs, lengths, worker) {
-                    self.pool.lock().add(set, Reader::new(again), hasher);
+                    self.add(set, Reader::new(again), hasher);
                 }
             }
         }

@@ -177,6 +177,12 @@ impl Hasher {
         Ok(Hasher { messages, lengths: Lengths::default(), failure: None })
     }
 
+    /// Says how long the file is.
+    pub(super) fn expect(&mut self, length: u64) {
+        let expected = self.messages.iter_mut().try_for_each(|message| message.expect(length));
+        self.failure = expected.err().map(Failed::Digest);
+    }
+
     pub(super) fn finish(&mut self, digests: &[Digest]) -> Result<Vec<Output>, Failed> {
         self.lengths = Lengths::default();
         if let Some(failure) = self.failure.take() {

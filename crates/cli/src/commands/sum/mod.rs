@@ -55,6 +55,10 @@ pub(crate) struct SumArgs {
     #[arg(short, long)]
     pub(crate) zero: bool,
 
+    /// Print digests in Base64, as object stores show them
+    #[arg(long)]
+    pub(crate) base64: bool,
+
     /// Print the * of binary mode before names
     #[arg(short, long, overrides_with = "text")]
     pub(crate) binary: bool,
@@ -118,11 +122,14 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     if arguments.zero && !matches!(format, Format::Gnu | Format::Bsd) {
         return Err(Failure::Usage("--zero: only the formats gnu and bsd have it".to_string()));
     }
+    if arguments.base64 && !matches!(format, Format::Gnu | Format::Bsd) {
+        return Err(Failure::Usage("--base64: only the formats gnu and bsd have it".to_string()));
+    }
     if !there.is_empty() {
         arguments.refuse_for_hosts(&there)?;
     }
     let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
-    let writer = writer.zero(arguments.zero).binary(arguments.binary);
+    let writer = writer.zero(arguments.zero).binary(arguments.binary).base64(arguments.base64);
     let report = Report::new(output).quiet(arguments.quiet);
     let lines = Lines { program: PROGRAM, imitates: false, writer, stdin: "-", report };
     if there.is_empty() || !here.is_empty() {

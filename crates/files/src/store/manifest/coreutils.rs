@@ -166,13 +166,16 @@ impl Lines {
             (Accept::Any(_) | Accept::Xxhsum { .. }, Some(rest)) => (rest, true),
             _ => (line, false),
         };
-        let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let (hex, rest) = line.split_at(length);
-        let mut digest = Output::from_hex(hex).ok_or(Bad::Malformed)?;
-        let [blank, rest @ ..] = rest else { return Err(Bad::Malformed) };
-        if !is_blank(*blank) || rest.is_empty() {
-            return Err(Bad::Malformed);
+        let end = line.iter().position(|byte| is_blank(*byte)).ok_or(Bad::Malformed)?;
+        let (word, rest) = line.split_at(end);
+        if let Accept::Any(guess) = &self.accept
+            && !word.iter().all(u8::is_ascii_hexdigit)
+        {
+            let claim = guess.of_word(word).ok_or(Bad::Malformed)?;
+            return self.after_word(rest, escaped, claim);
         }
+        let length = word.len();
+        let mut digest = Output::from_hex(word).ok_or(Bad::Malformed)?;
         let (algorithm, assumed) = match &self.accept {
             Accept::Only { id, .. } if id == BLAKE2B => {
                 (guess::blake2b(length).ok_or(Bad::Malformed)?, false)
@@ -190,6 +193,15 @@ impl Lines {
         };
         if matches!(self.accept, Accept::Xxhsum { little_endian: true }) {
             digest.as_mut_bytes().reverse();
+        }
+        self.after_word(rest, escaped, Claim { algorithm, digest, assumed })
+    }
+
+    /// A blank and the name that follow a digest.
+    fn after_word(&mut self, rest: &[u8], escaped: bool, claim: Claim) -> Result<Listed, Bad> {
+        let [_, rest @ ..] = rest else { return Err(Bad::Malformed) };
+        if rest.is_empty() {
+            return Err(Bad::Malformed);
         }
         let one_blank = rest.len() == 1 || !matches!(rest[0], b' ' | b'*');
         let name = match (one_blank, self.one_blank) {
@@ -209,7 +221,7 @@ impl Lines {
             BlockHashes::Bare(how) => Some(how.clone()),
             BlockHashes::Unknown | BlockHashes::Tagged => None,
         };
-        Ok(Listed { block_hash, ..listed(name, Claim { algorithm, digest, assumed }) })
+        Ok(Listed { block_hash, ..listed(name, claim) })
     }
 
     fn name(&self, name: &[u8], escaped: bool) -> Option<Vec<u8>> {

@@ -1,8 +1,11 @@
-//! Guesses the algorithm of a bare hexadecimal digest.
+//! Guesses the algorithm of a bare digest.
 
 use std::borrow::Cow;
 
 use verisum_digest::{Algorithm, Digest};
+
+use super::listed::Claim;
+use super::tags;
 
 /// The digest of bare numbers, by their number of hexadecimal digits: what is most often listed so.
 static USUAL: &[(usize, &str)] = &[
@@ -89,6 +92,20 @@ impl Guess {
             Some("blake2b512") => blake2b(digits).map(|id| (id, false)).or_else(|| self.of(digits)),
             _ => self.of(digits),
         }
+    }
+
+    /// The digest that a word in front of a name is, which is no number in hexadecimal.
+    pub(super) fn of_word(&self, word: &[u8]) -> Option<Claim> {
+        if let Some((id, _)) = &self.told {
+            let digest = tags::value(id, word)?;
+            return Some(Claim { algorithm: id.clone(), digest, assumed: false });
+        }
+        let (id, digest) = tags::other_word(word)?;
+        let (algorithm, assumed) = match id {
+            Some(id) => (id.into(), false),
+            None => self.of(2 * digest.as_bytes().len())?,
+        };
+        Some(Claim { algorithm, digest, assumed })
     }
 
     /// The digest of a number of so many digits.

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use verisum_digest::{Algorithm, Digest, Output, block_digests, part_length};
+use data_encoding::BASE64;
+use verisum_digest::{Algorithm, Digest, Output, block_digests, cid_from_text, git_digests, part_length};
 
 use super::listed::BlockHash;
 
@@ -71,7 +72,8 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
         Some(algorithm) => (algorithm.bits > 0).then_some(Cow::Borrowed(algorithm.id)),
         None => {
             let id = tag.to_ascii_lowercase();
-            let is_made = id.starts_with(BLAKE2B) || block_digests().any(|name| name == id);
+            let is_made =
+                id.starts_with(BLAKE2B) || block_digests().chain(git_digests()).any(|name| name == id);
             (is_made && Digest::find(&id).is_ok()).then_some(Cow::Owned(id))
         }
     }
@@ -85,8 +87,26 @@ pub(super) fn value(id: &str, text: &[u8]) -> Option<Output> {
         Some(place) if part_length(id).is_some() && is_number(&text[place + 1..]) => &text[..place],
         _ => text,
     };
+    if id == "ipfs" && text.first() == Some(&b'b') {
+        return cid_from_text(text);
+    }
     let digits = super::guess::digits(id)?;
-    Output::from_hex(hex).filter(|_| hex.len() == digits)
+    let found = if hex.len() == digits { Output::from_hex(hex) } else { from_base64(hex) };
+    found.filter(|digest| 2 * digest.as_bytes().len() == digits)
+}
+
+/// A digest in Base64, as stores show it and as cksum prints it where it is told to.
+fn from_base64(text: &[u8]) -> Option<Output> {
+    Output::from_bytes(&BASE64.decode(text).ok()?)
+}
+
+/// The digest that this word in front of a name is, where it is not in hexadecimal: a CID, or Base64 with the `=` at its
+/// end that tells it from other words. With its number of hexadecimal digits.
+pub(super) fn other_word(word: &[u8]) -> Option<(Option<&'static str>, Output)> {
+    if let Some(cid) = cid_from_text(word) {
+        return Some((Some("ipfs"), cid));
+    }
+    from_base64(word).filter(|_| word.ends_with(b"=")).map(|digest| (None, digest))
 }
 
 /// How the tags of block hashes begin.

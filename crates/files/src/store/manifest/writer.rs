@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use data_encoding::HEXLOWER;
-use verisum_digest::{Digest, Output, part_count};
+use data_encoding::{BASE64, HEXLOWER};
+use verisum_digest::{Digest, Output, cid_text, part_count};
 
 use super::{Format, JSON_VERSION, escape, tags};
 use crate::Timestamp;
@@ -66,6 +66,7 @@ pub struct Writer {
     zero: bool,
     binary: bool,
     little_endian: bool,
+    base64: bool,
     nameless: bool,
     raw: bool,
 }
@@ -107,6 +108,7 @@ impl Writer {
             zero: false,
             binary: false,
             little_endian: false,
+            base64: false,
             nameless: false,
             raw: false,
         })
@@ -128,6 +130,12 @@ impl Writer {
     /// [`Format::Bsd`].
     pub fn little_endian(mut self, little_endian: bool) -> Writer {
         self.little_endian = little_endian;
+        self
+    }
+
+    /// Writes digests in Base64. For [`Format::Gnu`] and [`Format::Bsd`].
+    pub fn base64(mut self, base64: bool) -> Writer {
+        self.base64 = base64;
         self
     }
 
@@ -240,13 +248,19 @@ impl Writer {
         }
     }
 
-    /// A digest in hexadecimal. One of an object store has the number of parts behind it, as the store shows it.
+    /// A digest in hexadecimal or Base64. One of an object store has the number of parts behind it, as the store shows it.
     fn value(&self, out: &mut Vec<u8>, name: &str, digest: &Output, size: u64) {
         let mut digest = *digest;
         if self.little_endian {
             digest.as_mut_bytes().reverse();
         }
-        push(out, format_args!("{digest}"));
+        if name == "ipfs" {
+            return out.extend_from_slice(cid_text(&digest).as_bytes());
+        }
+        match self.base64 {
+            true => out.extend_from_slice(BASE64.encode(digest.as_bytes()).as_bytes()),
+            false => push(out, format_args!("{digest}")),
+        }
         if let Some(count) = part_count(name, size) {
             push(out, format_args!("-{count}"));
         }
