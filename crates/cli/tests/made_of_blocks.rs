@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{command, data_file, verisum, with_pipe};
+use common::{VERISUM, command, data_file, verisum, with_pipe};
 use verisum::digest::{Digest, Output};
 use verisum_testkit::require_tool;
 
@@ -69,7 +69,7 @@ fn names_of_git_are_those_that_git_gives() {
 
 #[test]
 fn git_needs_the_length_of_a_pipe_beforehand() {
-    let refused = with_pipe(command("verisum").args(["sum", "-a", "git-blob"]), b"x");
+    let refused = with_pipe(command(VERISUM).args(["sum", "-a", "git-blob"]), b"x");
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
     assert!(refused.stderr.contains("needs the length beforehand"), "{}", refused.stderr);
 }
