@@ -105,6 +105,7 @@ impl From<&digest::Error> for Failure {
         let operation = match error {
             digest::Error::Unknown { .. } | digest::Error::Unavailable { .. } => "find",
             digest::Error::Failed { operation, .. } => operation,
+            digest::Error::Length { .. } => "hash",
         };
         Failure::new(Kind::Digest, &error.to_string()).operation(operation)
     }
