@@ -144,21 +144,21 @@ ensure_versitygw() {
 
 # An implementation of IPFS's importer, which the digest `ipfs` is compared with.
 ensure_ipfs() {
-    local tools="$ROOT/target/tools" packages="ipfs-unixfs-importer@15.4.0 blockstore-core@5.0.4"
-    if [ -x "$tools/ipfs-cid" ] && [ "$(cat "$tools/ipfs.version" 2>/dev/null)" = "$packages" ]; then
+    local tools="$ROOT/target/tools" wanted="ipfs-unixfs-importer@15.4.0 blockstore-core@5.0.4"
+    if [ -x "$tools/ipfs-cid" ] && [ "$(cat "$tools/ipfs.version" 2>/dev/null)" = "$wanted" ]; then
         return 0
     fi
     have npm || { have apt-get && say "installing Debian packages: npm" && apt_update_once && apt_install npm; } ||
         { warn "there is no npm: the digest of IPFS has no peer"; return 0; }
-    say "installing $packages with npm into $tools/ipfs"
+    say "installing $wanted with npm into $tools/ipfs"
     # shellcheck disable=SC2086 # Two words.
-    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$tools/ipfs" $packages ||
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$tools/ipfs" $wanted ||
         { warn "could not install them: the digest of IPFS has no peer"; return 0; }
     cp "$ROOT/scripts/tests/ipfs-cid.mjs" "$tools/ipfs/"
     # shellcheck disable=SC2016 # For the script that is written.
     printf '#!/bin/sh\nexec node "$(dirname "$0")/ipfs/ipfs-cid.mjs" "$@"\n' >"$tools/ipfs-cid"
     chmod +x "$tools/ipfs-cid"
-    echo "$packages" >"$tools/ipfs.version"
+    echo "$wanted" >"$tools/ipfs.version"
 }
 
 # The first Go that fetches a newer one by itself where a module needs that.
