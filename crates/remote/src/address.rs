@@ -20,6 +20,16 @@ pub struct Address {
 /// How addresses of buckets begin.
 const S3: &[u8] = b"s3://";
 
+/// What is wrong with a URL that leads to no place.
+const OTHER_SCHEME: &str = "no place has this scheme: take ssh:// or s3://, or ./ before the name of a file";
+
+/// Whether it begins with a scheme and `://`.
+fn is_url(text: &[u8]) -> bool {
+    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let end = text.windows(3).position(|part| part == b"://");
+    end.is_some_and(|end| text[0].is_ascii_alphabetic() && text[..end].iter().all(is_of_scheme))
+}
+
 /// Which machine, or which bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
@@ -50,6 +60,9 @@ impl Address {
         if let Some(rest) = bytes.strip_prefix(S3) {
             return bucket(rest);
         }
+        if is_url(bytes) {
+            return Err(OTHER_SCHEME);
+        }
         if let Some(path) = bytes.strip_prefix(b"local:") {
             return Ok(Address::new(Host::Local, path));
         }
@@ -69,13 +82,13 @@ impl Address {
         }
     }
 
-    /// What a user typed for a tree, if it is an address: `ssh://…` and `s3://…` always are; `HOST:PATH` and `local:PATH` are
-    /// only where no file of this machine has that name. None for a path of this machine.
+    /// What a user typed for a tree, if it is an address: URLs always are; `HOST:PATH` and `local:PATH` are only where no
+    /// file of this machine has that name. None for a path of this machine.
     ///
     /// # Errors
     /// What is wrong with a URL.
     pub fn typed(text: &OsStr) -> Result<Option<Address>, &'static str> {
-        if text.as_bytes().starts_with(b"ssh://") || text.as_bytes().starts_with(S3) {
+        if is_url(text.as_bytes()) {
             return Address::parse(text, false).map(Some);
         }
         let is_here = || Path::new(text).symlink_metadata().is_ok();
@@ -448,6 +461,9 @@ mod tests {
             "we[b]:/etc",
             "ssh://h/%0",
             "ssh://h/%00",
+            "ftp://h/x",
+            "S3://b/x",
+            "git+ssh://h/x",
         ] {
             assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");
         }
@@ -468,6 +484,9 @@ mod tests {
             assert!(is_address(OsStr::new(text)), "{text}");
         }
         assert!(Address::typed(OsStr::new("ssh://h:0/")).is_err());
+        // Nobody asks ssh for a host of this name.
+        assert_eq!(Address::typed(OsStr::new("ftp://host/x")), Err(OTHER_SCHEME));
+        assert!(!is_address(OsStr::new("./ftp://host/x")));
     }
 
     #[test]
