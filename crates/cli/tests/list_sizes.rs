@@ -112,6 +112,55 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
     lists
 }
 
+/// Indexes of other tools, each with the name that it has and what it is.
+fn hostile_indexes(folder: &Path, python: &Path) -> Vec<(&'static str, &'static str)> {
+    let index = |entries: &str| format!("{{\"v\":2,\"idx\":{{{entries}}},\"idx_hash\":\"{MD5}\"}}");
+    let entry = |name: &str| format!("\"{name}\":{{\"mod\":1,\"a\":\"md5\",\"h\":\"{MD5}\"}}");
+    let files = [
+        ("many files", index(&vec![entry("a"); 40_000].join(","))),
+        ("long names", index(&vec![entry(&"n".repeat(60_000)); 60].join(","))),
+        ("many escapes", index(&vec![entry(&"\\u0001".repeat(10_000)); 60].join(","))),
+        ("many digests", index(&format!("\"a\":{{{}\"mod\":1}}", "\"h\":\"00\",".repeat(300_000)))),
+        ("nested objects", format!("{{\"v\":2,\"idx\":{}", "{\"a\":".repeat(500_000))),
+        ("a long number", format!("{{\"v\":2,\"idx\":{{\"a\":{{\"mod\":{}}}}}}}", "1".repeat(4 << 20))),
+    ];
+    let mut names = Vec::new();
+    for (what, text) in files {
+        fs::create_dir(folder.join(what)).unwrap();
+        fs::write(folder.join(what).join(".chkbit"), text).unwrap();
+        names.push((what, ".chkbit"));
+    }
+    for (what, rows) in [
+        ("many rows", "((str(n), 1, 'a' * 40) for n in range(40000))"),
+        ("rows of long paths", "(('n' * 100000 + str(n), 1, 'a' * 40) for n in range(40))"),
+        ("rows of long digests", "((str(n), 1, 'a' * 100000) for n in range(40))"),
+        ("rows of long times", "((str(n), 'a' * 100000, 'a' * 40) for n in range(40))"),
+    ] {
+        fs::create_dir(folder.join(what)).unwrap();
+        let script = format!(
+            "import sqlite3\n\
+             base = sqlite3.connect('.bitrot.db')\n\
+             base.execute('CREATE TABLE bitrot (path TEXT PRIMARY KEY, mtime INTEGER, hash TEXT, timestamp TEXT)')\n\
+             base.executemany('INSERT INTO bitrot VALUES (?, ?, ?, 0)', {rows})\n\
+             base.commit()\n"
+        );
+        let made =
+            Command::new(python).current_dir(folder.join(what)).args(["-c", &script]).status().unwrap();
+        assert!(made.success(), "{what}");
+        names.push((what, ".bitrot.db"));
+    }
+    names
+}
+
+/// The commands that read a list of this name.
+fn readers(list: &str) -> [Vec<String>; 3] {
+    [
+        vec!["check".into(), list.into()],
+        vec!["adopt".into(), "--from".into(), list.into(), ".".into()],
+        vec!["catalog".into(), "import".into(), "--catalog".into(), "catalog.db".into(), list.into()],
+    ]
+}
+
 #[test]
 fn no_list_costs_more_than_its_length() {
     let Some(python) = require_tool("python3") else { return };
@@ -123,22 +172,44 @@ fn no_list_costs_more_than_its_length() {
                 Format::Sfv => "list.sfv",
                 _ => "list",
             };
-            let text = [head(format), &body].concat();
-            fs::write(folder.path().join(name), &text).unwrap();
-            let (memory, written, code) = measured(&python, folder.path(), name);
-            let about = format!("{format}, {what}: {memory} KiB, {written} bytes of {}, {code}", text.len());
-            assert!(memory <= MEMORY << 10, "{about}");
-            // A name that is told has up to 4 bytes for one in the list; a line that is none has a message.
-            let lines = text.lines().count();
-            assert!(written <= 8 * text.len() + 200 * lines + (32 << 20), "{about}");
-            assert!((0..=3).contains(&code), "{about}");
+            fs::write(folder.path().join(name), [head(format), &body].concat()).unwrap();
+            for reader in readers(name) {
+                assert_cost(&python, (folder.path(), name), &reader, &format!("{format}, {what}"));
+            }
         }
     }
 }
 
-fn measured(python: &Path, folder: &Path, list: &str) -> (u64, usize, i32) {
+#[test]
+fn no_index_costs_more_than_its_length() {
+    let Some(python) = require_tool("python3") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (what, name) in hostile_indexes(folder.path(), &python) {
+        let [_, adopt, import] = readers(name);
+        for reader in [adopt, import] {
+            assert_cost(&python, (&folder.path().join(what), name), &reader, what);
+        }
+    }
+}
+
+/// Runs the program over a list, and compares what it took with the list's length.
+#[track_caller]
+fn assert_cost(python: &Path, (folder, list): (&Path, &str), arguments: &[String], about: &str) {
+    let text = fs::read(folder.join(list)).unwrap();
+    let _ = fs::remove_file(folder.join("catalog.db"));
+    let (memory, written, code) = measured(python, folder, arguments);
+    let length = text.len();
+    let about = format!("{about}, {}: {memory} KiB, {written} bytes of {length}, {code}", arguments[0]);
+    assert!(memory <= MEMORY << 10, "{about}");
+    // A name that is told has up to 4 bytes for one in the list; a line that is none has a message.
+    let lines = text.split(|&byte| byte == b'\n').count();
+    assert!(written <= 8 * length + 200 * lines + (32 << 20), "{about}");
+    assert!((0..=3).contains(&code), "{about}");
+}
+
+fn measured(python: &Path, folder: &Path, arguments: &[String]) -> (u64, usize, i32) {
     let mut command = Command::new(python);
-    command.current_dir(folder).args(["-c", MEASURE, VERISUM, "check", list]);
+    command.current_dir(folder).args(["-c", MEASURE, VERISUM]).args(arguments);
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut words = text.split_whitespace();

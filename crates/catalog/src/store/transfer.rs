@@ -307,10 +307,8 @@ impl Catalog {
     /// The number of a directory below a root's top; it and those above it are recorded if need be.
     pub(crate) fn make_directories(&self, root: &Root, folder: &Path) -> Result<i64> {
         let mut parent = root.directory;
-        let mut path = PathBuf::new();
         for name in folder.components() {
-            path.push(name);
-            parent = match self.directory(root, &path)? {
+            parent = match self.directory_in(parent, name.as_os_str())? {
                 Some(id) => id,
                 None => {
                     let id = self.last_directory()? + 1;
