@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// What was being done when a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -136,9 +138,9 @@ impl Error {
     }
 
     /// The system's error, if it was one.
-    pub fn errno(&self) -> Option<rustix::io::Errno> {
+    pub fn errno(&self) -> Option<Errno> {
         match self {
-            Error::Io { source, .. } => rustix::io::Errno::from_io_error(source),
+            Error::Io { source, .. } => Errno::from_io_error(source),
             _ => None,
         }
     }
@@ -159,25 +161,49 @@ impl Error {
     }
 }
 
+/// The system's errors that say that the storage, or the file system's own checksum of it, failed; with the words
+/// of programs for them in the C locale, those of the GNU C library first.
+const STORAGE_FAILURES: [(Errno, &[&str]); 9] = [
+    (Errno::IO, &["Input/output error", "I/O error"]),
+    // What file systems say whose metadata or checksums are wrong.
+    (Errno::UCLEAN, &["Structure needs cleaning"]),
+    (Errno::BADMSG, &["Bad message"]),
+    (Errno::NXIO, &["No such device or address"]),
+    (Errno::NODEV, &["No such device"]),
+    (Errno::REMOTEIO, &["Remote I/O error"]),
+    (Errno::TIMEDOUT, &["Connection timed out", "Operation timed out"]),
+    (Errno::NOLINK, &["Link has been severed"]),
+    (Errno::ILSEQ, &["Invalid or incomplete multibyte or wide character", "Illegal byte sequence"]),
+];
+
 /// Whether a system's error says that the storage, or the file system's own checksum of it, failed.
-pub fn says_storage_failed(errno: rustix::io::Errno) -> bool {
-    use rustix::io::Errno;
-    // EUCLEAN and EBADMSG are what file systems say whose metadata or checksums are wrong.
-    const FAILURES: [Errno; 9] = [
-        Errno::IO,
-        Errno::UCLEAN,
-        Errno::BADMSG,
-        Errno::NXIO,
-        Errno::NODEV,
-        Errno::REMOTEIO,
-        Errno::TIMEDOUT,
-        Errno::NOLINK,
-        Errno::ILSEQ,
-    ];
-    FAILURES.contains(&errno)
+pub fn says_storage_failed(errno: Errno) -> bool {
+    STORAGE_FAILURES.iter().any(|(failure, _)| *failure == errno)
+}
+
+/// Whether a program's message says so, as far as programs of other machines say what the error was.
+pub fn message_says_storage_failed(message: &str) -> bool {
+    STORAGE_FAILURES.iter().any(|(_, words)| words.iter().any(|words| message.contains(words)))
 }
 
 /// A place in a file, as messages have it: ` at 4096`.
 pub fn at(offset: Option<u64>) -> String {
     offset.map(|offset| format!(" at {offset}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_of_storage_by_its_number_and_by_its_words() {
+        for errno in (1..=133).map(Errno::from_raw_os_error) {
+            let text = io::Error::from(errno).to_string();
+            let words = text.split(" (os error").next().unwrap();
+            let message = format!("dd: error reading 'file': {words}");
+            assert_eq!(message_says_storage_failed(&message), says_storage_failed(errno), "{text}");
+        }
+        assert!(message_says_storage_failed("md5sum: can't read 'file': I/O error"));
+        assert!(!message_says_storage_failed("cat: file: Permission denied"));
+    }
 }

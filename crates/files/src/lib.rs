@@ -43,7 +43,7 @@ pub use assumed::{Assumed, Guess, IsBlockHash, Misjudged};
 pub use control::{Limits, Progress, Stop};
 pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};
-pub use error::{Error, Operation, at, says_storage_failed};
+pub use error::{Error, Operation, at, message_says_storage_failed, says_storage_failed};
 pub use exclude::{BadPattern, Excludes};
 pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
 pub use record::{Record, RecordedTime, Standing};

@@ -31,13 +31,21 @@ fn this_program() {
 
 #[test]
 #[allow(clippy::print_stderr)] // A skip is said aloud.
-fn the_release() {
+fn what_users_run() {
     let this = std::env::current_exe().unwrap();
-    let release = this.ancestors().nth(3).unwrap().join("release");
-    // The tests build the library for this; the programs take many minutes, and are read where a release
-    // was built. Not `verisum-serve`, whose functions have no names; it has the same code as `verisum`.
-    for (name, is_wanted) in [("libblkhash.so", true), ("verisum", false), ("blksum", false)] {
-        let path = release.join(name);
+    let built = this.ancestors().nth(2).unwrap();
+    let release = built.with_file_name("release");
+    // The tests build the programs without much optimisation, and the library as it is released. The programs'
+    // release takes many minutes: they are read where it was built, for packages. Not `verisum-serve`, whose
+    // functions have no names; it has the same code as `verisum`.
+    let programs = [
+        (built.join("verisum"), true),
+        (built.join("blksum"), true),
+        (release.join("libblkhash.so"), true),
+        (release.join("verisum"), false),
+        (release.join("blksum"), false),
+    ];
+    for (path, is_wanted) in programs {
         if path.exists() {
             assert_object_code(&path);
         } else {

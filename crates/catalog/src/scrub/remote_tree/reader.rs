@@ -3,16 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
-use verisum_files::Timestamp;
 use verisum_files::place::{
     FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason, below,
 };
+use verisum_files::{Timestamp, message_says_storage_failed};
 
 use crate::store::stamp;
-
-/// What a host says of an error of its storage, or of the file system's own checksum.
-const OF_STORAGE: [&str; 4] =
-    ["Input/output error", "Structure needs cleaning", "Bad message", "No such device"];
 
 /// Takes what a place tells beside answers; false to end the work.
 pub type Notes<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
@@ -146,7 +142,7 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
         return None;
     }
     let error = format!("read: {}", reason.message());
-    let storage_failed = failed || OF_STORAGE.iter().any(|words| error.contains(words));
+    let storage_failed = failed || message_says_storage_failed(&error);
     Some(Response::Unread { name, error, storage_failed })
 }
 
