@@ -31,6 +31,7 @@ main() {
     mkdir -p "$out"
 
     build "$triple" cargo strip
+    object_code
     debian_packages
     tarball
     if [ "$triple" != "$arm" ] && wanted arm64; then arm64_tarball; fi
@@ -86,13 +87,19 @@ build() {
     done
 }
 
+# Reads the programs before they go out: no kernel may stall on processors that nobody here has.
+object_code() {
+    [ "$(uname -m)" = x86_64 ] || return 0
+    cargo test --quiet --release --locked --target "$triple" -p verisum-kernels --test object_code
+}
+
 install_into() {
     BUILT=$work/built/$triple DESTDIR=$1 PREFIX=$2 LIBDIR=$3 "$ROOT/scripts/install.sh"
 }
 
-# notices FOLDER: the licences of what is compiled in go with it.
+# notices FOLDER TRIPLE: the licences of what is compiled in go with it.
 notices() {
-    python3 "$ROOT/scripts/notices.py" "$triple" >"$1/THIRD-PARTY-NOTICES"
+    python3 "$ROOT/scripts/notices.py" "$2" >"$1/THIRD-PARTY-NOTICES"
 }
 
 debian_packages() {
@@ -105,7 +112,7 @@ debian_packages() {
         printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' debian/control)" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
     } >debian/changelog
     install_into "$PWD/root" /usr "/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
-    notices root/usr/share/doc/verisum
+    notices root/usr/share/doc/verisum "$triple"
     # No packages with debugging symbols: the programs have none.
     DEB_BUILD_OPTIONS=noautodbgsym debian/rules binary >"$work/debian.log" 2>&1 || {
         cat "$work/debian.log"
@@ -119,7 +126,7 @@ debian_packages() {
 tarball() {
     local name=verisum-$version-$triple
     install_into "$work/tar" /usr/local /usr/local/lib
-    notices "$work/tar/usr/local/share/doc/verisum"
+    notices "$work/tar/usr/local/share/doc/verisum" "$triple"
     mv "$work/tar/usr/local" "$work/tar/$name"
     pack "$name"
 }
@@ -134,6 +141,7 @@ arm64_tarball() {
     local name=verisum-$version-$arm folder=$work/tar/verisum-$version-$arm built=$work/built/$arm
     build "$arm" "scripts/arm64.sh cargo" aarch64-linux-gnu-strip
     cp -a "$work/tar/verisum-$version-$triple" "$folder"
+    notices "$folder/share/doc/verisum" "$arm"
     cp "$built"/{verisum,blksum} "$folder/bin/"
     cp "$built/verisum-serve" "$folder/libexec/verisum/"
     cp "$built/libblkhash.so" "$(readlink -f "$folder/lib/libblkhash.so")"
