@@ -43,6 +43,17 @@ struct Sample {
     digest: Output,
 }
 
+/// A file that may be read to try a guess.
+#[derive(Clone, Copy, Debug)]
+pub struct SamplePlace<'a> {
+    /// The open folder that `name` is relative to.
+    pub directory: &'a Arc<Directory>,
+    /// The name of the file in it.
+    pub name: &'a Path,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
 /// What became of a digest that was assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guess {
@@ -92,17 +103,13 @@ impl Assumed {
     }
 
     /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`.
-    /// `place` is the file's, with its length in bytes, where it is there.
-    pub fn note(
-        &mut self,
-        id: &str,
-        assumed: bool,
-        digest: Output,
-        place: Option<(&Arc<Directory>, &Path, u64)>,
-    ) {
+    /// `place` is the file's, where it is there.
+    pub fn note(&mut self, id: &str, assumed: bool, digest: Output, place: Option<SamplePlace>) {
         let Group { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
         *digits = digest.as_bytes().len() * 2;
-        let Some((directory, name, size)) = place.filter(|(.., size)| *size <= LARGEST) else { return };
+        let Some(SamplePlace { directory, name, size }) = place.filter(|place| place.size <= LARGEST) else {
+            return;
+        };
         if samples.len() == SAMPLES && samples.last().is_some_and(|largest| largest.size <= size) {
             return;
         }

@@ -50,6 +50,24 @@ struct Lane {
     blocks: usize,
 }
 
+impl Lane {
+    fn idle(slot: usize) -> Lane {
+        Lane { slot, live: false, ending: false, next: core::ptr::null(), blocks: 0 }
+    }
+}
+
+/// Where each lane reads. An idle lane reads what another reads, for nothing.
+#[inline]
+fn pointers(lanes: &[Lane], any: *const u8) -> [*const u8; MAX_LANES] {
+    let mut pointers = [any; MAX_LANES];
+    for (pointer, lane) in pointers.iter_mut().zip(lanes) {
+        if lane.live {
+            *pointer = lane.next;
+        }
+    }
+    pointers
+}
+
 /// Hashes all messages of a supply.
 ///
 /// `expected` is how many there are at least, if known. The stages are those of a
@@ -58,8 +76,7 @@ pub(crate) fn drive(spec: &Spec, mut stages: &[Stage], expected: usize, supply: 
     while stages.len() > 1 && expected < stages[0].worth {
         stages = &stages[1..];
     }
-    let mut lanes: [Lane; MAX_LANES] =
-        array::from_fn(|slot| Lane { slot, live: false, ending: false, next: core::ptr::null(), blocks: 0 });
+    let mut lanes: [Lane; MAX_LANES] = array::from_fn(Lane::idle);
     let mut state: State = State::new();
     let mut tails = [[0; TAIL_LEN]; MAX_LANES];
     let mut digest = [0; 64];
@@ -138,13 +155,7 @@ pub(crate) fn drive(spec: &Spec, mut stages: &[Stage], expected: usize, supply: 
             continue;
         }
 
-        // An idle lane reads what another reads, for nothing.
-        let mut pointers = [any; MAX_LANES];
-        for (pointer, lane) in pointers.iter_mut().zip(&lanes[..width]) {
-            if lane.live {
-                *pointer = lane.next;
-            }
-        }
+        let pointers = pointers(&lanes[..width], any);
         // SAFETY: a `Kernel`, whose stages these are, exists only where the processor has its level.
         // `State` has the alignment and room for any stage. Every lane, idle or
         // not, points to `run` blocks or more, of a tail or of the supply.

@@ -75,7 +75,7 @@ impl Encoder {
     /// Adds the next data block.
     pub(crate) fn add(&mut self, block: &[u8]) {
         let at = self.came % self.shape.run();
-        scatter(&mut self.run, block, (at, self.shape.run(), self.width));
+        scatter(&mut self.run, block, at, Stripes { run: self.shape.run(), width: self.width });
         self.came += 1;
         if at + 1 == self.shape.run() {
             self.transform(at + 1);
@@ -87,8 +87,10 @@ impl Encoder {
         debug_assert_eq!(self.came, self.shape.data);
         let rest = self.came % self.shape.run();
         if rest > 0 {
+            let zeros = vec![0; self.shape.block];
+            let stripes = Stripes { run: self.shape.run(), width: self.width };
             for at in rest..self.shape.run() {
-                scatter(&mut self.run, &vec![0; self.shape.block], (at, self.shape.run(), self.width));
+                scatter(&mut self.run, &zeros, at, stripes);
             }
             self.transform(rest);
         }
@@ -114,8 +116,17 @@ impl Encoder {
     }
 }
 
-/// Puts a block in its place `at` in stripes of `run` blocks that are `width` groups wide.
-fn scatter(stripes: &mut [[u8; GROUP]], block: &[u8], (at, run, width): (usize, usize, usize)) {
+/// The shape of stripes.
+#[derive(Clone, Copy)]
+struct Stripes {
+    /// How many blocks each is of.
+    run: usize,
+    /// How many groups wide each is.
+    width: usize,
+}
+
+/// Puts a block in its place `at` in stripes.
+fn scatter(stripes: &mut [[u8; GROUP]], block: &[u8], at: usize, Stripes { run, width }: Stripes) {
     for (stripe, bytes) in stripes.chunks_mut(run * width).zip(block.chunks(width * GROUP)) {
         stripe[at * width..][..width].as_flattened_mut().copy_from_slice(bytes);
     }

@@ -17,7 +17,7 @@ use verisum_digest::Output;
 use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
 use super::writer::{Names, Writer};
 use super::{Error, Report};
-use crate::store::{KnownBad, Likeness, Place, Record, Seen, State, Trouble};
+use crate::store::{Copied, KnownBad, Likeness, Place, Seen, State, Trouble};
 use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
 
 impl Writer<'_> {
@@ -42,7 +42,7 @@ impl Writer<'_> {
         let follows = followers(&self.successions(&all)?);
         // As long as all that was replaced is there to compare with.
         let mut copies = self.catalog.copied_with_their_time(self.scope.root.id)?;
-        copies.retain(|(place, ..)| !all.iter().any(|bad| bad.heir == *place));
+        copies.retain(|copy| !all.iter().any(|bad| bad.heir == copy.place));
         for (bad, follows) in all.iter().zip(follows) {
             self.mark_bad(bad, follows, names)?;
         }
@@ -67,7 +67,7 @@ impl Writer<'_> {
 
     /// Calls files suspicious that took the place of others, with different content and the very time of
     /// modification, where that is nobody else's time.
-    fn judge_copies(&mut self, copies: Vec<(Place, Record, Record)>, names: &Names) -> Result<(), Error> {
+    fn judge_copies(&mut self, copies: Vec<Copied>, names: &Names) -> Result<(), Error> {
         let root = self.scope.root.id;
         let evidence = Evidence::Compared(Comparison {
             same_digest: false,
@@ -79,7 +79,7 @@ impl Writer<'_> {
         });
         let verdict = evidence.verdict();
         let state = State::Trouble(Trouble::Verdict(verdict));
-        for (place, old, new) in copies {
+        for Copied { place, old, new } in copies {
             let read = Seen::of(&new);
             self.catalog.put_back(root, &place, (state, self.options.now), read)?;
             self.summary.add(verdict, 1);

@@ -375,16 +375,30 @@ pub fn scrub_tree(
     let mut run = Run { started: options.now, cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
     drop(held);
-    let told = (&history[..], &plan, algorithm);
+    let run_plan = RunPlan { history: &history, due: &plan, algorithm };
     let done = match is_here {
-        true => work(catalog, &scope, (options, is_rehashed), told, digests, report),
-        false => remote_tree::work(catalog, &scope, (options, &take_turn), told, digests, tree, report),
+        true => work(catalog, &scope, (options, is_rehashed), run_plan, digests, report),
+        false => remote_tree::work(catalog, &scope, (options, &take_turn), run_plan, digests, tree, report),
     };
     let _held = take_turn();
     if !is_here && done.is_err() && remote_tree::forgotten(catalog, &scope, &done, &history)? {
         return done.map(|(summary, _)| summary);
     }
-    end(catalog, run, done, (&history, options, clock))
+    end(catalog, run, done, EndOfRun { history: &history, options, clock })
+}
+
+/// What the end of a run is told by: the runs before it, how it was to go, and since when it went.
+struct EndOfRun<'a> {
+    history: &'a [Run],
+    options: &'a Options,
+    clock: Instant,
+}
+
+/// What a run goes by: the runs before it, what is due in it, and the number of its algorithm.
+struct RunPlan<'a> {
+    history: &'a [Run],
+    due: &'a due::Plan,
+    algorithm: i64,
 }
 
 /// Records how a run went.
@@ -392,7 +406,7 @@ fn end(
     catalog: &Catalog,
     mut run: Run,
     done: Result<(Summary, bool), Error>,
-    (history, options, clock): (&[Run], &Options, Instant),
+    EndOfRun { history, options, clock }: EndOfRun,
 ) -> Result<Summary, Error> {
     run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
     run.seconds = clock.elapsed().as_secs_f64();
@@ -421,7 +435,7 @@ fn work(
     catalog: &mut Catalog,
     scope: &Scope,
     (options, is_rehashed): (&Options, bool),
-    (history, plan, algorithm): (&[Run], &due::Plan, i64),
+    RunPlan { history, due: plan, algorithm }: RunPlan,
     Digests { sets, set_of, unavailable }: Digests,
     report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<(Summary, bool), Error> {

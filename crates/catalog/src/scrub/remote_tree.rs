@@ -20,7 +20,7 @@ use verisum_digest::{Digest, Output};
 use super::jobs::Outcome;
 use super::judge::{Judge, Look, Token};
 use super::writer::{Message, Writer};
-use super::{Digests, Error, Options, Report, Scope, Summary, Tally, due, guard};
+use super::{Digests, Error, Options, Report, RunPlan, Scope, Summary, Tally, guard};
 use crate::store::{Catalog, Identity, Record, Run, Seen, State};
 use listing::Listing;
 use verisum_files::place::PlaceError;
@@ -61,7 +61,7 @@ pub(super) fn work<'t>(
     catalog: &mut Catalog,
     scope: &Scope,
     (options, take_turn): (&Options, &(dyn Fn() -> MutexGuard<'t, ()> + Sync)),
-    (history, plan, algorithm): (&[Run], &due::Plan, i64),
+    RunPlan { history, due: plan, algorithm }: RunPlan,
     Digests { sets, set_of, unavailable }: Digests,
     tree: &mut PlaceTree,
     report: &mut (dyn FnMut(Report) + Send),

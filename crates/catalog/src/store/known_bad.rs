@@ -64,6 +64,17 @@ fn claims(with_sound: bool) -> String {
     )
 }
 
+/// A file that took the place of another, with its time of modification.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    /// Where it is.
+    pub place: Place,
+    /// What was recorded there before.
+    pub old: Record,
+    /// What is recorded of it.
+    pub new: Record,
+}
+
 impl Catalog {
     /// Looks for files that a run recorded, or whose records it replaced, and that by inode, length and time
     /// of modification are others than those that have records to the contrary, or have the content that was
@@ -127,7 +138,7 @@ impl Catalog {
     /// A time says nothing if it is a whole second, or if it was given to files of other contents too: their
     /// inodes changed later. Files that were made at once have the time of one tick of the clock, and their
     /// inodes too. What is recorded under another name is no copy, but was renamed.
-    pub fn copied_with_their_time(&self, root: i64) -> Result<Vec<(Place, Record, Record)>> {
+    pub fn copied_with_their_time(&self, root: i64) -> Result<Vec<Copied>> {
         let candidates = "SELECT directory, name, old.mtime, file.inode, file.digest
              FROM replaced AS old JOIN file USING(directory, name)
              WHERE old.root = ?1 AND file.root = ?1 AND file.state = 0 AND file.mtime = old.mtime
@@ -165,7 +176,8 @@ impl Catalog {
             );
             let mut statement = self.connection.prepare(&sql)?;
             let rows = statement.query_map([root], |row| {
-                Ok(((row.get(0)?, row.get(1)?), record(row, 2)?, record(row, 13)?))
+                let place = (row.get(0)?, row.get(1)?);
+                Ok(Copied { place, old: record(row, 2)?, new: record(row, 13)? })
             })?;
             rows.collect()
         })();

@@ -21,7 +21,9 @@ use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, St
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
 use verisum_files::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
-use verisum_files::{Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, Stat, Timestamp};
+use verisum_files::{
+    Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, SamplePlace, Stat, Timestamp,
+};
 
 /// How much is gathered before it is written.
 const CHUNK: usize = 64 << 10;
@@ -404,7 +406,8 @@ impl Importing<'_> {
         let Some(assumed) = &mut self.assumed else { return };
         let place = match (stat, &self.from) {
             (Looked::Found(stat), Some(from)) if stat.kind == Kind::File => {
-                path.strip_prefix(from.path()).ok().map(|below| (from, below, stat.size))
+                let place = |name| SamplePlace { directory: from, name, size: stat.size };
+                path.strip_prefix(from.path()).ok().map(place)
             }
             _ => None,
         };

@@ -48,7 +48,7 @@ pub use check::Problem;
 pub use error::Error;
 pub use files::Position;
 pub use fresh::{Heir, Likeness, Place};
-pub use known_bad::KnownBad;
+pub use known_bad::{Copied, KnownBad};
 pub use listing::Listed;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use verisum_digest::{Digest, Error as DigestError};
 
-use super::pool::{Ended, Group};
+use super::pool::{Ended, Group, HashedPiece};
 use super::stream::{Failed, Hasher, Opened, Reader};
 use super::work::{ARENA, Engine, LARGE_ARENA, STAGGER, Worker};
 use crate::Stat;
@@ -77,8 +77,8 @@ impl<T: Send> Engine<'_, T> {
                 Ok(()) => piece.failure.map(|(cause, offset)| Failed::Read(cause, offset)),
             };
             hasher.failure = hasher.failure.take().or(failure);
-            let ends = piece.last || hasher.failure.is_some();
-            (*turn, hasher, ends)
+            let is_last = piece.last || hasher.failure.is_some();
+            HashedPiece { turn: *turn, hasher, is_last }
         });
         let ended = self.pool.hashed(parts);
         self.plan.progress.add(0, bytes);

@@ -45,6 +45,13 @@ pub(super) enum Turn<T> {
     Waits,
 }
 
+/// What was read of a file under its first name.
+pub(super) struct FirstRead<'a> {
+    pub(super) after: &'a Stat,
+    pub(super) outputs: &'a [Output],
+    pub(super) length: u64,
+}
+
 impl<T> Links<T> {
     pub(super) fn new() -> Self {
         Links { known: Mutex::default(), count: AtomicUsize::new(0) }
@@ -82,19 +89,14 @@ impl<T> Links<T> {
     }
 
     /// Keeps what was read under the first name, and returns those that waited for it.
-    pub(super) fn read(
-        &self,
-        set: usize,
-        before: &Stat,
-        found: Option<(&Stat, &[Output], u64)>,
-    ) -> Vec<Numbered<T>> {
+    pub(super) fn read(&self, set: usize, before: &Stat, found: Option<FirstRead>) -> Vec<Numbered<T>> {
         let key = (before.device, before.inode, set);
         let mut links = lock(&self.known);
         let waiting = match links.remove(&key) {
             Some(Link::Reading(waiting)) => waiting,
             _ => Vec::new(),
         };
-        if let Some((after, outputs, length)) = found
+        if let Some(FirstRead { after, outputs, length }) = found
             && after.links > 1
         {
             let names_left = after.links - 1;

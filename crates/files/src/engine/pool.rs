@@ -50,6 +50,14 @@ pub(super) struct Group<T> {
     pub(super) is_all: bool,
 }
 
+/// The hasher of a file, which has hashed one more piece of it.
+pub(super) struct HashedPiece {
+    pub(super) turn: Turn,
+    pub(super) hasher: Hasher,
+    /// Whether the file is to end.
+    pub(super) is_last: bool,
+}
+
 /// Which piece of which file.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
@@ -189,17 +197,17 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Gives the hashers of a group back, each with whether its file is to end, and takes out those files
+    /// Gives the hashers of a group back, and takes out those files
     /// that nobody else is at: after a failure another thread may still hold a later piece, and ends it.
-    pub(super) fn hashed(&self, parts: impl Iterator<Item = (Turn, Hasher, bool)>) -> Vec<Ended<T>> {
+    pub(super) fn hashed(&self, parts: impl Iterator<Item = HashedPiece>) -> Vec<Ended<T>> {
         let mut ended = Vec::new();
         let mut state = self.lock();
-        for (turn, hasher, ends) in parts {
+        for HashedPiece { turn, hasher, is_last } in parts {
             let Some(slot) = state.slot(turn.slot) else { continue };
             slot.hasher = Some(hasher);
             slot.hashed += 1;
             slot.took = slot.began.elapsed();
-            if ends && slot.is_whole() {
+            if is_last && slot.is_whole() {
                 ended.extend(state.remove(turn.slot));
             }
         }

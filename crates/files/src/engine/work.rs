@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use verisum_digest::{Batch, Digest, Output};
 
 use super::budget::Budget;
-use super::links::{Links, Turn};
+use super::links::{FirstRead, Links, Turn};
 use super::pool::Pool;
 use super::share::Shares;
 use super::small::{LATELY, before};
@@ -419,7 +419,7 @@ impl<'a, T: Send> Engine<'a, T> {
         if let Some(links) = &self.links
             && awaited
         {
-            let found = same.then_some((&after, digests.as_slice(), length));
+            let found = same.then_some(FirstRead { after: &after, outputs: &digests, length });
             self.source.give_back(links.read(job.job.set, &before, found));
         }
         self.report(

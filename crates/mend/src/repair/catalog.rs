@@ -24,6 +24,13 @@ pub(super) const MAY_BE_MEANT: &str =
 /// How many copies of one content are looked at.
 const COPIES: usize = 8;
 
+/// A file that waits for its repair.
+struct Waiting {
+    position: Position,
+    record: Record,
+    damaged: Damaged,
+}
+
 /// Where contents are, by algorithm and digest.
 type Copies = HashMap<(i64, Vec<u8>), Vec<PathBuf>>;
 
@@ -80,7 +87,7 @@ pub fn repair(
                 continue;
             }
             match work.damaged(&position, &record, file)? {
-                Ok(damaged) => waiting.push((position, record, damaged)),
+                Ok(damaged) => waiting.push(Waiting { position, record, damaged }),
                 Err(refused) => work.tell(refused, &mut summary, report),
             }
         }
@@ -198,14 +205,14 @@ impl Work<'_> {
     /// Repairs some files, and records each.
     fn mend(
         &self,
-        waiting: Vec<(Position, Record, Damaged)>,
+        waiting: Vec<Waiting>,
         tree: &mut Tree,
         sources: &mut [Source],
         summary: &mut Summary,
         report: &mut dyn FnMut(&Repaired),
     ) -> Result<(), Error> {
         let (records, damaged): (Vec<_>, Vec<_>) =
-            waiting.into_iter().map(|(position, record, damaged)| ((position, record), damaged)).unzip();
+            waiting.into_iter().map(|one| ((one.position, one.record), one.damaged)).unzip();
         let mut written = Ok(());
         tree.mend(&damaged, sources, &mut |at, done| {
             let ((position, record), damaged) = (&records[at], &damaged[at]);

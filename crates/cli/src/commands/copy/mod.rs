@@ -28,7 +28,7 @@ use crate::ui::signals::Ending;
 use crate::ui::{self, Output, PROGRAM, digests, hosts, kernel, sizes};
 
 use list::SumsList;
-use report::Reporter;
+use report::{Reporter, Shown};
 
 /// What `verisum copy` takes.
 #[derive(Args, Debug)]
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
         None => arguments.total(&options),
     };
     let reporter = Reporter::new(
-        (arguments.json, arguments.quiet, arguments.verbose),
+        Shown { json: arguments.json, quiet: arguments.quiet, verbose: arguments.verbose },
         target.as_ref().is_some_and(|target| matches!(target.tree.host, Host::Bucket(_))),
         &options,
         list,

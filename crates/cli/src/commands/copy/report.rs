@@ -15,11 +15,16 @@ use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::{self, Output, PROGRAM};
 
+/// What is printed, and how.
+pub(super) struct Shown {
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+}
+
 /// Prints what comes of files, from several threads.
 pub(super) struct Reporter<'a> {
-    json: bool,
-    quiet: bool,
-    verbose: bool,
+    shown: Shown,
     /// Whether TO is a bucket, where nothing is removed.
     is_bucket: bool,
     stop: Arc<Stop>,
@@ -37,22 +42,14 @@ struct Shared<'a> {
 impl<'a> Reporter<'a> {
     /// The run is asked to end when nobody can hear of it any more.
     pub(super) fn new(
-        (json, quiet, verbose): (bool, bool, bool),
+        shown: Shown,
         is_bucket: bool,
         options: &CopyOptions,
         list: Option<SumsList>,
         output: &'a mut Output,
     ) -> Reporter<'a> {
         let shared = Mutex::new(Shared { output, list, failed: None });
-        Reporter {
-            json,
-            quiet,
-            verbose,
-            is_bucket,
-            stop: options.stop.clone(),
-            started: Instant::now(),
-            shared,
-        }
+        Reporter { shown, is_bucket, stop: options.stop.clone(), started: Instant::now(), shared }
     }
 
     /// Prints what came of a file, if it is of a kind that is asked for, and lists its digest.
@@ -62,8 +59,8 @@ impl<'a> Reporter<'a> {
         }
         let is_line = match &event.outcome {
             // Errors in words are on standard error.
-            CopyOutcome::Failed(_) => self.json,
-            outcome => outcome.is_problem() || self.verbose,
+            CopyOutcome::Failed(_) => self.shown.json,
+            outcome => outcome.is_problem() || self.shown.verbose,
         };
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let Shared { output, list, failed } = &mut *shared;
@@ -73,7 +70,7 @@ impl<'a> Reporter<'a> {
         let mut done = list.as_mut().map_or(Ok(()), |list| list.add(event));
         if done.is_ok() && is_line {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
-            done = match self.json {
+            done = match self.shown.json {
                 true => output.json("file", &Line::new(event)),
                 false => output.line(&text(event, self.is_bucket)),
             };
@@ -104,21 +101,21 @@ impl<'a> Reporter<'a> {
             return Err(failure);
         }
         let unlisted = unlisted?.unwrap_or(0);
-        if self.json {
+        if self.shown.json {
             output.json("summary", &Totals::new(&summary, seconds))?;
-        } else if !self.quiet {
+        } else if !self.shown.quiet {
             ui::say(PROGRAM, &total(&summary, seconds));
         }
-        if unlisted > 0 && !self.quiet {
+        if unlisted > 0 && !self.shown.quiet {
             let files =
                 counted(unlisted, "file that was there already is", "files that were there already are");
             ui::say(PROGRAM, &format!("note: {files} not in the list; nothing of it was read"));
         }
-        if summary.left_out > 0 && !self.quiet {
+        if summary.left_out > 0 && !self.shown.quiet {
             let entries = counted(summary.left_out, "link or special file", "links and special files");
             ui::say(PROGRAM, &format!("note: TO cannot hold {entries}: left out"));
         }
-        if summary.reduced > 0 && !self.quiet {
+        if summary.reduced > 0 && !self.shown.quiet {
             let entries = counted(summary.reduced, "entry", "entries");
             ui::say(PROGRAM, &format!("note: TO does not keep all owners, modes or attributes: {entries}"));
         }

@@ -15,7 +15,8 @@ use verisum::files::store::manifest::{
     BlockHashes, Chkbit, Claim, IndexError, Line, Listed, Options, Reader, Recorded, is_chkbit,
 };
 use verisum::files::{
-    Assumed, Directory, Entry, Error, Guess, Kind, Misjudged, Operation, Record, RecordedTime, Walk,
+    Assumed, Directory, Entry, Error, Guess, Kind, Misjudged, Operation, Record, RecordedTime, SamplePlace,
+    Walk,
 };
 
 use crate::ui::Decomposed;
@@ -123,7 +124,7 @@ fn doubt<'a>(
         let Some((_, claim)) = strongest(listed) else { continue };
         let place = below(tops, name_of(listed)).and_then(|below| {
             let stat = Entry::beneath(base, below).and_then(|entry| entry.stat()).ok()?;
-            (stat.kind == Kind::File).then_some((base, below, stat.size))
+            (stat.kind == Kind::File).then_some(SamplePlace { directory: base, name: below, size: stat.size })
         });
         is_any_there |= place.is_some();
         assumed.note(&claim.algorithm, claim.assumed, claim.digest, place);
