@@ -39,7 +39,7 @@ pub mod text;
 mod verdict;
 mod walk;
 
-pub use assumed::{Assumed, Guess, IsBlockHash, Misjudged};
+pub use assumed::{Assumed, Guess, IsBlockHash, Misjudged, SamplePlace};
 pub use control::{Limits, Progress, Stop};
 pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};

@@ -6,11 +6,28 @@
 //! [`open`] looks at a name and gives either an [`Image`] (a file of any of the [`FORMATS`], or a block
 //! device) or a [`Stream`] (a pipe, a terminal, a file whose length is not known before it is read);
 //! [`open_stdin`] does the same for standard input, and [`NbdImage::open`] takes the address of a server.
+//!
+//! ```
+//! use verisum_image::{OpenOptions, Opened, open};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("disk.img");
+//! std::fs::File::create(&path)?.set_len(1 << 20)?;
+//! let Opened::Image(image) = open(&path, &OpenOptions::default())? else { panic!("it is a file") };
+//! assert_eq!(image.length(), 1 << 20);
+//! let mut extents = Vec::new();
+//! image.extents(0..image.length(), &mut extents)?;
+//! assert!(extents[0].kind.is_zero(), "nothing was written");
+//! # Ok(())
+//! # }
+//! ```
 
 #![deny(unsafe_code)]
 
 mod buffer;
 mod buffered;
+mod by_name;
 mod direct;
 mod error;
 mod extents;
@@ -19,6 +36,7 @@ mod kept;
 mod nbd;
 mod numbers;
 mod opened;
+mod options;
 mod qcow2;
 mod qemu;
 mod raw;
@@ -30,7 +48,8 @@ pub use error::{Error, Operation};
 pub use format::{Description, FORMATS, Format, START_LEN};
 pub use kept::{Bitmap, Kept, KeptSnapshot};
 pub use nbd::{NbdImage, is_nbd_uri};
-pub use opened::{Detect, Follow, OpenOptions, Opened, describe, kept, open, open_stdin};
+pub use opened::{Opened, describe, kept, open, open_stdin};
+pub use options::{Detect, Follow, OpenOptions};
 pub use raw::RawImage;
 pub use source::{Extent, ExtentKind, Image, Layer, Place, Property, Role};
 pub use stream::Stream;

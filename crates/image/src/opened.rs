@@ -1,72 +1,18 @@
-//! Opens a file by name: which kinds of file are images, which are streams, which are neither.
+//! Opens an image by the name of its file, whatever its format.
 
-use std::fs::{File, FileType, Metadata};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use crate::{Error, Format, Image, Kept, Layer, Operation, RawImage, Stream, direct, qcow2, qemu};
+use crate::by_name::{Found, duplicate_stdin, find, hides_length, not_an_image, stat};
+use crate::{
+    Error, Format, Image, Kept, Layer, OpenOptions, Operation, RawImage, Stream, direct, qcow2, qemu,
+};
 
 /// The name that errors give standard input.
 const STANDARD_INPUT: &str = "standard input";
-
-/// Which of the files that an image names are opened. An image comes from anywhere: what it names may be
-/// something that whoever made it wants to be read by whoever hashes it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Follow {
-    /// An image that needs another file is an error.
-    None,
-    /// Files in the image's own folder or below it, after links are resolved.
-    #[default]
-    SameDir,
-    /// All files; for formats that QEMU decodes, also what it opens on servers.
-    Any,
-}
-
-/// Which formats are looked for where none is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detect {
-    /// All of [`crate::FORMATS`].
-    #[default]
-    All,
-    /// qcow2; everything else is raw.
-    Qcow2,
-    /// None: everything is raw.
-    Raw,
-}
-
-impl Detect {
-    /// What is taken for the format of an image that looks like one of `format`.
-    pub fn detected(self, format: Format) -> Format {
-        match (self, format) {
-            (Detect::All, _) | (Detect::Qcow2, Format::Qcow2) => format,
-            _ => Format::Raw,
-        }
-    }
-}
-
-/// How to read an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// Read through the page cache and leave there what was read. Otherwise what is not in it is read
-    /// past it by direct I/O, where the file system can, and what is in it stays and is used.
-    pub cache: bool,
-    /// Pad the length with zeros to a multiple of 512, as a guest would see a raw file. Streams have no
-    /// length to pad here: see [`Stream::pad_to_sectors`].
-    pub sector_padding: bool,
-    /// The format of the image itself; `None` to tell it from its bytes.
-    pub format: Option<Format>,
-    /// Which formats its bytes may tell.
-    pub detect: Detect,
-    /// Which of the files that it names are opened.
-    pub follow: Follow,
-    /// The state to read instead of the current one: the name or the identifier of a snapshot that the
-    /// image keeps inside.
-    pub snapshot: Option<String>,
-}
 
 /// What a name turned out to be.
 pub enum Opened {
@@ -185,81 +131,4 @@ pub fn open_stdin(options: &OpenOptions) -> Result<Opened, Error> {
     rustix::fs::seek(&stdin, SeekFrom::End(0)).map_err(failed)?;
     let image = RawImage::new(file.unwrap_or(stdin), path, start, options)?;
     Ok(Opened::Image(decoded(image, path, false, options)?))
-}
-
-/// [`Opened`], with the type of image that [`open`] gives.
-pub(crate) enum Found {
-    Raw(RawImage),
-    Stream(Stream),
-}
-
-/// Does the work of [`open`].
-pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<Found, Error> {
-    let kind = std::fs::metadata(path).map_err(|e| Error::io(path, Operation::Open, e))?.file_type();
-    // A socket cannot be opened by name, only inherited.
-    if kind.is_socket() && path == Path::new("/dev/stdin") {
-        return Ok(Found::Stream(Stream::new(duplicate_stdin(path)?, path)));
-    }
-    // Opening some character devices does something (a tape rewinds), so they are refused unopened,
-    // except those that are open already and only named here.
-    let open_already = kind.is_char_device() && names_descriptor(path);
-    if !open_already && !is_readable(kind) {
-        return Err(not_an_image(path, kind));
-    }
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file: File = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
-        .map_err(|e| Error::io(path, Operation::Open, e.into()))?
-        .into();
-    // What was opened may be another file than what was looked at.
-    let metadata = stat(&file, path)?;
-    let kind = metadata.file_type();
-    if kind.is_fifo() || open_already || (kind.is_file() && hides_length(&file, &metadata)) {
-        Ok(Found::Stream(Stream::new(file, path)))
-    } else if is_readable(kind) {
-        RawImage::new(file, path, 0, options).map(Found::Raw)
-    } else {
-        Err(not_an_image(path, kind))
-    }
-}
-
-fn is_readable(kind: FileType) -> bool {
-    kind.is_file() || kind.is_block_device() || kind.is_fifo()
-}
-
-/// The error for a kind of file that is no image.
-fn not_an_image(path: &Path, kind: FileType) -> Error {
-    let what = match kind {
-        _ if kind.is_dir() => "Is a directory",
-        _ if kind.is_char_device() => "Is a character device",
-        _ if kind.is_socket() => "Is a socket",
-        _ => "Is not a file",
-    };
-    Error::NotAnImage { path: path.to_path_buf(), what }
-}
-
-/// Whether a path is one of the system's names for a descriptor of this process.
-fn names_descriptor(path: &Path) -> bool {
-    path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
-}
-
-/// Whether a regular file has more or fewer bytes than it says, as files made by the kernel do.
-fn hides_length(file: &File, metadata: &Metadata) -> bool {
-    if !metadata.is_file() || metadata.blocks() > 0 {
-        return false;
-    }
-    let mut byte = [0];
-    match metadata.size() {
-        // An error is the reader's to report.
-        0 => !matches!(file.read_at(&mut byte, 0), Ok(0)),
-        size => matches!(file.read_at(&mut byte, size - 1), Ok(0)),
-    }
-}
-
-fn stat(file: &File, path: &Path) -> Result<Metadata, Error> {
-    file.metadata().map_err(|e| Error::io(path, Operation::Stat, e))
-}
-
-fn duplicate_stdin(path: &Path) -> Result<File, Error> {
-    let duplicate = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0);
-    Ok(duplicate.map_err(|e| Error::io(path, Operation::Open, e.into()))?.into())
 }

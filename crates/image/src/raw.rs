@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::SeekFrom;
 
 use crate::buffered::Buffered;
+use crate::by_name::{self, Found};
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
-use crate::opened::{self, Found, OpenOptions};
-use crate::{Error, Extent, ExtentKind, Format, Image, Layer, Operation, Place};
+use crate::{Error, Extent, ExtentKind, Format, Image, Layer, OpenOptions, Operation, Place};
 
 /// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
 const SECTOR: u64 = 512;
@@ -60,7 +60,7 @@ impl RawImage {
         if metadata.file_type().is_fifo() {
             return Err(not_an_image("Is a pipe"));
         }
-        match opened::find(path, options)? {
+        match by_name::find(path, options)? {
             Found::Raw(image) => Ok(image),
             Found::Stream(_) => Err(not_an_image("Has no known length")),
         }

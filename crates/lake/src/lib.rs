@@ -5,6 +5,34 @@
 //! parts, and [`Newest`] gives the present row of each file of a place. [`ParquetFile`] writes Arrow batches of any
 //! columns to a Parquet file that appears whole or not at all.
 //!
+//! ```
+//! use verisum_catalog::scrub::{Options, scrub};
+//! use verisum_catalog::store::{Catalog, Lock};
+//! use verisum_digest::Digest;
+//! use verisum_lake::{Lake, Newest, export};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let (tree, lake) = (folder.path().join("tree"), folder.path().join("lake"));
+//! # let path = folder.path().join("catalog.db");
+//! # std::fs::create_dir(&tree)?;
+//! # std::fs::write(tree.join("one"), "content")?;
+//! let _lock = Lock::take(&path)?;
+//! let mut catalog = Catalog::open(&path)?;
+//! let options = Options::new(Digest::find("blake3")?);
+//! scrub(&mut catalog, &tree, &options, &mut |_| {})?;
+//! export(&catalog, &lake, options.now)?;
+//!
+//! for place in Lake::open(&lake)?.places()? {
+//!     let mut newest = Newest::open(&place)?;
+//!     while let Some((row, _)) = newest.read()? {
+//!         println!("{row:?}");
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Non-goals: queries, which DuckDB and others do better; object stores; merging old parts.
 
 #![forbid(unsafe_code)]
