@@ -8,6 +8,20 @@
 //! [`Hasher`] takes bytes from memory. [`hash_image`] and [`hash_stream`] are the pump: workers that
 //! each take the next run of blocks, read it into a buffer of their own, and hash its blocks side by
 //! side.
+//!
+//! ```
+//! use verisum_blockhash::{Hasher, Params};
+//! use verisum_digest::Digest;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let params = Params::new(Digest::find("sha256")?).block_size(4096)?;
+//! let mut hasher = Hasher::new(&params)?;
+//! hasher.update(&[1; 8192])?;
+//! hasher.zero(1 << 20)?;
+//! println!("{}", hasher.finish()?);
+//! # Ok(())
+//! # }
+//! ```
 
 #![deny(unsafe_code)]
 

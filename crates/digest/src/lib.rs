@@ -5,6 +5,22 @@
 //! of them chosen for this processor: it makes single streams, and hashes batches of independent
 //! messages side by side where the processor can.
 //!
+//! ```
+//! use verisum_digest::Digest;
+//!
+//! # fn main() -> Result<(), verisum_digest::Error> {
+//! let sha256 = Digest::find("sha256")?;
+//! let digest = sha256.hash(b"abc")?;
+//! assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+//!
+//! // Many messages at once, side by side where the processor can.
+//! let (messages, mut digests) = ([&b"abc"[..], b""], [0; 2 * 32]);
+//! sha256.batch()?.hash(&messages, &mut digests)?;
+//! assert_eq!(&digests[..32], digest.as_bytes());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`cksum`] has the checksums of POSIX.
 //!
 //! This crate knows bytes only: no files, no paths, no environment.

@@ -44,6 +44,13 @@ fn crates_of(features: &str) -> BTreeSet<String> {
 fn features_bring_what_they_name() {
     let plain = crates_of("");
     assert!(plain.contains("verisum-files") && plain.contains("verisum-kernels"), "{plain:?}");
+    for heavy in ["arrow", "parquet", "object_store", "reqwest", "hyper", "http", "rustls", "tokio"] {
+        let found = plain.iter().find(|name| **name == heavy || name.starts_with(&format!("{heavy}-")));
+        assert_eq!(found, None, "{plain:?}");
+    }
+    for own in ["verisum-mend", "verisum-lake", "verisum-object", "verisum-blockhash"] {
+        assert!(!plain.contains(own), "{own}: {plain:?}");
+    }
     let brought = [
         "libsqlite3-sys",
         "rusqlite",
