@@ -12,17 +12,16 @@ const NAMES: [&str; 5] = ["list", "x.sfv", "B3SUMS", "manifest-sha512.txt", "lis
 
 fuzz_target!(|data: &[u8]| {
     let [choice, text @ ..] = data else { return };
-    let options = Options {
-        algorithm: (choice & 1 == 1).then_some("md5".into()),
-        dialect: [
+    let mut options = Options::default();
+options.algorithm = (choice & 1 == 1).then_some("md5".into());
+options.dialect = [
             Dialect::Any,
             Dialect::Xxhsum { little_endian: choice & 1 == 1 },
             Dialect::Coreutils,
             Dialect::Bag,
-        ][usize::from(choice >> 1 & 3)],
-        zero: choice >> 3 & 1 == 1,
-        name: NAMES[usize::from(choice >> 4) % NAMES.len()].into(),
-    };
+        ][usize::from(choice >> 1 & 3)];
+options.zero = choice >> 3 & 1 == 1;
+options.name = NAMES[usize::from(choice >> 4) % NAMES.len()].into();
     if let Ok(mut reader) = Reader::new(text, &options) {
         while let Ok(Some(line)) = reader.line() {
             let Line::File(listed) = line else { continue };

@@ -13,7 +13,13 @@ fuzz_target!(|data: &[u8]| {
     let path = PathBuf::from(format!("/dev/shm/verisum-fuzz-probe-{}", std::process::id()));
     File::create(&path).and_then(|mut file| file.write_all(data)).expect("a scratch file");
     let options =
-        OpenOptions { cache: true, detect: Detect::Qcow2, follow: Follow::None, ..OpenOptions::default() };
+        {
+let mut options = OpenOptions::default();
+options.cache = true;
+options.detect = Detect::Qcow2;
+options.follow = Follow::None;
+options
+};
     let raw = RawImage::open(&path, &options).expect("every file is a raw image");
     let format = Format::probe(&raw).expect("every file can be read");
     let by_start = Format::probe_start(&data[..data.len().min(START_LEN)]);

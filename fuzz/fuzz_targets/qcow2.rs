@@ -21,13 +21,11 @@ fuzz_target!(|data: &[u8]| {
     let mut file = File::create(&path).expect("a scratch file");
     file.write_all(data).expect("room for it");
     for snapshot in [None, Some("1".to_string())] {
-        let options = OpenOptions {
-            cache: true,
-            format: Some(Format::Qcow2),
-            follow: Follow::None,
-            snapshot,
-            ..OpenOptions::default()
-        };
+        let mut options = OpenOptions::default();
+options.cache = true;
+options.format = Some(Format::Qcow2);
+options.follow = Follow::None;
+options.snapshot = snapshot;
         if let Ok(Opened::Image(image)) = verisum_image::open(&path, &options) {
             check(&*image);
         }

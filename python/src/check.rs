@@ -191,7 +191,13 @@ pub(crate) fn check(
     let Some(place) = place else {
         let here = Here {
             lists: lists.iter().map(list_name).collect(),
-            reading: Options { algorithm, zero, block_hashes: BlockHashes::Tagged, ..Options::default() },
+            reading: {
+                let mut options = Options::default();
+                options.algorithm = algorithm;
+                options.zero = zero;
+                options.block_hashes = BlockHashes::Tagged;
+                options
+            },
             base: base.map(fs_path).transpose()?,
             strict_tree: strict_tree.map(fs_path).transpose()?,
             threads: if threads == 0 { crate::scrub::cores() } else { threads },
@@ -215,7 +221,10 @@ pub(crate) fn check(
         return Err(PyValueError::new_err("one list is checked on other machines at a time"));
     };
     let name = list.as_os_str().as_bytes().to_vec();
-    let reading = Options { algorithm, zero, name, ..Options::default() };
+    let mut reading = Options::default();
+    reading.algorithm = algorithm;
+    reading.zero = zero;
+    reading.name = name;
     let there = There { list: list.clone(), reading, address, hosts: Hosts::of(hosts) };
     let running = Running::start(false, told, move |steps| steps.end(there.check(telling, &done, steps)))?;
     Ok(Check(running))

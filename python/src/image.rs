@@ -106,7 +106,8 @@ fn cores() -> usize {
 type Summed = (Output, u64, u64, bool);
 
 fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) -> Result<Summed, Error> {
-    let options = OpenOptions { sector_padding: !exact, ..OpenOptions::default() };
+    let mut options = OpenOptions::default();
+    options.sector_padding = !exact;
     sum_opened(name, params, &options, done, stop)
 }
 
@@ -145,7 +146,8 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
     let (Some(line), [claim]) = (&listed.block_hash, &listed.claims[..]) else {
         return Err(failed(Operation::Open, "the line has no block hash".to_string()));
     };
-    let mut options = OpenOptions { sector_padding: true, ..OpenOptions::default() };
+    let mut options = OpenOptions::default();
+    options.sector_padding = true;
     for word in &line.view {
         match (word.as_str(), Format::find(&word.to_ascii_lowercase())) {
             ("EXACT", _) => options.sector_padding = false,

@@ -102,16 +102,26 @@ impl Hosts {
         let program = |path: &Bound<'_, PyAny>| Ok::<_, PyErr>(Program::open(&fs_path(path)?)?);
         let push = push.map(program).transpose()?.map(|program| Arc::new(vec![program]));
         let config = ssh_config.map(fs_path).transpose()?;
-        let ssh = SshOptions { config, timeout, may_ask: false };
-        Ok(Hosts(Options { ssh, required: way.into_iter().collect(), push }))
+        let mut ssh = SshOptions::default();
+        ssh.config = config;
+        ssh.timeout = timeout;
+        ssh.may_ask = false;
+        let mut options = Options::default();
+        options.ssh = ssh;
+        options.required = way.into_iter().collect();
+        options.push = push;
+        Ok(Hosts(options))
     }
 }
 
 impl Hosts {
     /// The hosts of an option that was left out or given.
     pub(crate) fn of(option: Option<Hosts>) -> Hosts {
-        let usual = SshOptions { config: None, timeout: 30, may_ask: false };
-        option.unwrap_or_else(|| Hosts(Options { ssh: usual, ..Options::default() }))
+        option.unwrap_or_else(|| {
+            let mut options = Options::default();
+            options.ssh.timeout = 30;
+            Hosts(options)
+        })
     }
 
     /// What opens connections.

@@ -179,14 +179,12 @@ pub(crate) fn repair(
     };
     let (path, catalog) = (whole(path)?, whole(catalog)?);
     let named = sources.map(Named::several).transpose()?.unwrap_or_default();
-    let options = Options {
-        dry: dry_run,
-        keep_bad: keep_bad.map(whole).transpose()?,
-        leaves_missing: leave_missing,
-        enters: cross_file_systems,
-        now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.dry = dry_run;
+    options.keep_bad = keep_bad.map(whole).transpose()?;
+    options.leaves_missing = leave_missing;
+    options.enters = cross_file_systems;
+    options.now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     let waits = named.iter().all(Named::is_here);
     let running = Running::start(waits, (Arc::new(Done::default()), None), move |steps| {
         let hosts = Hosts::of(hosts).open();

@@ -356,24 +356,22 @@ pub(crate) fn scrub(
         ])?;
     }
     let done = Arc::new(Done::default());
-    let options = Options {
-        threads: if threads == 0 { cores() } else { threads },
-        max_age: max_age.map(|span| span.0),
-        budget: budget.map(|span| span.0),
-        sample,
-        shuffle,
-        since: since.map(|moment| moment.0),
-        one_file_system: !cross_file_systems,
-        stop_after: (stop_after > 0).then_some(stop_after),
-        alarm: alarm_changed.map_or_else(Alarm::default, |share| Alarm { share, at_least: 1 }),
-        archive,
-        missing_fails: archive || missing_fails,
-        replaced_root,
-        excludes: excludes(exclude)?,
-        limits: limits(limit),
-        progress: done.here.clone(),
-        ..Options::new(find(py, algorithm)?)
-    };
+    let mut options = Options::new(find(py, algorithm)?);
+    options.threads = if threads == 0 { cores() } else { threads };
+    options.max_age = max_age.map(|span| span.0);
+    options.budget = budget.map(|span| span.0);
+    options.sample = sample;
+    options.shuffle = shuffle;
+    options.since = since.map(|moment| moment.0);
+    options.one_file_system = !cross_file_systems;
+    options.stop_after = (stop_after > 0).then_some(stop_after);
+    options.alarm = alarm_changed.map_or_else(Alarm::default, |share| Alarm { share, at_least: 1 });
+    options.archive = archive;
+    options.missing_fails = archive || missing_fails;
+    options.replaced_root = replaced_root;
+    options.excludes = excludes(exclude)?;
+    options.limits = limits(limit);
+    options.progress = done.here.clone();
     let target = Target { named, path, catalog };
     let waits = target.named.is_here();
     let told = (done.clone(), progress);

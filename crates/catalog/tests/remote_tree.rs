@@ -208,11 +208,10 @@ impl Records {
     }
 
     fn options(&self) -> Options {
-        Options {
-            alarm: Alarm { share: 1.0, at_least: 100 },
-            now: self.now,
-            ..Options::new(Digest::find("sha256").unwrap())
-        }
+        let mut options = Options::new(Digest::find("sha256").unwrap());
+        options.alarm = Alarm { share: 1.0, at_least: 100 };
+        options.now = self.now;
+        options
     }
 
     fn run(
@@ -222,7 +221,8 @@ impl Records {
         options: &Options,
     ) -> (Result<Summary, ScrubError>, Vec<Report>) {
         self.now += 1_000_000;
-        let options = Options { now: self.now, ..options.clone() };
+        let mut options = options.clone();
+        options.now = self.now;
         let mut reports = Vec::new();
         let mut tell = |report| reports.push(report);
         let address = Path::new(address);
@@ -382,7 +382,8 @@ fn nothing_is_missing_that_could_not_be_seen() {
 fn each_file_is_verified_by_its_own_digest() {
     let (mut records, mut machine) = first(&FILES);
     machine.put("six", "content six", 1);
-    let options = Options { digest: Digest::find("md5").unwrap(), ..records.options() };
+    let mut options = records.options();
+    options.digest = Digest::find("md5").unwrap();
     records.expect_with(&mut machine, &options, &[(Verdict::New, "six")]);
     machine.reads.sort();
     assert_eq!(machine.reads, [("md5".to_string(), 1), ("sha256".to_string(), 5)]);
@@ -433,7 +434,8 @@ fn too_many_changes_are_held() {
     for (name, content) in FILES {
         machine.put(name, &content.replace("content", "encrypted"), 2);
     }
-    let options = Options { alarm: Alarm { share: 0.5, at_least: 1 }, ..records.options() };
+    let mut options = records.options();
+    options.alarm = Alarm { share: 0.5, at_least: 1 };
     let modified: Vec<(Verdict, &str)> = FILES.iter().map(|(name, _)| (Verdict::Modified, *name)).collect();
     let summary = records.expect_with(&mut machine, &options, &modified);
     assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 5, of: 5, unread: 0 }), 5));
@@ -448,8 +450,11 @@ fn too_many_changes_are_held() {
 #[test]
 fn parts_and_what_is_left_out_are_only_themselves() {
     let (mut records, mut machine) = first(&FILES);
-    let options =
-        Options { excludes: Some(Arc::new(Excludes::new(["/a", "*.tmp"]).unwrap())), ..records.options() };
+    let options = {
+        let mut options = records.options();
+        options.excludes = Some(Arc::new(Excludes::new(["/a", "*.tmp"]).unwrap()));
+        options
+    };
     machine.files.retain(|name, _| !name.starts_with("a/"));
     machine.put("x.tmp", "temporary", 1);
     records.expect_with(&mut machine, &options, &[]);

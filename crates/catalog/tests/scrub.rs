@@ -14,12 +14,11 @@ const DAY: i64 = 86_400_000;
 const TODAY: i64 = 20_000 * DAY;
 
 fn options(now: i64) -> Options {
-    Options {
-        threads: 2,
-        alarm: Alarm { share: 1.0, at_least: 1 },
-        now,
-        ..Options::new(Digest::find("sha256").unwrap())
-    }
+    let mut options = Options::new(Digest::find("sha256").unwrap());
+    options.threads = 2;
+    options.alarm = Alarm { share: 1.0, at_least: 1 };
+    options.now = now;
+    options
 }
 
 fn run(catalog: &mut Catalog, tree: &Path, options: &Options) -> Summary {
@@ -35,14 +34,23 @@ fn a_clock_that_goes_back_hides_nothing() {
     let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
     // Somebody's clock was ten years ahead.
     run(&mut catalog, &tree, &options(TODAY + 3650 * DAY));
-    let aged = Options { max_age: Some(Duration::from_secs(90 * 86_400)), ..options(TODAY) };
+    let mut aged = options(TODAY);
+    aged.max_age = Some(Duration::from_secs(90 * 86_400));
     let summary = run(&mut catalog, &tree, &aged);
     assert!(summary.clock_went_back);
     assert_eq!(summary.count(Verdict::Ok), 1, "nobody knows how old that verification is");
-    let summary = run(&mut catalog, &tree, &Options { now: TODAY + 30 * DAY, ..aged.clone() });
+    let summary = run(&mut catalog, &tree, &{
+        let mut options = aged.clone();
+        options.now = TODAY + 30 * DAY;
+        options
+    });
     assert!(!summary.clock_went_back);
     assert_eq!(summary.read_files, 0);
-    let summary = run(&mut catalog, &tree, &Options { now: TODAY + 100 * DAY, ..aged });
+    let summary = run(&mut catalog, &tree, &{
+        let mut options = aged;
+        options.now = TODAY + 100 * DAY;
+        options
+    });
     assert_eq!(summary.read_files, 1);
 }
 
@@ -58,7 +66,11 @@ fn a_budget_of_nothing_still_finds_what_is_missing() {
     run(&mut catalog, &tree, &options(TODAY));
     fs::remove_file(tree.join("3")).unwrap();
     fs::write(tree.join("new"), "other").unwrap();
-    let summary = run(&mut catalog, &tree, &Options { budget: Some(Duration::ZERO), ..options(TODAY + DAY) });
+    let summary = run(&mut catalog, &tree, &{
+        let mut options = options(TODAY + DAY);
+        options.budget = Some(Duration::ZERO);
+        options
+    });
     assert_eq!((summary.count(Verdict::Missing), summary.waiting, summary.complete), (1, 1, false));
     let summary = run(&mut catalog, &tree, &options(TODAY + 2 * DAY));
     assert_eq!((summary.count(Verdict::New), summary.count(Verdict::Ok), summary.complete), (1, 9, true));
@@ -74,7 +86,8 @@ fn what_a_stopped_run_verified_is_not_read_again() {
     }
     let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
     run(&mut catalog, &tree, &options(TODAY));
-    let short = Options { budget: Some(Duration::ZERO), ..options(TODAY + DAY) };
+    let mut short = options(TODAY + DAY);
+    short.budget = Some(Duration::ZERO);
     assert!(!run(&mut catalog, &tree, &short).complete);
     fs::write(tree.join("3"), "changed").unwrap();
     // The changed file is read at once, the others because the cycle is not over.
@@ -95,10 +108,11 @@ fn a_budget_ends_a_run_whose_files_wait_for_a_limit() {
         fs::write(tree.join(number.to_string()), vec![number as u8; length]).unwrap();
     }
     let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
-    let limited = |now| Options {
-        budget: Some(Duration::from_secs(1)),
-        limits: Some(Arc::new(Limits::new(0, 5))),
-        ..options(now)
+    let limited = |now| {
+        let mut options = options(now);
+        options.budget = Some(Duration::from_secs(1));
+        options.limits = Some(Arc::new(Limits::new(0, 5)));
+        options
     };
     let summary = run(&mut catalog, &tree, &limited(TODAY));
     assert!(summary.time < Duration::from_secs(12), "{:?}", summary.time);

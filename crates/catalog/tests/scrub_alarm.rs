@@ -81,11 +81,9 @@ impl World {
         report: &mut (dyn FnMut(Report) + Send),
     ) -> Summary {
         self.now += 1000;
-        let mut options = Options {
-            alarm: Alarm { share: 0.5, at_least: 1 },
-            now: self.now,
-            ..Options::new(Digest::find("sha256").unwrap())
-        };
+        let mut options = Options::new(Digest::find("sha256").unwrap());
+        options.alarm = Alarm { share: 0.5, at_least: 1 };
+        options.now = self.now;
         change(&mut options);
         let path = self.path(below);
         scrub(&mut self.catalog, path.as_path(), &options, report).unwrap()

@@ -245,11 +245,9 @@ impl World {
 
     fn scrub(&mut self) {
         self.log.push("scrub".to_string());
-        let options = Options {
-            alarm: Alarm { share: 1.0, at_least: 1000 },
-            now: World::now(),
-            ..Options::new(self.digest.clone())
-        };
+        let mut options = Options::new(self.digest.clone());
+        options.alarm = Alarm { share: 1.0, at_least: 1000 };
+        options.now = World::now();
         let tree = self.folder.path().join("tree");
         let mut said = Vec::new();
         let mut report = |report: verisum_catalog::scrub::Report| {

@@ -258,10 +258,22 @@ impl Read for Breaks {
 }
 
 fn reached(way: &str, config: Option<std::path::PathBuf>, push: bool, scratch: &Path) -> Hosts {
-    let ssh = SshOptions { config, timeout: 30, may_ask: false };
+    let mut ssh = SshOptions::default();
+    ssh.config = config;
+    ssh.timeout = 30;
+    ssh.may_ask = false;
     let program = || Program::open(Path::new(common::VERISUM)).unwrap();
     let push = push.then(|| Arc::new(vec![program()]));
-    Hosts::new(Options { ssh, required: vec![way.to_string()], push }, scratch)
+    Hosts::new(
+        {
+            let mut options = Options::default();
+            options.ssh = ssh;
+            options.required = vec![way.to_string()];
+            options.push = push;
+            options
+        },
+        scratch,
+    )
 }
 
 #[test]

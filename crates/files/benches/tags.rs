@@ -40,14 +40,15 @@ fn main() {
     let folder = tempfile::tempdir_in(below).expect("a folder");
     let folder = folder.path();
     make(folder, count, size);
-    let options = Options {
-        family: Family::Verisum,
-        plan: Plan::new(Vec::new(), THREADS),
-        policy: Policy::default(),
-        apart: None,
-        dry: false,
-    };
-    let tagging = TagOptions { algorithm: Algorithm::find("sha256").expect("a digest"), new_only: false };
+    let mut options = Options::default();
+    options.family = Family::Verisum;
+    options.plan = Plan::new(Vec::new(), THREADS);
+    options.policy = Policy::default();
+    options.apart = None;
+    options.dry = false;
+    let mut tagging = TagOptions::default();
+    tagging.algorithm = Algorithm::find("sha256").expect("a digest");
+    tagging.new_only = false;
 
     let ways: [(&str, &dyn Fn()); 4] = [
         ("walk, open, fsetxattr, close", &|| bare(folder)),

@@ -56,7 +56,10 @@ fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u
         }
     }
     let dialect = if format == Format::Bagit { Dialect::Bag } else { Dialect::Any };
-    let options = Options { zero, dialect, name: file_name.into(), ..Options::default() };
+    let mut options = Options::default();
+    options.zero = zero;
+    options.dialect = dialect;
+    options.name = file_name.into();
     let mut reader = Reader::new(&list[..], &options).unwrap();
     let mut found: Vec<Found> = Vec::new();
     while let Some(line) = reader.line().unwrap() {
@@ -118,7 +121,11 @@ proptest! {
         let starts = ["", "#mtree\n", "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n", "{\"path\":\"", "; \n", "MD5 (", "/set ", "\u{feff}"];
         let text = [starts[start].as_bytes(), &bytes].concat();
         for dialect in [Dialect::Any, Dialect::Coreutils, Dialect::Bag] {
-            let Ok(mut reader) = Reader::new(&text[..], &Options { dialect, ..Options::default() }) else { continue };
+            let Ok(mut reader) = Reader::new(&text[..], &{
+let mut options = Options::default();
+options.dialect = dialect;
+options
+}) else { continue };
             while let Some(line) = reader.line().unwrap() {
                 if let Line::File(listed) = line {
                     prop_assert!(!listed.name.contains(&0));

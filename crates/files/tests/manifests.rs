@@ -134,7 +134,8 @@ fn text(ended: &Ended) -> String {
 /// Every digest of every file, by name and digest.
 #[track_caller]
 fn read(list: &[u8], name: &str) -> BTreeMap<(String, String), String> {
-    let options = Options { name: name.into(), ..Options::default() };
+    let mut options = Options::default();
+    options.name = name.into();
     let mut reader = Reader::new(list, &options).unwrap();
     let mut found = BTreeMap::new();
     while let Some(line) = reader.line().unwrap() {

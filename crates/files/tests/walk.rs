@@ -36,7 +36,11 @@ fn every_name_is_found_in_every_order() {
     let folder = odd_tree();
     let Some(expected) = find(folder.path()) else { return };
     for order in ORDERS {
-        let paths = clean(folder.path(), WalkOptions { order, ..WalkOptions::default() });
+        let paths = clean(folder.path(), {
+            let mut options = WalkOptions::default();
+            options.order = order;
+            options
+        });
         assert_eq!(paths.len(), expected.len());
         assert_eq!(paths.iter().cloned().collect::<BTreeSet<_>>(), expected);
         // A directory comes before what is in it.
@@ -69,7 +73,11 @@ fn links_are_followed_only_when_asked() {
     symlink("real", root.join("link")).unwrap();
     symlink("../..", root.join("real/inner/up")).unwrap();
     assert_eq!(clean(root, WalkOptions::default()).len(), 6);
-    let (paths, errors) = walk(root, WalkOptions { follow_links: true, ..by_name() });
+    let (paths, errors) = walk(root, {
+        let mut options = by_name();
+        options.follow_links = true;
+        options
+    });
     assert!(paths.contains(&root.join("link/inner/file")), "{paths:?}");
     assert_eq!(errors.len(), 2, "{errors:?}");
     assert!(errors.iter().all(|error| matches!(error, Error::Loop { path } if path.ends_with("inner/up"))));
@@ -78,7 +86,11 @@ fn links_are_followed_only_when_asked() {
     assert!(paths.contains(&root.join("link/inner/file")));
     fs::remove_file(root.join("real/inner/up")).unwrap();
     symlink("nowhere", root.join("dangling")).unwrap();
-    let (_, errors) = walk(root, WalkOptions { follow_links: true, ..WalkOptions::default() });
+    let (_, errors) = walk(root, {
+        let mut options = WalkOptions::default();
+        options.follow_links = true;
+        options
+    });
     assert!(matches!(&errors[..], [Error::Io { path, .. }] if path.ends_with("dangling")), "{errors:?}");
 }
 
@@ -99,7 +111,8 @@ fn depth_and_length_have_no_limit() {
     }
     for order in [Order::Directory, Order::Name] {
         let (mut count, mut most) = (0, 0);
-        let options = WalkOptions { order, ..WalkOptions::default() };
+        let mut options = WalkOptions::default();
+        options.order = order;
         for entry in Walk::new(vec![folder.path().into()], options) {
             let entry = entry.unwrap();
             count += 1;
@@ -131,7 +144,11 @@ fn what_is_excluded_is_not_looked_at() {
         fs::write(root.join(path), path).unwrap();
     }
     let excludes = Excludes::new(["*.o", "!keep.o", "cache/", "/top"]).unwrap();
-    let paths = clean(root, WalkOptions { excludes: Some(Arc::new(excludes)), ..by_name() });
+    let paths = clean(root, {
+        let mut options = by_name();
+        options.excludes = Some(Arc::new(excludes));
+        options
+    });
     let paths: Vec<&Path> = paths.iter().map(|path| path.strip_prefix(root).unwrap()).collect();
     assert_eq!(paths, ["", "a", "a/keep.o", "deep", "deep/top"].map(Path::new));
 }
@@ -187,7 +204,11 @@ fn other_file_systems_are_left_out_when_asked() {
     let root = inside.parent().unwrap();
     fs::write(inside.join("file"), "x").unwrap();
     assert!(clean(root, WalkOptions::default()).contains(&inside.join("file")));
-    let one = || WalkOptions { one_file_system: true, ..WalkOptions::default() };
+    let one = || {
+        let mut options = WalkOptions::default();
+        options.one_file_system = true;
+        options
+    };
     let paths = clean(root, one());
     assert!(!paths.contains(&inside.join("file")) && paths.contains(&inside));
     // A root is entered wherever it is.
@@ -206,7 +227,9 @@ fn paths_begin_as_they_were_given() {
 }
 
 fn by_name() -> WalkOptions {
-    WalkOptions { order: Order::Name, ..WalkOptions::default() }
+    let mut options = WalkOptions::default();
+    options.order = Order::Name;
+    options
 }
 
 fn walk(root: &Path, options: WalkOptions) -> (Vec<PathBuf>, Vec<Error>) {

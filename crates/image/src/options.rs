@@ -40,6 +40,7 @@ impl Detect {
 
 /// How to read an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// Read through the page cache and leave there what was read. Otherwise what is not in it is read
     /// past it by direct I/O, where the file system can, and what is in it stays and is used.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 
 use common::{assert_holds, open, read, ways};
-use verisum_image::{Error, Image, OpenOptions, Operation};
+use verisum_image::{Error, Image, Operation};
 use verisum_testkit::{Run, content, data_byte, fault, paint};
 
 const LENGTH: u64 = 1 << 20;
@@ -53,7 +53,11 @@ fn growing_is_an_error_after_the_last_read() {
     for way in ways() {
         for after in [LENGTH + 1, LENGTH + 4096] {
             let (_folder, path, file) = painted();
-            let image = open(&path, &OpenOptions { sector_padding: true, ..way.clone() });
+            let image = open(&path, &{
+                let mut options = way.clone();
+                options.sector_padding = true;
+                options
+            });
             file.set_len(after).unwrap();
             assert!(read(&image, 0..LENGTH, 0).unwrap() == content(&[Run::data(LENGTH)]));
             let error = image.check_unchanged().unwrap_err();

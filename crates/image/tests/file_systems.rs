@@ -68,7 +68,11 @@ fn edge_lengths_are_read(path: &Path) {
             paint(path, &runs).unwrap();
             for way in ways() {
                 for sector_padding in [false, true] {
-                    let image = open(path, &OpenOptions { sector_padding, ..way.clone() });
+                    let image = open(path, &{
+                        let mut options = way.clone();
+                        options.sector_padding = sector_padding;
+                        options
+                    });
                     let padding = if sector_padding { (512 - length % 512) % 512 } else { 0 };
                     assert_eq!(image.padded_by(), padding);
                     assert_holds(&image, &content(&runs));
@@ -127,7 +131,11 @@ fn extents_are_those_painted(path: &Path) {
     ];
     for sector_padding in [false, true] {
         for way in ways() {
-            let image = open(path, &OpenOptions { sector_padding, ..way.clone() });
+            let image = open(path, &{
+                let mut options = way.clone();
+                options.sector_padding = sector_padding;
+                options
+            });
             for step in [u64::MAX, MIB, 64 * KIB, 10_007] {
                 let found = all_extents(&image, step);
                 let found: Vec<_> = found.into_iter().map(|extent| (extent.range, extent.kind)).collect();

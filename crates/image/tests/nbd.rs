@@ -162,7 +162,8 @@ fn requests_keep_to_the_sizes_that_the_server_wants() {
 fn an_export_is_padded_like_a_file() {
     for length in [0_u64, 1, 511, 512, 513, 100_001] {
         let Some(server) = Server::nbdkit(["pattern", &length.to_string()]) else { return };
-        let options = OpenOptions { sector_padding: true, ..OpenOptions::default() };
+        let mut options = OpenOptions::default();
+        options.sector_padding = true;
         let image = NbdImage::open(OsStr::new(&server.uri()), &options).unwrap();
         // Each eight bytes hold their own place.
         let mut expected: Vec<u8> = (0..length.div_ceil(8)).flat_map(|at| (at * 8).to_be_bytes()).collect();

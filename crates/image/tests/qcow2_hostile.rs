@@ -199,9 +199,16 @@ fn numbers_that_cannot_be_are_named() {
     }
 }
 
+/// The usual options but for one.
+fn with(change: impl FnOnce(&mut OpenOptions)) -> OpenOptions {
+    let mut options = OpenOptions::default();
+    change(&mut options);
+    options
+}
+
 /// As qcow2, whatever the first bytes are.
 fn forced() -> OpenOptions {
-    OpenOptions { format: Some(Format::Qcow2), ..OpenOptions::default() }
+    with(|options| options.format = Some(Format::Qcow2))
 }
 
 #[test]
@@ -358,7 +365,7 @@ fn snapshots_are_found_and_their_tables_checked() {
     put32(&mut image, table + 36, 16);
     put64(&mut image, table + 48, 4096);
     image[table + 56..table + 61].copy_from_slice(b"1name");
-    let named = |name: &str| OpenOptions { snapshot: Some(name.to_string()), ..OpenOptions::default() };
+    let named = |name: &str| with(|options| options.snapshot = Some(name.to_string()));
     let path = folder.put("image", &image);
     for name in ["1", "name"] {
         let bytes = read_all(&path, &named(name)).unwrap();
@@ -412,7 +419,7 @@ fn references_stay_inside_the_folder() {
         backed_by(&mut image, name, Some("raw"));
         folder.put("image", &image)
     };
-    let following = |follow| OpenOptions { follow, ..OpenOptions::default() };
+    let following = |follow| with(|options| options.follow = follow);
     for name in ["base", "./base", "inner", "below/base", "below/../base", own.to_str().unwrap()] {
         let path = image(name);
         for follow in [Follow::SameDir, Follow::Any] {
@@ -451,7 +458,7 @@ fn data_files_stay_inside_the_folder() {
     let path = folder.put("image", &image);
     let error = read_all(&path, &OpenOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Reference { role: "data file", .. }), "{error}");
-    let any = OpenOptions { follow: Follow::Any, ..OpenOptions::default() };
+    let any = with(|options| options.follow = Follow::Any);
     assert_eq!(read_all(&path, &any).unwrap()[..4], std::fs::read("/etc/passwd").unwrap()[..4]);
     // A compressed cluster has no place in another file.
     put64(&mut image, L2, COMPRESSED);
@@ -471,7 +478,7 @@ fn a_guest_cannot_make_its_raw_disk_something_else() {
     backed_by(&mut image, "base", Some("raw"));
     let path = folder.put("image", &image);
     for follow in [Follow::SameDir, Follow::Any] {
-        let options = OpenOptions { follow, ..OpenOptions::default() };
+        let options = with(|options| options.follow = follow);
         assert!(read_all(&path, &options).unwrap() == base);
     }
     // Where it is not recorded, it is told from the bytes, said, and goes nowhere else.
@@ -486,7 +493,7 @@ fn a_guest_cannot_make_its_raw_disk_something_else() {
     assert_eq!(layers.len(), 2);
     assert!(layers[0].warnings[0].contains("is not recorded; it looks like qcow2"), "{:?}", layers[0]);
     // Asked for as raw, nothing is decoded or followed.
-    let raw = OpenOptions { format: Some(Format::Raw), ..OpenOptions::default() };
+    let raw = with(|options| options.format = Some(Format::Raw));
     assert!(read_all(&path, &raw).unwrap() == image);
 }
 

@@ -187,7 +187,10 @@ fn check(path: &Path, snapshot: Option<String>, wanted: &[u8]) {
     for cache in [true, false] {
         for follow in [Follow::SameDir, Follow::Any] {
             let snapshot = snapshot.clone();
-            let options = OpenOptions { cache, follow, snapshot, ..OpenOptions::default() };
+            let mut options = OpenOptions::default();
+            options.cache = cache;
+            options.follow = follow;
+            options.snapshot = snapshot;
             match verisum_image::open(path, &options).unwrap() {
                 Opened::Image(image) => assert_holds(&*image, wanted),
                 Opened::Stream(_) => panic!("it is a file"),

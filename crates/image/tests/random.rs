@@ -4,7 +4,7 @@ mod common;
 
 use common::ways;
 use proptest::prelude::*;
-use verisum_image::{ExtentKind, Image, OpenOptions};
+use verisum_image::{ExtentKind, Image};
 use verisum_testkit::{Kind, Run, content, paint};
 
 /// Runs of every kind, some of whole file system blocks and some of odd lengths.
@@ -30,7 +30,11 @@ proptest! {
         paint(&path, &runs).unwrap();
         let mut expected = content(&runs);
         for way in ways() {
-            let image = common::open(&path, &OpenOptions { sector_padding, ..way.clone() });
+            let image = common::open(&path, &{
+let mut options = way.clone();
+options.sector_padding = sector_padding;
+options
+});
             common::assert_holds(&image, &content(&runs));
             expected.resize(image.length() as usize, 0);
             for (start, end) in &places {

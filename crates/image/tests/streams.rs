@@ -149,11 +149,9 @@ fn child() {
     let Some(path) = std::env::var_os("REPORT") else { return };
     let mut report = File::create(path).unwrap();
     let wanted = std::env::var("OPTIONS").unwrap();
-    let options = OpenOptions {
-        cache: wanted.contains("cache"),
-        sector_padding: wanted.contains("padding"),
-        ..OpenOptions::default()
-    };
+    let mut options = OpenOptions::default();
+    options.cache = wanted.contains("cache");
+    options.sector_padding = wanted.contains("padding");
     let opened = match wanted.contains("name") {
         true => open("/dev/stdin".as_ref(), &options),
         false => open_stdin(&options),

@@ -27,7 +27,8 @@
 //! scrub(&mut catalog, &tree, &options, &mut |file| println!("{}: {:?}", file.path.display(), file.verdict))?;
 //!
 //! let mut sources = [Source::new(&copy, Box::new(LocalPlace::default()))];
-//! # let options = Options { keep_bad: Some(folder.path().join("bad")), ..Options::default() };
+//! # let mut options = Options::default();
+//! # options.keep_bad = Some(folder.path().join("bad"));
 //! # let _ =
 //! repair(&catalog, &tree, &mut sources, &Options::default(), &mut |file| {
 //!     println!("{}: {:?}", file.path.display(), file.outcome);

@@ -76,7 +76,8 @@ impl Tree {
         &self,
         left_out: (u64, u64),
     ) -> impl Iterator<Item = Result<Piece, verisum_files::Error>> {
-        let options = WalkOptions { order: Order::Name, ..WalkOptions::default() };
+        let mut options = WalkOptions::default();
+        options.order = Order::Name;
         let mut walk = Walk::new(vec![self.path.clone()], options);
         std::iter::from_fn(move || {
             loop {

@@ -49,6 +49,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How ssh is to be run.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SshOptions {
     /// A configuration in place of the user's own.
     pub config: Option<PathBuf>,

@@ -32,6 +32,7 @@ const WAITING: usize = 4096;
 
 /// What to use on hosts.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// How ssh is run.
     pub ssh: SshOptions,

@@ -71,7 +71,8 @@ pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey
             return found;
         }
     }
-    let options = WalkOptions { one_file_system: true, ..WalkOptions::default() };
+    let mut options = WalkOptions::default();
+    options.one_file_system = true;
     // The same tree gives the same files.
     let mut chance = Rng::with_seed(1);
     for entry in Walk::new(vec![root.to_path_buf()], options) {

@@ -124,12 +124,10 @@ impl<'a> Jobs<'a> {
             Order::Extent if is_known => Order::Inode,
             order => order,
         };
-        let walk = WalkOptions {
-            one_file_system: options.one_file_system,
-            order,
-            excludes: options.excludes.clone(),
-            ..WalkOptions::default()
-        };
+        let mut walk = WalkOptions::default();
+        walk.one_file_system = options.one_file_system;
+        walk.order = order;
+        walk.excludes = options.excludes.clone();
         let roots = reader.roots()?.into_iter().map(|root| root.path);
         let others = roots.filter(|path| *path != scope.path && path.starts_with(&scope.path)).collect();
         let own = reader.own_files().into_iter().filter_map(|path| Entry::named(&path).ok()?.stat().ok());

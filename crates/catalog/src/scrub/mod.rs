@@ -49,6 +49,7 @@ pub use verisum_files::reread::Bypass;
 
 /// How to scrub.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The digest of files that have no record. Others keep the algorithm of their record.
     pub digest: Digest,
@@ -93,6 +94,13 @@ pub struct Options {
     pub progress: Arc<Progress>,
     /// The time of the start, in milliseconds since 1970.
     pub now: i64,
+}
+
+impl Default for Options {
+    /// What is usual for new files of SHA-256.
+    fn default() -> Options {
+        Options::new(Digest::find("sha256").expect("our own kernels compute it"))
+    }
 }
 
 impl Options {

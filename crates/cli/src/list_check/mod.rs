@@ -115,13 +115,11 @@ pub(crate) struct Options {
 /// Checks these lists: what `verisum check` does, and `md5sum -c` and its likes.
 pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let reading = manifest::Options {
-        algorithm: options.algorithm.clone().map(Cow::Owned),
-        dialect: options.dialect,
-        zero: options.zero,
-        name: Vec::new(),
-        block_hashes: options.block_hashes.clone(),
-    };
+    let mut reading = manifest::Options::default();
+    reading.algorithm = options.algorithm.clone().map(Cow::Owned);
+    reading.dialect = options.dialect;
+    reading.zero = options.zero;
+    reading.block_hashes = options.block_hashes.clone();
     let mut lists = Lists::new(lists, reading, options.base.clone(), open_stdin);
     let mut extra = Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)
         .map_err(|error| Failure::file(".", "open", error))?;

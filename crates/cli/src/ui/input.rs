@@ -220,14 +220,14 @@ impl How {
     /// How to open an input.
     pub(crate) fn options(&self, input: &Input) -> OpenOptions {
         let is_stdin = *input == Input::Stdin;
-        OpenOptions {
-            cache: self.cache,
-            sector_padding: if is_stdin { self.pad_streams } else { self.pad_files },
-            format: self.format,
-            detect: if is_stdin { self.stdin_detect } else { self.detect },
-            follow: self.follow,
-            snapshot: self.snapshot.clone(),
-        }
+        let mut options = OpenOptions::default();
+        options.cache = self.cache;
+        options.sector_padding = if is_stdin { self.pad_streams } else { self.pad_files };
+        options.format = self.format;
+        options.detect = if is_stdin { self.stdin_detect } else { self.detect };
+        options.follow = self.follow;
+        options.snapshot = self.snapshot.clone();
+        options
     }
 
     /// The parameters for an input of this length.

@@ -23,12 +23,10 @@ pub(crate) fn records(
 ) -> Result<(Vec<Recorded>, u64), Failure> {
     let failed = |operation| move |error| Failure::File { name: list.into(), operation, error };
     let file = File::open(list).map_err(failed("open"))?;
-    let options = Options {
-        algorithm: algorithm.map(|name| name.to_string().into()),
-        name: list.file_name().unwrap_or_default().as_bytes().to_vec(),
-        block_hashes: BlockHashes::Tagged,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.algorithm = algorithm.map(|name| name.to_string().into());
+    options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
+    options.block_hashes = BlockHashes::Tagged;
     let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
     let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
     let mut found: BTreeMap<PathBuf, Recorded> = BTreeMap::new();

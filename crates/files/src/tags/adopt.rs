@@ -10,6 +10,7 @@ use crate::{Entry, Error, Kind, Operation, Record, RecordedTime, Standing, Stat,
 
 /// What `adopt` may do.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct AdoptOptions {
     /// Compare each file with what is adopted, and adopt only what is right.
     pub verify: bool,

@@ -61,6 +61,7 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync {
 
 /// What all operations need to know.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The attribute format.
     pub family: Family,
@@ -72,6 +73,20 @@ pub struct Options {
     pub apart: Option<Arc<dyn RecordStore>>,
     /// Write and remove nothing: findings are what would be done. What would be read is read.
     pub dry: bool,
+}
+
+impl Default for Options {
+    /// Our own format, on all cores.
+    fn default() -> Options {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Options {
+            family: Family::default(),
+            plan: Plan::new(Vec::new(), threads),
+            policy: Policy::default(),
+            apart: None,
+            dry: false,
+        }
+    }
 }
 
 /// The time of now in seconds since 1970.

@@ -12,11 +12,19 @@ use crate::{Content, Entry, Record, Standing, Verdict};
 
 /// What `tag` may do.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TagOptions {
     /// The digest of new tags. A file that is tagged keeps its digest.
     pub algorithm: &'static Algorithm,
     /// Leave tagged files alone, also those that were written to.
     pub new_only: bool,
+}
+
+impl Default for TagOptions {
+    /// SHA-256, and tags of files that were written to are replaced.
+    fn default() -> TagOptions {
+        TagOptions { algorithm: Algorithm::find("sha256").expect("it is in the table"), new_only: false }
+    }
 }
 
 /// Tags every file that has no tag, and those that were written to since they were tagged.

@@ -14,6 +14,7 @@ use crate::{Content, Entry, Plan, Record, Verdict};
 
 /// What `verify` may do.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct VerifyOptions {
     /// Write the time of verification into the tags of files that are as recorded, which moves the time
     /// of their inodes.

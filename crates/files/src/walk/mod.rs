@@ -26,6 +26,7 @@ use level::{Found, Level};
 
 /// What to find.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct WalkOptions {
     /// Do not enter directories of other file systems.
     pub one_file_system: bool,

@@ -105,7 +105,8 @@ fn paint_text(path: &Path, size: u64) {
 }
 
 fn measure(name: &str, path: &Path, options: &Options) {
-    let open = OpenOptions { cache: true, ..OpenOptions::default() };
+    let mut open = OpenOptions::default();
+    open.cache = true;
     let Ok(Opened::Image(image)) = verisum_image::open(path, &open) else { panic!("{name}: not an image") };
     let clusters = Clusters::of(&*image, path);
     let (mut alone, mut reader) = (vec![], vec![]);

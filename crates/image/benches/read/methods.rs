@@ -55,10 +55,8 @@ pub fn run(method: &Method, path: &Path, threads: usize, work: usize) -> Option<
         file = File::options().read(true).custom_flags(flags).open(path).ok()?;
         &file
     };
-    let options = OpenOptions {
-        cache: !matches!(method, Method::Image { cache: false, .. }),
-        ..OpenOptions::default()
-    };
+    let mut options = OpenOptions::default();
+    options.cache = !matches!(method, Method::Image { cache: false, .. });
     image = RawImage::open(path, &options).ok()?;
     let image = &image;
     let next = AtomicU64::new(0);

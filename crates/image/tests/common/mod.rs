@@ -9,7 +9,11 @@ use verisum_testkit::cache;
 
 /// Both ways to read.
 pub fn ways() -> [OpenOptions; 2] {
-    [false, true].map(|cache| OpenOptions { cache, ..OpenOptions::default() })
+    [false, true].map(|cache| {
+        let mut options = OpenOptions::default();
+        options.cache = cache;
+        options
+    })
 }
 
 /// Opens an image of which nothing is cached, so that direct reads are direct.

@@ -46,12 +46,10 @@ impl<'a, 'c> Feed<'a, 'c> {
         catalog: Option<&'c Catalog>,
     ) -> Result<(Feed<'a, 'c>, Arc<Directory>), CopyError> {
         let options = shared.options;
-        let walk_options = WalkOptions {
-            one_file_system: options.one_file_system,
-            roots: Roots::Trusted,
-            excludes: options.excludes.clone(),
-            ..WalkOptions::default()
-        };
+        let mut walk_options = WalkOptions::default();
+        walk_options.one_file_system = options.one_file_system;
+        walk_options.roots = Roots::Trusted;
+        walk_options.excludes = options.excludes.clone();
         let mut walk = Walk::new(vec![from.to_path_buf()], walk_options);
         let root = match walk.next() {
             Some(root) => root?,

@@ -127,13 +127,11 @@ impl Feed<'_> {
     /// Gives all. Returns what a copy left at TO that was killed.
     fn feed(mut self) -> Result<Vec<Vec<u8>>, CopyError> {
         let options = self.shared.options;
-        let walk_options = WalkOptions {
-            order: Order::Name,
-            one_file_system: options.one_file_system,
-            roots: Roots::Trusted,
-            excludes: options.excludes.clone(),
-            ..WalkOptions::default()
-        };
+        let mut walk_options = WalkOptions::default();
+        walk_options.order = Order::Name;
+        walk_options.one_file_system = options.one_file_system;
+        walk_options.roots = Roots::Trusted;
+        walk_options.excludes = options.excludes.clone();
         let mut group = Vec::new();
         for found in Walk::new(vec![self.from.to_path_buf()], walk_options) {
             if self.shared.is_stopped() {

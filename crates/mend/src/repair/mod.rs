@@ -15,6 +15,7 @@ mod source;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use verisum_catalog::scrub;
 use verisum_catalog::store::{self, State};
@@ -25,7 +26,8 @@ pub use listed::{Recorded, repair_recorded, tagged};
 pub use source::Source;
 
 /// How to repair.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Say what could be done, and change nothing.
     pub dry: bool,
@@ -40,6 +42,21 @@ pub struct Options {
     pub stop: Arc<Stop>,
     /// The time of the start, in milliseconds since 1970.
     pub now: i64,
+}
+
+impl Default for Options {
+    /// Bad files are removed once they are replaced, and all is recorded as of now.
+    fn default() -> Options {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Options {
+            dry: false,
+            keep_bad: None,
+            leaves_missing: false,
+            enters: false,
+            stop: Arc::default(),
+            now: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+        }
+    }
 }
 
 /// A file that was to be repaired.

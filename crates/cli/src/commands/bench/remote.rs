@@ -195,9 +195,17 @@ fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
         }
     }
     let may_ask = rustix::termios::isatty(rustix::stdio::stdin());
-    let ssh =
-        SshOptions { config: remote.ssh_config.clone(), timeout: hosts::timeout(&remote.timeout)?, may_ask };
-    Ok(Options { ssh, required: arguments.ways.clone(), ..Options::default() })
+    let ssh = {
+        let mut options = SshOptions::default();
+        options.config = remote.ssh_config.clone();
+        options.timeout = hosts::timeout(&remote.timeout)?;
+        options.may_ask = may_ask;
+        options
+    };
+    let mut options = Options::default();
+    options.ssh = ssh;
+    options.required = arguments.ways.clone();
+    Ok(options)
 }
 
 /// The batches of files that were made, whose digests are known here.

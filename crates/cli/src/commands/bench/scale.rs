@@ -121,7 +121,9 @@ impl Steps<'_> {
         let mut place = self.place.clone();
         let mut tree = PlaceTree { place: &mut place, root: TREE.as_bytes(), notes: &|_| true };
         let digest = Digest::find(DIGEST).map_err(Failure::Digest)?;
-        let options = Options { max_age: Some(MAX_AGE), budget: Some(BUDGET), ..Options::new(digest) };
+        let mut options = Options::new(digest);
+        options.max_age = Some(MAX_AGE);
+        options.budget = Some(BUDGET);
         let turn = Mutex::new(());
         Ok(scrub_tree(catalog, Path::new(TREE), (&options, &turn), &mut tree, &mut |_| {})?)
     }

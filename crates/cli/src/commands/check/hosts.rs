@@ -51,12 +51,10 @@ pub(super) fn run(
         Some(name) => Some(hosts::digest(name)?.name().to_string()),
         None => None,
     };
-    let reading = Reading {
-        algorithm: algorithm.map(Cow::Owned),
-        zero: arguments.zero,
-        name: list.as_bytes().to_vec(),
-        ..Reading::default()
-    };
+    let mut reading = Reading::default();
+    reading.algorithm = algorithm.map(Cow::Owned);
+    reading.zero = arguments.zero;
+    reading.name = list.as_bytes().to_vec();
     let asked = places.iter().map(|on| on.host.clone()).collect();
     let path = if list == "-" { PathBuf::from("standard input") } else { PathBuf::from(list) };
     let list = HostList::open(opened(list, &path)?, reading, asked);

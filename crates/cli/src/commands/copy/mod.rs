@@ -267,11 +267,9 @@ impl CopyArgs {
 
     /// How much there is to copy, found out by a walk of its own.
     fn total(&self, options: &CopyOptions) -> Total {
-        let walk = WalkOptions {
-            one_file_system: options.one_file_system,
-            excludes: options.excludes.clone(),
-            ..WalkOptions::default()
-        };
+        let mut walk = WalkOptions::default();
+        walk.one_file_system = options.one_file_system;
+        walk.excludes = options.excludes.clone();
         Total::walked(Walk::new(vec![PathBuf::from(&self.from)], walk))
     }
 }

@@ -154,10 +154,12 @@ impl<'a> Demo<'a> {
     fn hash(&mut self, path: &Path) -> Result<Timed, Failure> {
         self.output.flush()?;
         let started = Instant::now();
-        let image = RawImage::open(
-            path,
-            &OpenOptions { cache: true, sector_padding: true, ..OpenOptions::default() },
-        )?;
+        let image = RawImage::open(path, &{
+            let mut options = OpenOptions::default();
+            options.cache = true;
+            options.sector_padding = true;
+            options
+        })?;
         let digest = hash_image(&image as &dyn Image, &self.params, &Progress::default())
             .map_err(|error| Failure::Hash { name: path.to_path_buf(), error })?;
         Ok(Timed { value: digest.to_string(), time: started.elapsed() })

@@ -110,11 +110,10 @@ impl OpenOptions {
     }
 
     fn of_side(&self, format: Option<FormatArg>, snapshot: Option<String>) -> OpenOptions {
-        OpenOptions {
-            format: format.unwrap_or(self.format),
-            snapshot: snapshot.or_else(|| self.snapshot.clone()),
-            ..self.clone()
-        }
+        let mut options = self.clone();
+        options.format = format.unwrap_or(self.format);
+        options.snapshot = snapshot.or_else(|| self.snapshot.clone());
+        options
     }
 
     /// The snapshot that is asked for.

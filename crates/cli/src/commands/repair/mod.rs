@@ -74,14 +74,13 @@ pub(crate) struct RepairArgs {
 /// Repairs files.
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     let ending = Ending::new()?;
-    let options = Options {
-        dry: arguments.dry_run,
-        keep_bad: arguments.keep_bad.as_deref().map(absolute).transpose()?,
-        leaves_missing: arguments.except_missing,
-        enters: arguments.cross_file_systems,
-        stop: Arc::new(Stop::when(ending.asked().clone())),
-        now: values::now(),
-    };
+    let mut options = Options::default();
+    options.dry = arguments.dry_run;
+    options.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
+    options.leaves_missing = arguments.except_missing;
+    options.enters = arguments.cross_file_systems;
+    options.stop = Arc::new(Stop::when(ending.asked().clone()));
+    options.now = values::now();
     let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let worst = match arguments.tags || !arguments.sums.is_empty() {
         true => by_records(arguments, &options, telling)?,

@@ -371,12 +371,10 @@ impl List<'_> {
             }
         };
         let name = file.as_os_str().as_bytes().to_vec();
-        let options = Options {
-            algorithm: algorithm.clone(),
-            name,
-            block_hashes: BlockHashes::Tagged,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.algorithm = algorithm.clone();
+        options.name = name;
+        options.block_hashes = BlockHashes::Tagged;
         let imported = match Reader::new(from, &options) {
             Ok(reader) => {
                 catalog.import_list(reader, file, (&base, now), &mut not_there, block_hashes::is_of)?

@@ -220,13 +220,14 @@ fn mend(
             continue;
         }
         let mut sources = sources(&arguments.from, &arguments.hosts, Some((catalog, path)))?;
-        let options = repair::Options {
-            keep_bad: arguments.keep_bad.as_deref().map(absolute).transpose()?,
-            leaves_missing: true,
-            enters: !options.one_file_system,
-            stop: options.stop.clone(),
-            now: values::now(),
-            dry: false,
+        let options = {
+            let mut adapted = repair::Options::default();
+            adapted.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
+            adapted.leaves_missing = true;
+            adapted.enters = !options.one_file_system;
+            adapted.stop = options.stop.clone();
+            adapted.now = values::now();
+            adapted
         };
         let mut telling = Telling::new(["repair", "repairs"], style == Style::Json, false, output);
         let done = repair::repair(catalog, path, &mut sources, &options, &mut |file| telling.file(file))?;
@@ -237,16 +238,15 @@ fn mend(
 
 /// The options of a scrub of trees on hosts, which are read whole by programs that are there.
 fn of_hosts(options: &Options) -> Options {
-    Options {
-        policy: options.policy.clone(),
-        alarm: options.alarm,
-        archive: options.archive,
-        missing_fails: options.missing_fails,
-        replaced_root: options.replaced_root,
-        excludes: options.excludes.clone(),
-        now: options.now,
-        ..Options::new(options.digest.clone())
-    }
+    let mut adapted = Options::new(options.digest.clone());
+    adapted.policy = options.policy.clone();
+    adapted.alarm = options.alarm;
+    adapted.archive = options.archive;
+    adapted.missing_fails = options.missing_fails;
+    adapted.replaced_root = options.replaced_root;
+    adapted.excludes = options.excludes.clone();
+    adapted.now = options.now;
+    adapted
 }
 
 /// What is scrubbed here: each directory, and the roots below it, which have records of their own.
@@ -293,18 +293,19 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
     let digest = digests::find(&arguments.algorithm, &policy)?;
     let usual = usual(digest, &arguments.results, arguments.reading.excludes()?, (policy, now))?;
-    Ok(Options {
-        threads,
-        max_age: arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?,
-        budget: arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?,
-        sample: sample.unwrap_or(1.0),
-        shuffle: arguments.shuffle,
-        since: arguments.since.as_deref().map(|text| values::moment("--since", text, now)).transpose()?,
-        one_file_system: arguments.one_file_system || !arguments.cross_file_systems,
-        stop_after: (arguments.stop_after > 0).then_some(arguments.stop_after),
-        limits: arguments.reading.limits()?,
-        ..usual
-    })
+    let mut options = usual;
+    options.threads = threads;
+    options.max_age =
+        arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
+    options.budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;
+    options.sample = sample.unwrap_or(1.0);
+    options.shuffle = arguments.shuffle;
+    options.since =
+        arguments.since.as_deref().map(|text| values::moment("--since", text, now)).transpose()?;
+    options.one_file_system = arguments.one_file_system || !arguments.cross_file_systems;
+    options.stop_after = (arguments.stop_after > 0).then_some(arguments.stop_after);
+    options.limits = arguments.reading.limits()?;
+    Ok(options)
 }
 
 /// What all scrubs have, with the rest as it is where nobody says otherwise.
@@ -314,16 +315,15 @@ pub(crate) fn usual(
     excludes: Option<Arc<Excludes>>,
     (policy, now): (Policy, i64),
 ) -> Result<Options, Failure> {
-    Ok(Options {
-        policy,
-        alarm: results.alarm()?,
-        archive: results.archive,
-        missing_fails: results.failing().missing,
-        replaced_root: results.replaced_root,
-        excludes,
-        now,
-        ..Options::new(digest)
-    })
+    let mut options = Options::new(digest);
+    options.policy = policy;
+    options.alarm = results.alarm()?;
+    options.archive = results.archive;
+    options.missing_fails = results.failing().missing;
+    options.replaced_root = results.replaced_root;
+    options.excludes = excludes;
+    options.now = now;
+    Ok(options)
 }
 
 /// How a run over one directory ends.

@@ -55,7 +55,8 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     let mut options = arguments.tree.options(Family::Verisum)?;
     options.dry = arguments.dry.dry_run;
     options.plan.limits = arguments.rate.limits()?;
-    let adopting = AdoptOptions { verify: arguments.verify };
+    let mut adopting = AdoptOptions::default();
+    adopting.verify = arguments.verify;
     let mut walk = arguments.tree.walk()?;
     let told = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
     let indexes = Arc::new(AtomicU64::new(0));

@@ -58,12 +58,10 @@ pub(crate) fn list(path: &Path, base: Arc<Directory>, algorithm: Option<&str>) -
         return chkbit(path, file, base).map_err(Failure::Tree);
     }
     let algorithm = algorithm.map(|id| id.to_string().into());
-    let options = Options {
-        algorithm,
-        name: name.as_bytes().to_vec(),
-        block_hashes: BlockHashes::Tagged,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.algorithm = algorithm;
+    options.name = name.as_bytes().to_vec();
+    options.block_hashes = BlockHashes::Tagged;
     let mut reader = Reader::new(file, &options)
         .map_err(|error| Failure::Tree(unreadable(path, io::Error::other(error.to_string()))))?;
     let mut ended = false;

@@ -90,14 +90,12 @@ impl TreeArgs {
     /// The walk of what was named. Called again, it begins anew.
     pub(crate) fn walk(&self) -> Result<Walk, Failure> {
         let excludes = self.excluded.excludes()?;
-        let options = WalkOptions {
-            one_file_system: self.one_file_system,
-            roots: if self.follow_links { Roots::Plain } else { Roots::Trusted },
-            // Attributes are in the inodes, or found from there: those of one block come one after the other.
-            order: Order::Inode,
-            excludes,
-            ..WalkOptions::default()
-        };
+        let mut options = WalkOptions::default();
+        options.one_file_system = self.one_file_system;
+        options.roots = if self.follow_links { Roots::Plain } else { Roots::Trusted };
+        // Attributes are in the inodes, or found from there: those of one block come one after the other.
+        options.order = Order::Inode;
+        options.excludes = excludes;
         Ok(Walk::new(self.paths.clone(), options))
     }
 
@@ -132,7 +130,11 @@ impl TreeArgs {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let plan = Plan::new(Vec::new(), threads);
-        Ok(Options { family, plan, policy: kernel::policy()?, apart: None, dry: false })
+        let mut options = Options::default();
+        options.family = family;
+        options.plan = plan;
+        options.policy = kernel::policy()?;
+        Ok(options)
     }
 
     /// The same with a catalogue for what files cannot hold: to read, or also to write.

@@ -50,7 +50,9 @@ pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failu
         arguments.tree.options_with(arguments.family, &arguments.apart, arguments.dry.writes())?;
     options.plan.limits = arguments.rate.limits()?;
     let algorithm = algorithm(&arguments.algorithm, options.family)?;
-    let tagging = TagOptions { algorithm, new_only: arguments.new_only };
+    let mut tagging = TagOptions::default();
+    tagging.algorithm = algorithm;
+    tagging.new_only = arguments.new_only;
     let mut walk = arguments.tree.walk()?;
     if !arguments.tree.quiet
         && !options.dry

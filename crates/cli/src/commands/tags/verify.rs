@@ -58,7 +58,10 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     options.plan.limits = arguments.rate.limits()?;
     let max_age = arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
-    let verifying = VerifyOptions { stamp: arguments.stamp, max_age, sample: sample.unwrap_or(1.0) };
+    let mut verifying = VerifyOptions::default();
+    verifying.stamp = arguments.stamp;
+    verifying.max_age = max_age;
+    verifying.sample = sample.unwrap_or(1.0);
     let budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;
     if let Some(budget) = budget {
         options.plan.stop = Arc::new(Stop::at(Instant::now() + budget));

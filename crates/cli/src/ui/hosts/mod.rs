@@ -238,9 +238,16 @@ impl HostArgs {
         let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
         let mut required = self.require.clone();
         required.extend(self.way.clone());
-        let ssh = SshOptions { config: self.ssh_config.clone(), timeout: timeout(&self.timeout)?, may_ask };
+        let mut ssh = SshOptions::default();
+        ssh.config = self.ssh_config.clone();
+        ssh.timeout = timeout(&self.timeout)?;
+        ssh.may_ask = may_ask;
         let push = self.push.as_deref().map(programs).transpose()?.map(Arc::new);
-        Ok(Options { ssh, required, push })
+        let mut options = Options::default();
+        options.ssh = ssh;
+        options.required = required;
+        options.push = push;
+        Ok(options)
     }
 }
 

@@ -41,6 +41,7 @@ pub enum Dialect {
 
 /// What is known of a manifest before it is read.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The digest of bare numbers; its id or `openssl:NAME`.
     pub algorithm: Option<Cow<'static, str>>,
