@@ -63,17 +63,23 @@ impl Progress {
 pub struct Stop {
     requested: Arc<AtomicBool>,
     deadline: Option<Instant>,
+    outer: Option<Arc<Stop>>,
 }
 
 impl Stop {
     /// One that comes by itself at an instant.
     pub fn at(deadline: Instant) -> Stop {
-        Stop { requested: Arc::default(), deadline: Some(deadline) }
+        Stop { deadline: Some(deadline), ..Stop::default() }
     }
 
     /// One that comes when this is set, which a handler of signals may do.
     pub fn when(requested: Arc<AtomicBool>) -> Stop {
-        Stop { requested, deadline: None }
+        Stop { requested, ..Stop::default() }
+    }
+
+    /// One that comes with another. A request to it is none to the other.
+    pub fn within(outer: Arc<Stop>) -> Stop {
+        Stop { outer: Some(outer), ..Stop::default() }
     }
 
     /// Asks to end: no more files are begun, and those in progress are given up.
@@ -83,7 +89,9 @@ impl Stop {
 
     /// Whether it is time to end.
     pub fn is_due(&self) -> bool {
-        self.requested.load(Ordering::Relaxed) || self.deadline.is_some_and(|at| Instant::now() >= at)
+        self.requested.load(Ordering::Relaxed)
+            || self.deadline.is_some_and(|at| Instant::now() >= at)
+            || self.outer.as_ref().is_some_and(|outer| outer.is_due())
     }
 }
 

@@ -1,26 +1,20 @@
 //! The digests of all files of trees, as an iterator.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use verisum_digest::{Digest, Output};
 
+use crate::in_order::InOrder;
 use crate::{
-    Content, Entry, Error, Job, Kind, Limits, Order, Plan, Roots, Stat, Stop, Walk, WalkOptions, hash,
+    Content, Entry, Error, Job, Kind, Limits, Order, Outlet, Plan, Results, Roots, Stat, Walk, WalkOptions,
+    hash,
 };
-
-/// How many results wait for whoever takes them; then reading waits too.
-const WAITING: usize = 1024;
-
-/// Results that come faster than this gather for as long: to be woken for each takes longer than to hash it.
-const GATHER: Duration = Duration::from_micros(500);
 
 /// How many files may be begun while an earlier one is unfinished, if results are to be in order.
 const WINDOW: usize = 1 << 14;
@@ -74,14 +68,9 @@ pub struct FileDigests {
 /// The results of [`hash_files`]. Dropping it ends the work.
 #[derive(Debug)]
 pub struct HashFiles {
-    /// None once it is dropped, so that those who send notice.
-    results: Option<Receiver<Numbered>>,
-    stop: Arc<AtomicBool>,
-    worker: Option<JoinHandle<()>>,
-    /// The number of the next result, and those that came before their turn; none where there is no order.
-    next: Option<(u64, BTreeMap<u64, HashResult>)>,
-    /// When a result was received last.
-    last: Instant,
+    results: Results<Numbered, ()>,
+    /// Those that came before their turn; none where there is no order.
+    early: Option<InOrder<HashResult>>,
 }
 
 type HashResult = Result<FileDigests, Error>;
@@ -112,19 +101,12 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
         order: if is_ordered { Order::Name } else { Order::Directory },
         excludes: options.excludes.clone(),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let plan = Plan {
-        limits: options.limits.clone(),
-        stop: Arc::new(Stop::when(stop.clone())),
-        window: WINDOW,
-        ..Plan::new(vec![digests], threads)
-    };
-    let (sender, results) = sync_channel(WAITING);
-    let worker = thread::Builder::new().name("hash-files".to_string()).spawn(move || {
-        work(&plan, &mut Walk::new(roots, walk), &sender);
+    let plan = Plan { limits: options.limits.clone(), window: WINDOW, ..Plan::new(vec![digests], threads) };
+    let results = Results::start("hash-files", &Arc::default(), move |outlet| {
+        let plan = Plan { stop: outlet.stop().clone(), ..plan };
+        work(&plan, &mut Walk::new(roots, walk), outlet);
     })?;
-    let next = is_ordered.then(|| (0, BTreeMap::new()));
-    Ok(HashFiles { results: Some(results), stop, worker: Some(worker), next, last: Instant::now() })
+    Ok(HashFiles { results, early: is_ordered.then(InOrder::new) })
 }
 
 /// Why nothing was hashed.
@@ -141,7 +123,7 @@ pub enum StartError {
 fn work(
     plan: &Plan,
     walk: &mut (dyn Iterator<Item = Result<Entry, Error>> + Send),
-    sender: &SyncSender<Numbered>,
+    outlet: &Outlet<Numbered>,
 ) {
     let number = AtomicU64::new(0);
     let mut jobs = std::iter::from_fn(|| {
@@ -153,16 +135,16 @@ fn work(
             let token = number.fetch_add(1, Ordering::Relaxed);
             match found {
                 Ok(entry) => return Some(Job { entry, set: 0, token }),
-                Err(error) => sender.send((token, Err(error))).ok()?,
+                Err(error) => outlet.give((token, Err(error))).then_some(())?,
             }
         }
     });
     hash(plan, &mut jobs, &|hashed| {
         let path = hashed.entry.path();
         let result = hashed.result.map(|content| FileDigests::new(path, content));
-        match sender.send((hashed.token, result)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+        match outlet.give((hashed.token, result)) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
     });
 }
@@ -183,66 +165,33 @@ impl Iterator for HashFiles {
     type Item = HashResult;
 
     fn next(&mut self) -> Option<HashResult> {
-        self.take(|results| results.recv().map_err(RecvTimeoutError::from)).ok()?
+        match self.next_until(None) {
+            Poll::Ready(result) => result,
+            Poll::Pending => None,
+        }
     }
 }
 
 impl HashFiles {
     /// The next result, if it comes within this time, for who has to look after something else meanwhile.
     pub fn next_within(&mut self, time: Duration) -> Poll<Option<HashResult>> {
-        let deadline = Instant::now() + time;
-        match self.take(|results| results.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
-            Ok(result) => Poll::Ready(result),
-            Err(StillWaiting) => Poll::Pending,
-        }
+        self.next_until(Some(Instant::now() + time))
     }
 
-    fn take(
-        &mut self,
-        receive: impl Fn(&Receiver<Numbered>) -> Result<Numbered, RecvTimeoutError>,
-    ) -> Result<Option<HashResult>, StillWaiting> {
-        let Some(results) = &self.results else { return Ok(None) };
+    fn next_until(&mut self, deadline: Option<Instant>) -> Poll<Option<HashResult>> {
         loop {
-            if let Some((next, early)) = &mut self.next
-                && let Some(result) = early.remove(next)
-            {
-                *next += 1;
-                return Ok(Some(result));
+            if let Some(result) = self.early.as_mut().and_then(InOrder::take) {
+                return Poll::Ready(Some(result));
             }
-            let received = match results.try_recv() {
-                Err(TryRecvError::Empty) if self.last.elapsed() < GATHER => {
-                    thread::sleep(GATHER);
-                    receive(results)
-                }
-                Err(_) => receive(results),
-                Ok(result) => Ok(result),
-            };
-            if received.is_ok() {
-                self.last = Instant::now();
-            }
-            match (received, &mut self.next) {
-                (Ok((number, result)), Some((_, early))) => drop(early.insert(number, result)),
-                (Ok((_, result)), None) => return Ok(Some(result)),
-                (Err(RecvTimeoutError::Timeout), _) => return Err(StillWaiting),
+            match (self.results.next_until(deadline), &mut self.early) {
+                (Poll::Ready(Some((number, result))), Some(early)) => early.put(number, result),
+                (Poll::Ready(Some((_, result))), None) => return Poll::Ready(Some(result)),
+                (Poll::Pending, _) => return Poll::Pending,
                 // Only where the work ended early are numbers left out.
-                (Err(RecvTimeoutError::Disconnected), next) => {
-                    let left = next.as_mut().and_then(|(_, early)| early.pop_first());
-                    return Ok(left.map(|(_, result)| result));
+                (Poll::Ready(None), early) => {
+                    return Poll::Ready(early.as_mut().and_then(InOrder::take_any));
                 }
             }
-        }
-    }
-}
-
-/// Nothing came in time.
-struct StillWaiting;
-
-impl Drop for HashFiles {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.results = None;
-        if let Some(worker) = self.worker.take() {
-            let _ = worker.join();
         }
     }
 }

@@ -14,6 +14,10 @@
 //! # }
 //! ```
 //!
+//! [`check`], [`compare`], `scrub` and `repair` are iterators too. The work goes on meanwhile on threads of its
+//! own; it waits where nobody takes results, and ends when the iterator is dropped. [`Results::finish`] says what all
+//! came to.
+//!
 //! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as
 //! [`files::place`] says, whatever the machine. [`files::compare`] compares two such trees, and
 //! `catalog::scrub::scrub_tree` scrubs one.
@@ -41,6 +45,13 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
+mod compare;
+#[cfg(feature = "mend")]
+mod repair;
+#[cfg(feature = "catalog")]
+mod scrub;
+
 pub use verisum_digest as digest;
 pub use verisum_files as files;
 
@@ -62,4 +73,13 @@ pub use verisum_parity as parity;
 pub use verisum_remote as remote;
 
 pub use verisum_digest::{Digest, Output};
-pub use verisum_files::{FileDigests, HashFiles, HashOptions, ResultOrder, hash_files};
+pub use verisum_files::{
+    FileDigests, HashFiles, HashOptions, Outlet, ResultOrder, Results, StartError, hash_files,
+};
+
+pub use check::{CheckOptions, CheckSummary, check};
+pub use compare::{CompareOptions, CompareSummary, Compared, compare};
+#[cfg(feature = "mend")]
+pub use repair::repair;
+#[cfg(feature = "catalog")]
+pub use scrub::scrub;

@@ -1,16 +1,14 @@
 //! The results of a check, in the order of the manifest.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard};
 
 use super::Event;
+use crate::in_order::InOrder;
 
 /// Answers that wait for those before them.
 pub(super) struct Answers<'a> {
-    slots: VecDeque<Option<Event>>,
-    /// How many were told, which is the number of the first slot.
-    told: u64,
+    slots: InOrder<Event>,
     tell: &'a mut (dyn FnMut(Event) -> ControlFlow<()> + Send),
     ended: bool,
 }
@@ -18,7 +16,7 @@ pub(super) struct Answers<'a> {
 impl<'a> Answers<'a> {
     /// Answers for somebody who breaks to hear no more.
     pub(super) fn new(tell: &'a mut (dyn FnMut(Event) -> ControlFlow<()> + Send)) -> Answers<'a> {
-        Answers { slots: VecDeque::new(), told: 0, tell, ended: false }
+        Answers { slots: InOrder::new(), tell, ended: false }
     }
 
     /// How many places are kept.
@@ -33,21 +31,16 @@ impl<'a> Answers<'a> {
 
     /// Keeps a place in the order.
     pub(super) fn slot(&mut self, event: Option<Event>) -> u64 {
-        self.slots.push_back(event);
-        self.told + self.slots.len() as u64 - 1
+        self.slots.add(event)
     }
 
     /// Fills places, and tells all that has nothing missing before it.
     pub(super) fn give(&mut self, events: Vec<(u64, Event)>) -> ControlFlow<()> {
         for (slot, event) in events {
-            self.slots[(slot - self.told) as usize] = Some(event);
+            self.slots.put(slot, event);
         }
-        while let Some(Some(_)) = self.slots.front() {
-            let event = self.slots.pop_front().flatten();
-            self.told += 1;
-            if !self.ended && event.is_some_and(|event| (self.tell)(event).is_break()) {
-                self.ended = true;
-            }
+        while let Some(event) = self.slots.take() {
+            self.ended = self.ended || (self.tell)(event).is_break();
         }
         match self.ended {
             true => ControlFlow::Break(()),

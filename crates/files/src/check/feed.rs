@@ -7,13 +7,14 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use verisum_digest::{Digest, Output};
+use verisum_digest::Digest;
 
 use super::answers::{Answers, lock};
 use super::group::{Group, Member};
 use super::place::{Place, path_of};
 use super::present::present;
 use super::{Base, Compute, Event, Outcome, Source, Sources};
+use crate::hash_reader::hash_reader;
 use crate::store::manifest::{Bad, Format, Line, Listed, Skipped};
 use crate::{Error, Job, Kind, Operation};
 
@@ -296,33 +297,9 @@ impl<'a> Feed<'a> {
     /// Hashes what can only be read from its beginning to its end.
     fn stream(&self, group: Group, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
         let set = &self.sets[group.set];
-        match input.and_then(|input| hash_stream(&self.digests(set), path, input)) {
+        match input.and_then(|mut input| hash_reader(&mut input, path, &self.digests(set))) {
             Ok((outputs, length)) => group.compared(set, &outputs, length),
             Err(error) => group.failed(error),
         }
     }
-}
-
-/// The digests and the length of what comes out of something.
-fn hash_stream(digests: &[Digest], path: &Path, mut input: impl Read) -> Result<(Vec<Output>, u64), Error> {
-    let failed = |source| Error::Digest { path: path.into(), source };
-    let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let mut buffer = vec![0; 256 << 10];
-    let mut length = 0;
-    loop {
-        let count = match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(Error::io(path, Operation::Read, e)),
-        };
-        length += count as u64;
-        streams.iter_mut().try_for_each(|stream| stream.update(&buffer[..count])).map_err(failed)?;
-    }
-    let finish = |(digest, mut stream): (&Digest, Box<dyn verisum_digest::Stream>)| {
-        let mut output = Output::zeroed(digest.len());
-        stream.finish(output.as_mut_bytes()).map(|()| output)
-    };
-    let outputs = digests.iter().zip(streams).map(finish).collect::<Result<_, _>>().map_err(failed)?;
-    Ok((outputs, length))
 }

@@ -10,17 +10,15 @@ use std::thread;
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
-use super::in_order::InOrder;
+use super::ordered_sink::OrderedSink;
 use super::{
     Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Sink,
 };
+use crate::hash_reader::hash_reader;
 use crate::{
     Content, Entry, Error, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Walk, WalkOptions,
     hash, is_rotating,
 };
-
-/// How much of a pipe or device is read at once.
-const PIECE: usize = 256 << 10;
 
 /// Opens standard input.
 pub type OpenStdin = fn() -> io::Result<Box<dyn Read>>;
@@ -112,7 +110,7 @@ impl Place for LocalPlace {
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         let plan = Plan { sets: vec![digests.to_vec()], ..self.plan.clone() };
-        let answers = InOrder::new(sink, self.in_order);
+        let answers = OrderedSink::new(sink, self.in_order);
         let mut jobs = Jobs { place: self, files, digests, answers: &answers, walking: None, next: 0 };
         hash(&plan, &mut jobs, &|hashed: Hashed<Token>| {
             let Token { number, tag, expected } = hashed.token;
@@ -159,7 +157,7 @@ struct Jobs<'a, 'f, 's> {
     place: &'a LocalPlace,
     files: Files<'f>,
     digests: &'a [Digest],
-    answers: &'a InOrder<'s>,
+    answers: &'a OrderedSink<'s>,
     walking: Option<Walk>,
     next: u64,
 }
@@ -246,7 +244,7 @@ impl Jobs<'_, '_, '_> {
         let failure = |operation| move |error: io::Error| Error::io(path, operation, error);
         let hashed = source
             .map_err(failure(Operation::Open))
-            .and_then(|mut source| hash_stream(&mut source, path, self.digests));
+            .and_then(|mut source| hash_reader(&mut source, path, self.digests));
         let answer = match hashed {
             Ok((digests, length)) => FileAnswer {
                 request: FileRequest {
@@ -260,33 +258,6 @@ impl Jobs<'_, '_, '_> {
         let number = self.number();
         self.answers.give(number, answer)
     }
-}
-
-/// The digests of what a reader gives, and its length.
-fn hash_stream(source: &mut dyn Read, path: &Path, digests: &[Digest]) -> Result<(Vec<Output>, u64), Error> {
-    let wrong = |source| Error::Digest { path: path.to_path_buf(), source };
-    let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let mut buffer = vec![0; PIECE];
-    let mut length = 0;
-    loop {
-        let count = match source.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Error::io(path, Operation::Read, error)),
-        };
-        length += count as u64;
-        for stream in &mut streams {
-            stream.update(&buffer[..count]).map_err(wrong)?;
-        }
-    }
-    let mut sums = Vec::with_capacity(digests.len());
-    for (stream, digest) in streams.iter_mut().zip(digests) {
-        let mut sum = Output::zeroed(digest.len());
-        stream.finish(sum.as_mut_bytes()).map_err(wrong)?;
-        sums.push(sum);
-    }
-    Ok((sums, length))
 }
 
 fn read(path: PathBuf, tag: u64, expected: Option<Output>, content: Content) -> FileAnswer {

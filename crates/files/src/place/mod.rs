@@ -27,8 +27,8 @@
 //! Non-goals: what an address looks like, and what a verdict is.
 
 mod answer;
-mod in_order;
 mod local;
+mod ordered_sink;
 mod sorted;
 
 use std::ffi::OsStr;

@@ -1,0 +1,155 @@
+//! The check of files against lists, as an iterator.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use verisum_digest::Digest;
+use verisum_files::check::{Compute, Event, Lists, Outcome};
+use verisum_files::store::manifest::{Bad, Options};
+use verisum_files::{Class, Error, Limits, Outlet, Plan, Progress, Results, StartError, Stop};
+
+/// How files are checked. The default is all cores, and names that begin at the working directory.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// The digest of lists that do not tell it.
+    pub digest: Option<Digest>,
+    /// Where the names in lists begin. Those of a bag begin in the bag.
+    pub base: Option<PathBuf>,
+    /// Threads; 0 for as many as there are cores.
+    pub threads: usize,
+    /// The limit of read bandwidth.
+    pub limits: Option<Arc<Limits>>,
+    /// When to end early.
+    pub stop: Arc<Stop>,
+    /// Where to tell how far it is.
+    pub progress: Arc<Progress>,
+}
+
+/// What came of a check: how many files and lines of each kind there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckSummary {
+    /// Files of which all digests are the listed ones.
+    pub verified: u64,
+    /// Files that are listed without a digest and are there, or need not be.
+    pub present: u64,
+    /// Files of other content, kind or length than listed.
+    pub different: u64,
+    /// Files that are not there.
+    pub missing: u64,
+    /// Files that could not be read.
+    pub unreadable: u64,
+    /// Lines of digests that are not known here.
+    pub unknown_digests: u64,
+    /// Lines that nobody understands.
+    pub bad_lines: u64,
+    /// Lists that could not be read to their ends.
+    pub unread_lists: u64,
+    /// Whether it ended early.
+    pub stopped: bool,
+}
+
+impl CheckSummary {
+    /// What it means: nothing that was not compared is clean.
+    pub fn class(&self) -> Class {
+        let unchecked = self.unreadable + self.unknown_digests + self.unread_lists;
+        match () {
+            () if self.different + self.missing > 0 => Class::Corrupt,
+            () if unchecked > 0 || self.stopped || self.verified + self.present == 0 => Class::Unchecked,
+            () => Class::Clean,
+        }
+    }
+
+    fn count(&mut self, event: &Event) {
+        let counter = match event {
+            Event::File { outcome, .. } => match outcome {
+                Outcome::Match => &mut self.verified,
+                Outcome::Present { .. } | Outcome::Absent => &mut self.present,
+                Outcome::Mismatch(_) | Outcome::Unlike(_) => &mut self.different,
+                Outcome::Missing(_) => &mut self.missing,
+                Outcome::Failed(_) => &mut self.unreadable,
+            },
+            Event::Bad { bad: Bad::UnknownDigest(_), .. } => &mut self.unknown_digests,
+            Event::Bad { .. } => &mut self.bad_lines,
+            Event::End { error: Some(_), .. } => &mut self.unread_lists,
+            Event::End { error: None, .. } => return,
+        };
+        *counter += 1;
+    }
+}
+
+/// Checks the files of this machine that lists name: many at once, results in the order of the lists. A bag stands
+/// for its manifests.
+///
+/// Lines of block hashes are unknown digests here; [`files::check::check`](verisum_files::check::check) takes who
+/// computes them.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let list = folder.path().join("SHA256SUMS");
+/// # std::fs::write(folder.path().join("file"), "abc")?;
+/// # let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+/// # std::fs::write(&list, format!("{sum}  file\n"))?;
+/// let mut options = verisum::CheckOptions::default();
+/// options.base = Some(folder.path().into());
+/// let mut results = verisum::check(vec![list], &options)?;
+/// for event in &mut results {
+///     println!("{event:?}");
+/// }
+/// assert_eq!(results.finish().class(), verisum::files::Class::Clean);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The system has no thread left. Lists that cannot be read are among the results.
+pub fn check(
+    lists: Vec<PathBuf>,
+    options: &CheckOptions,
+) -> Result<Results<Event, CheckSummary>, StartError> {
+    let options = options.clone();
+    let stop = options.stop.clone();
+    Ok(Results::start("check", &stop, move |outlet| run(&lists, options, outlet))?)
+}
+
+fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> CheckSummary {
+    let mut summary = CheckSummary::default();
+    if lists.is_empty() {
+        // None would be standard input.
+        return summary;
+    }
+    let name = |list: &PathBuf| if list.as_os_str() == "-" { OsString::from("./-") } else { list.into() };
+    let names: Vec<_> = lists.iter().map(name).collect();
+    let mut reading = Options::default();
+    reading.algorithm = options.digest.map(|digest| digest.name().to_string().into());
+    let mut lists = Lists::new(&names, reading, options.base, || Ok(Box::new(io::empty())));
+    let threads = match options.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let plan = Plan {
+        limits: options.limits,
+        stop: outlet.stop().clone(),
+        progress: options.progress,
+        ..Plan::new(Vec::new(), threads)
+    };
+    let compute = Compute {
+        find: &|name| Digest::find(name),
+        // None is read: the reader knows no block hashes.
+        block_hash: &|folder, _| Err(Error::NotAFile { path: folder.to_path_buf() }),
+    };
+    verisum_files::check::check(&plan, compute, &mut lists, &mut |event| {
+        summary.count(&event);
+        match outlet.give(event) {
+            true => std::ops::ControlFlow::Continue(()),
+            false => std::ops::ControlFlow::Break(()),
+        }
+    });
+    summary.stopped = outlet.stop().is_due();
+    summary
+}

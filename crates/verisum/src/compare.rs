@@ -1,0 +1,163 @@
+//! The comparison of trees, as an iterator.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use verisum_digest::Digest;
+use verisum_files::compare::{self, CompareError, FileStatus, Pair, Tree};
+use verisum_files::place::{Capabilities, Files, Place, PlaceError, PlaceEvent, Sink};
+use verisum_files::{Class, Outlet, Results, StartError, Stop};
+
+/// How trees are compared. The default is by SHA-256.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CompareOptions {
+    /// The digest by which files are compared that have the same size.
+    pub digest: Option<Digest>,
+    /// When to end early.
+    pub stop: Arc<Stop>,
+}
+
+/// What a comparison tells.
+#[derive(Debug)]
+pub enum Compared {
+    /// A file that is in one of the trees or in both, and whether it is the same.
+    File(Pair),
+    /// What the place of a tree says beside: what it cannot list, and notes.
+    Event {
+        /// The number of the tree, 0 or 1.
+        tree: usize,
+        /// What it says.
+        event: PlaceEvent,
+    },
+}
+
+/// What came of a comparison: how many files of each kind there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompareSummary {
+    /// The same in both trees.
+    pub same: u64,
+    /// Of other content.
+    pub different: u64,
+    /// In the first tree only.
+    pub missing: u64,
+    /// In the second tree only.
+    pub extra: u64,
+    /// Not to be read, or not known to be missing.
+    pub unknown: u64,
+    /// What could not be listed.
+    pub unlisted: u64,
+    /// Whether it ended early.
+    pub stopped: bool,
+}
+
+impl CompareSummary {
+    /// What it means: nothing that was not compared is clean.
+    pub fn class(&self) -> Class {
+        match () {
+            () if self.different + self.missing + self.extra > 0 => Class::Corrupt,
+            () if self.unknown + self.unlisted > 0 || self.stopped => Class::Unchecked,
+            () => Class::Clean,
+        }
+    }
+
+    fn count(&mut self, status: FileStatus) {
+        let counter = match status {
+            FileStatus::Same => &mut self.same,
+            FileStatus::Differs => &mut self.different,
+            FileStatus::Missing => &mut self.missing,
+            FileStatus::Extra => &mut self.extra,
+            FileStatus::Asked | FileStatus::Unknown | FileStatus::Unreadable => &mut self.unknown,
+        };
+        *counter += 1;
+    }
+}
+
+/// Compares two trees, each in any place: by names, by sizes, and by digests where those do not tell. Files come in
+/// the order of their names. The names of both trees are held in memory.
+///
+/// ```
+/// use verisum::files::compare::Tree;
+/// use verisum::files::place::LocalPlace;
+/// use verisum::{CompareOptions, Compared};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tree = || Tree::new(Box::new(LocalPlace::default()), b"src");
+/// let mut results = verisum::compare([tree(), tree()], &CompareOptions::default())?;
+/// for compared in &mut results {
+///     if let Compared::File(pair) = compared {
+///         println!("{}: {}", pair.status.name(), String::from_utf8_lossy(&pair.name));
+///     }
+/// }
+/// assert_eq!(results.finish()?.class(), verisum::files::Class::Clean);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// SHA-256 is not available, or the system has no thread left. A place that fails is the end of the results.
+pub fn compare(
+    trees: [Tree<'static>; 2],
+    options: &CompareOptions,
+) -> Result<Results<Compared, Result<CompareSummary, CompareError>>, StartError> {
+    let digest = match &options.digest {
+        Some(digest) => digest.clone(),
+        None => Digest::find("sha256")?,
+    };
+    Ok(Results::start("compare", &options.stop, move |outlet| run(trees, &digest, outlet))?)
+}
+
+fn run(
+    trees: [Tree<'static>; 2],
+    digest: &Digest,
+    outlet: &Outlet<Compared>,
+) -> Result<CompareSummary, CompareError> {
+    let [mut a, mut b] = trees.map(|Tree { place, root }| Tree {
+        place: Box::new(StoppingPlace { place, stop: outlet.stop().clone() }),
+        root,
+    });
+    let unlisted = AtomicU64::new(0);
+    let sink = |tree, event| {
+        if matches!(event, PlaceEvent::Answer(_) | PlaceEvent::Unlisted(_)) {
+            unlisted.fetch_add(1, Ordering::Relaxed);
+        }
+        outlet.give(Compared::Event { tree, event })
+    };
+    let mut pairs = compare::list([&mut a, &mut b], digest, &sink)?;
+    let read = compare::read([&mut a, &mut b], digest, &mut pairs, &sink);
+    let mut summary = CompareSummary { unlisted: unlisted.load(Ordering::Relaxed), ..Default::default() };
+    for pair in pairs {
+        summary.count(pair.status);
+        if !outlet.give(Compared::File(pair)) {
+            break;
+        }
+    }
+    summary.stopped = outlet.stop().is_due();
+    // What was found before a place failed is told first.
+    read.map(|()| summary)
+}
+
+/// A place that ends its work when a stop is due.
+struct StoppingPlace {
+    place: Box<dyn Place>,
+    stop: Arc<Stop>,
+}
+
+impl Place for StoppingPlace {
+    fn is_here(&self) -> bool {
+        self.place.is_here()
+    }
+
+    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
+        self.place.capabilities(digests, sink)
+    }
+
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        self.place.list(root, &|event| !self.stop.is_due() && sink(event))
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        self.place.hash(digests, files, &|event| !self.stop.is_due() && sink(event))
+    }
+}

@@ -1,0 +1,61 @@
+//! Repairs, as iterators.
+
+use std::path::{Path, PathBuf};
+
+use verisum_catalog::store::{Catalog, Lock};
+use verisum_files::place::LocalPlace;
+use verisum_files::{Results, StartError};
+use verisum_mend::repair::{Error, Options, Repaired, Source, Summary};
+
+/// Gives files of this machine their recorded content again, where the catalogue at a path says that they are bad or
+/// missing: from the files at the same paths in the copies of the tree. Each of them is a result. The catalogue is
+/// locked until the end. `path` is the tree, or something in it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let catalog = folder.path().join("photos.db");
+/// # let (tree, copy) = (folder.path().join("photos"), folder.path().join("copy"));
+/// # for tree in [&tree, &copy] {
+/// #     std::fs::create_dir(tree)?;
+/// #     std::fs::write(tree.join("one.raw"), "one")?;
+/// # }
+/// # let scrub = || verisum::scrub(&catalog, &tree, &verisum::catalog::scrub::Options::default());
+/// # scrub()?.finish()?;
+/// # std::fs::remove_file(tree.join("one.raw"))?;
+/// # scrub()?.finish()?;
+/// let mut results = verisum::repair(&catalog, &tree, vec![copy], &verisum::mend::repair::Options::default())?;
+/// for file in &mut results {
+///     println!("{}: {:?}", file.path.display(), file.outcome);
+/// }
+/// assert_eq!(results.finish()?.repaired, 1);
+/// # assert_eq!(std::fs::read(tree.join("one.raw"))?, b"one");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The system has no thread left. What is wrong with the catalogue or the path is the end of the results.
+pub fn repair(
+    catalog: &Path,
+    path: &Path,
+    copies: Vec<PathBuf>,
+    options: &Options,
+) -> Result<Results<Repaired, Result<Summary, Error>>, StartError> {
+    let (catalog, path) = (catalog.to_path_buf(), path.to_path_buf());
+    let mut options = options.clone();
+    let stop = options.stop.clone();
+    let results = Results::start("repair", &stop, move |outlet| {
+        let _lock = Lock::take(&catalog)?;
+        let catalog = Catalog::open(&catalog)?;
+        options.stop = outlet.stop().clone();
+        let source = |copy: &PathBuf| Source::new(copy, Box::new(LocalPlace::default()));
+        let mut sources: Vec<_> = copies.iter().map(source).collect();
+        // Who takes no more has also asked it to stop.
+        let mut report = |file: &Repaired| {
+            outlet.give(file.clone());
+        };
+        verisum_mend::repair::repair(&catalog, &path, &mut sources, &options, &mut report)
+    })?;
+    Ok(results)
+}

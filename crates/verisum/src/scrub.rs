@@ -1,0 +1,51 @@
+//! Scrubs, as iterators.
+
+use std::path::Path;
+
+use verisum_catalog::scrub::{Error, Options, Report, Summary};
+use verisum_catalog::store::{Catalog, Lock};
+use verisum_files::{Results, StartError};
+
+/// Scrubs a directory of this machine: compares it with the catalogue at a path, records what is new or changed, and
+/// reads the rest again, stalest first. Each file that is not as it was is a result. The catalogue is made if there
+/// is none, and locked until the end.
+///
+/// ```
+/// use verisum::catalog::scrub::Options;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let (catalog, tree) = (folder.path().join("photos.db"), folder.path().join("photos"));
+/// # std::fs::create_dir(&tree)?;
+/// # std::fs::write(tree.join("one.raw"), "one")?;
+/// let mut results = verisum::scrub(&catalog, &tree, &Options::default())?;
+/// for file in &mut results {
+///     println!("{}: {:?}", file.path.display(), file.verdict);
+/// }
+/// assert_eq!(results.finish()?.read_files, 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The system has no thread left. What is wrong with the catalogue or the tree is the end of the results.
+pub fn scrub(
+    catalog: &Path,
+    directory: &Path,
+    options: &Options,
+) -> Result<Results<Report, Result<Summary, Error>>, StartError> {
+    let (catalog, directory) = (catalog.to_path_buf(), directory.to_path_buf());
+    let mut options = options.clone();
+    let stop = options.stop.clone();
+    let results = Results::start("scrub", &stop, move |outlet| {
+        let _lock = Lock::take(&catalog)?;
+        let mut catalog = Catalog::open(&catalog)?;
+        options.stop = outlet.stop().clone();
+        // Who takes no more has also asked it to stop.
+        let mut report = |file| {
+            outlet.give(file);
+        };
+        verisum_catalog::scrub::scrub(&mut catalog, &directory, &options, &mut report)
+    })?;
+    Ok(results)
+}

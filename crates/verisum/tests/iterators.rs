@@ -1,0 +1,137 @@
+//! The iterators of results over what the engines find: whole, and dropped early.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use verisum::catalog::scrub::Options;
+use verisum::catalog::store::Lock;
+use verisum::files::Class;
+use verisum::files::check::{Event, Outcome};
+use verisum::files::compare::{FileStatus, Tree};
+use verisum::files::place::LocalPlace;
+use verisum::{CheckOptions, CompareOptions, Compared, HashOptions};
+
+/// More files than results may wait.
+const MANY: usize = 3000;
+
+/// A tree of so many files, and a list of them.
+fn tree(folder: &Path, files: usize) -> (PathBuf, PathBuf) {
+    let (tree, list) = (folder.join("tree"), folder.join("SHA256SUMS"));
+    fs::create_dir(&tree).unwrap();
+    for number in 0..files {
+        fs::write(tree.join(format!("{number:04}")), number.to_string()).unwrap();
+    }
+    let lines = verisum::hash_files(vec![tree.clone()], &HashOptions::default()).unwrap().map(|file| {
+        let file = file.unwrap();
+        format!("{}  {}\n", file.digests[0], file.path.display())
+    });
+    fs::write(&list, lines.collect::<String>()).unwrap();
+    (tree, list)
+}
+
+#[test]
+fn a_check_gives_every_file_and_counts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, list) = tree(folder.path(), 10);
+    fs::write(tree.join("0003"), "x").unwrap();
+    fs::remove_file(tree.join("0004")).unwrap();
+    let mut results = verisum::check(vec![list], &CheckOptions::default()).unwrap();
+    let bad = results.by_ref().filter(|event| {
+        matches!(event, Event::File { outcome: Outcome::Mismatch(_) | Outcome::Missing(_), .. })
+    });
+    assert_eq!(bad.count(), 2);
+    let summary = results.finish();
+    assert_eq!((summary.verified, summary.different, summary.missing), (8, 1, 1));
+    assert_eq!(summary.class(), Class::Corrupt);
+}
+
+#[test]
+fn nothing_that_was_not_checked_is_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |lists| verisum::check(lists, &CheckOptions::default()).unwrap().finish();
+    assert_eq!(check(Vec::new()).class(), Class::Unchecked);
+    let summary = check(vec![folder.path().join("none")]);
+    assert_eq!((summary.unread_lists, summary.class()), (1, Class::Unchecked));
+    let empty = folder.path().join("empty");
+    fs::write(&empty, "").unwrap();
+    assert_eq!(check(vec![empty]).class(), Class::Unchecked);
+    let (_, list) = tree(folder.path(), 10);
+    let options = CheckOptions::default();
+    options.stop.request();
+    let summary = verisum::check(vec![list], &options).unwrap().finish();
+    assert_eq!((summary.stopped, summary.class()), (true, Class::Unchecked));
+}
+
+#[test]
+fn a_dropped_check_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, list) = tree(folder.path(), MANY);
+    let options = CheckOptions::default();
+    let mut results = verisum::check(vec![list], &options).unwrap();
+    assert!(results.next().is_some());
+    drop(results);
+    // All that was begun has ended, and not all was begun.
+    assert_eq!(std::sync::Arc::strong_count(&options.progress), 1);
+    assert!(options.progress.files() < MANY as u64, "{}", options.progress.files());
+}
+
+#[test]
+fn a_comparison_gives_every_file_of_both_trees() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, _) = tree(folder.path(), 4);
+    let b = folder.path().join("other");
+    fs::create_dir(&b).unwrap();
+    for (name, content) in [("0000", "0"), ("0001", "x"), ("0002", "2"), ("new", "new")] {
+        fs::write(b.join(name), content).unwrap();
+    }
+    let trees = || {
+        [&a, &b].map(|path| {
+            Tree::new(
+                Box::new(LocalPlace::default()),
+                std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()),
+            )
+        })
+    };
+    let mut results = verisum::compare(trees(), &CompareOptions::default()).unwrap();
+    let found: Vec<_> = results
+        .by_ref()
+        .filter_map(|compared| match compared {
+            Compared::File(pair) => Some((String::from_utf8(pair.name).unwrap(), pair.status)),
+            Compared::Event { .. } => None,
+        })
+        .collect();
+    let expected = [
+        ("0000", FileStatus::Same),
+        ("0001", FileStatus::Differs),
+        ("0002", FileStatus::Same),
+        ("0003", FileStatus::Missing),
+        ("new", FileStatus::Extra),
+    ];
+    assert_eq!(found, expected.map(|(name, status)| (name.to_string(), status)));
+    assert_eq!(results.finish().unwrap().class(), Class::Corrupt);
+    drop(verisum::compare(trees(), &CompareOptions::default()).unwrap());
+}
+
+#[test]
+fn a_dropped_scrub_ends_in_good_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, _) = tree(folder.path(), MANY);
+    let catalog = folder.path().join("catalog.db");
+    let scrub = || verisum::scrub(&catalog, &tree, &Options::default()).unwrap();
+    let mut first = scrub();
+    assert!(first.next().is_some(), "new files are told");
+    drop(first);
+    // Nobody has the catalogue any more, and what was recorded is there.
+    drop(Lock::take(&catalog).unwrap());
+    let summary = scrub().finish().unwrap();
+    assert_eq!((summary.files, summary.interrupted), (MANY as u64, false));
+}
+
+#[test]
+fn what_is_wrong_with_a_catalogue_is_the_end_of_the_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, list) = tree(folder.path(), 1);
+    let mut results = verisum::scrub(&list, &tree, &Options::default()).unwrap();
+    assert!(results.next().is_none());
+    assert!(results.finish().is_err());
+}
