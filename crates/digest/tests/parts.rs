@@ -4,6 +4,9 @@ use verisum_digest::{Digest, Level, Policy, block_digests};
 
 const OF_PARTS: [&str; 5] = ["s3-etag:1M", "s3-etag:5M", "s3-sha256:1K", "s3-crc32c:300001", "s3-sha1:70000"];
 
+/// What any message has, and parts give.
+const WHOLE: [&str; 6] = ["blake3", "crc32", "crc32c", "crc64-jones", "crc64-nvme", "crc64-xz"];
+
 /// Hashes the parts in groups that go side by side, the last group first.
 fn in_parts(digest: &Digest, message: &[u8], piece: usize, lanes: usize) -> String {
     let parts = digest.parts().unwrap();
@@ -35,7 +38,7 @@ fn parts_give_the_digest_of_the_whole_at_every_level() {
     // Under emulation the longest take minutes.
     let most = if std::env::var_os("VERISUM_LEVELS_MISSING").is_some() { 3 << 20 } else { message.len() };
     for &max_level in Level::ALL.iter().filter(|level| level.available()) {
-        for name in block_digests().chain(OF_PARTS).chain(["blake3"]) {
+        for name in block_digests().chain(OF_PARTS).chain(WHOLE) {
             let digest = Digest::find_with(name, &Policy { max_level }).unwrap();
             let part = digest.parts().unwrap().length() as usize;
             let lengths =
@@ -54,7 +57,7 @@ fn parts_give_the_digest_of_the_whole_at_every_level() {
 
 #[test]
 fn what_waits_for_the_bytes_before_it_has_no_parts() {
-    for name in ["sha256", "md5", "crc32", "xxh3-128"] {
+    for name in ["sha256", "md5", "adler32", "xxh3-128"] {
         assert!(Digest::find(name).unwrap().parts().is_none(), "{name}");
     }
 }
