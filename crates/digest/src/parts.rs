@@ -1,9 +1,11 @@
-//! Long messages in parts: BLAKE3 and digests made of blocks are trees, whose parts any thread hashes without waiting for
-//! another one.
+//! Long messages in parts, which any thread hashes without waiting for another one: BLAKE3 and digests made of blocks are
+//! trees, and the CRC of a message follows from those of its parts.
 //!
 //! Parts are numbered from 0. All have the same length, but for the last one, which may be shorter; none is empty.
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+use crc_fast::CrcAlgorithm;
 
 use crate::blocks::{Cut, Levels, Made, hash_of};
 use crate::digest::Message;
@@ -23,6 +25,8 @@ pub struct Parts(Kind);
 #[derive(Clone)]
 enum Kind {
     Blake3,
+    /// With the length of its digest in bytes.
+    Crc(CrcAlgorithm, usize),
     /// A part is one block.
     LongBlocks(Made),
     /// A part has many blocks.
@@ -34,6 +38,10 @@ impl Parts {
         Parts(Kind::Blake3)
     }
 
+    pub(crate) fn of_crc(algorithm: CrcAlgorithm, len: usize) -> Parts {
+        Parts(Kind::Crc(algorithm, len))
+    }
+
     pub(crate) fn of_blocks(made: Made) -> Parts {
         Parts(if made.block() > SHORT { Kind::LongBlocks(made) } else { Kind::ShortBlocks(made) })
     }
@@ -41,7 +49,7 @@ impl Parts {
     /// The length of a part in bytes.
     pub fn length(&self) -> u64 {
         let length = match &self.0 {
-            Kind::Blake3 => USUAL,
+            Kind::Blake3 | Kind::Crc(..) => USUAL,
             Kind::LongBlocks(made) => made.block(),
             Kind::ShortBlocks(made) => USUAL / made.block() * made.block(),
         };
@@ -52,7 +60,7 @@ impl Parts {
     pub fn lanes(&self) -> usize {
         match &self.0 {
             Kind::LongBlocks(made) => made.inner().lanes(),
-            Kind::Blake3 | Kind::ShortBlocks(_) => 1,
+            Kind::Blake3 | Kind::Crc(..) | Kind::ShortBlocks(_) => 1,
         }
     }
 
@@ -67,6 +75,7 @@ impl Parts {
                 hasher.set_input_offset(number * self.length());
                 Progress::Blake3 { hasher, is_first: number == 0 }
             }
+            Kind::Crc(algorithm, _) => Progress::Crc(crc_fast::Digest::new(*algorithm)),
             Kind::LongBlocks(made) => Progress::LongBlock(made.inner().message()?, made.len()),
             Kind::ShortBlocks(made) => Progress::ShortBlocks(Box::new(Cut::new(made)?), Vec::new()),
         }))
@@ -81,6 +90,7 @@ impl Parts {
         for (part, bytes) in parts {
             match &mut part.0 {
                 Progress::Blake3 { hasher, .. } => drop(hasher.update(bytes)),
+                Progress::Crc(crc) => crc.update(bytes),
                 Progress::LongBlock(message, _) => side_by_side.push((message, *bytes)),
                 Progress::ShortBlocks(cut, hashes) => {
                     cut.update(bytes, &mut |leaf| {
@@ -92,7 +102,7 @@ impl Parts {
         }
         match &self.0 {
             Kind::LongBlocks(made) => made.inner().advance(&mut side_by_side),
-            Kind::Blake3 | Kind::ShortBlocks(_) => Ok(()),
+            Kind::Blake3 | Kind::Crc(..) | Kind::ShortBlocks(_) => Ok(()),
         }
     }
 
@@ -103,6 +113,9 @@ impl Parts {
     pub fn join(&self) -> Result<JoinedParts, Error> {
         Ok(JoinedParts(match &self.0 {
             Kind::Blake3 => Joined::Blake3 { subtrees: Vec::new(), alone: None },
+            Kind::Crc(algorithm, len) => {
+                Joined::Crc(*algorithm, crc_fast::Digest::new(*algorithm).finalize(), *len)
+            }
             Kind::LongBlocks(made) | Kind::ShortBlocks(made) => {
                 Joined::Blocks(Box::new(Levels::new(made)?), made.len())
             }
@@ -118,6 +131,7 @@ enum Progress {
         hasher: Box<blake3::Hasher>,
         is_first: bool,
     },
+    Crc(crc_fast::Digest),
     /// With the length of its digest in bytes.
     LongBlock(Message, usize),
     ShortBlocks(Box<Cut>, Vec<u8>),
@@ -141,6 +155,7 @@ impl Part {
                 }
                 hashes
             }
+            Progress::Crc(crc) => [crc.finalize().to_be_bytes(), crc.get_amount().to_be_bytes()].concat(),
             Progress::LongBlock(mut message, len) => {
                 let mut hash = vec![0; len];
                 message.finish(&mut hash)?;
@@ -170,6 +185,8 @@ enum Joined {
         /// The digest of the first part alone.
         alone: Option<Output>,
     },
+    /// With the CRC so far, and its length in bytes.
+    Crc(CrcAlgorithm, u64, usize),
     /// With the length of a hash in bytes.
     Blocks(Box<Levels>, usize),
 }
@@ -199,6 +216,12 @@ impl JoinedParts {
                 }
                 Ok(())
             }
+            Joined::Crc(algorithm, crc, _) => {
+                let number =
+                    |at: usize| u64::from_be_bytes(part.0[at..at + 8].try_into().unwrap_or_default());
+                *crc = crc_fast::checksum_combine(*algorithm, *crc, number(0), number(8));
+                Ok(())
+            }
             Joined::Blocks(levels, len) => part.0.chunks(*len).try_for_each(|leaf| levels.push(leaf)),
         }
     }
@@ -221,6 +244,7 @@ impl JoinedParts {
                 }
                 Ok(alone.unwrap_or_else(|| hash_of(&right)))
             }
+            Joined::Crc(_, crc, len) => Ok(hash_of(&crc.to_be_bytes()[8 - len..])),
             Joined::Blocks(mut levels, _) => levels.finish(length),
         }
     }

@@ -7,6 +7,7 @@ use crc_fast::CrcAlgorithm;
 use super::{Fresh, Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::parts::Parts;
 
 struct Crc(crc_fast::Digest);
 
@@ -27,11 +28,24 @@ impl Stream for Crc {
     }
 }
 
+/// Starts CRCs of one kind, whose digests have so many bytes.
+struct CrcFactory(CrcAlgorithm, usize);
+
+impl StreamFactory for CrcFactory {
+    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+        Ok(Box::new(Crc(crc_fast::Digest::new(self.0))))
+    }
+
+    fn parts(&self) -> Option<Parts> {
+        Some(Parts::of_crc(self.0, self.1))
+    }
+}
+
 /// Makes the opener of one CRC.
 macro_rules! crc {
     ($function:ident, $algorithm:ident) => {
-        pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
-            Ok(Arc::new(Fresh(|| Crc(crc_fast::Digest::new(CrcAlgorithm::$algorithm)))))
+        pub fn $function(row: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+            Ok(Arc::new(CrcFactory(CrcAlgorithm::$algorithm, row.digest_len())))
         }
     };
 }
