@@ -41,7 +41,7 @@ impl ZeroBlock {
 }
 
 /// Adds `len` zeros to a message.
-fn update_zeros(stream: &mut dyn Stream, len: u64) -> Result<(), Error> {
+pub(crate) fn update_zeros(stream: &mut dyn Stream, len: u64) -> Result<(), Error> {
     let zeros = [0; 16 * 1024];
     let mut left = len;
     while left > 0 {

@@ -32,6 +32,8 @@ mod completions;
 mod error;
 mod hasher;
 #[cfg(feature = "image")]
+mod made;
+#[cfg(feature = "image")]
 mod map;
 mod params;
 mod pool;
@@ -50,6 +52,8 @@ pub use compare::compare_images;
 pub use completions::Completion;
 pub use error::Error;
 pub use hasher::Hasher;
+#[cfg(feature = "image")]
+pub use made::{digest_image, digest_stream};
 #[cfg(feature = "image")]
 pub use map::{BlockMap, MAP_MAGIC, MapComparison, MapError, MapWriter, compare_maps, update_map};
 pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, Params};

@@ -79,6 +79,12 @@ impl Params {
         Params { run_bytes, ..self.clone() }
     }
 
+    /// The same with another digest.
+    #[cfg(feature = "image")]
+    pub(crate) fn with_digest(self, digest: Digest) -> Params {
+        Params { digest, ..self }
+    }
+
     /// The digest.
     pub fn digest(&self) -> &Digest {
         &self.digest

@@ -44,8 +44,50 @@ fn dmverity_is_what_veritysetup_prints() {
         let out = said(Command::new(&veritysetup).args(["format", "--salt=-"]).arg(&file).arg(&tree));
         let root = out.lines().find_map(|line| line.strip_prefix("Root hash:")).unwrap().trim();
         assert_eq!(ours("dmverity", &file), root, "{blocks} blocks");
+        assert_eq!(of_image("dmverity", &file), root, "{blocks} blocks");
         std::fs::remove_file(tree).unwrap();
     }
+}
+
+/// What `image sum` makes of what a guest sees, without the tag.
+fn of_image(name: &str, file: &Path) -> String {
+    let out = verisum(["image", "sum", "--untagged", "-a", name].map(Path::new).into_iter().chain([file]));
+    out.out().split(' ').next().unwrap().to_string()
+}
+
+#[test]
+fn images_have_the_digest_of_what_a_guest_sees() {
+    let Some(qemu) = require_tool("qemu-img") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let raw = data_file(folder.path(), "disk.raw", 5_000_192);
+    // A hole, and an end that is no whole block.
+    let file = std::fs::File::options().write(true).open(&raw).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"end", 300_000_256).unwrap();
+    file.set_len(300_000_256 + 512).unwrap();
+    let qcow2 = folder.path().join("disk.qcow2");
+    said(Command::new(&qemu).args(["convert", "-O", "qcow2"]).arg(&raw).arg(&qcow2));
+    for name in
+        ["dmverity", "fsverity", "glacier", "s3-etag:8M", "s3-sha256:100M", "s3-md5:1025", "dropbox", "ipfs"]
+    {
+        let digest = ours(name, &raw);
+        assert_eq!(of_image(name, &raw), digest, "{name}");
+        assert_eq!(of_image(name, &qcow2), digest, "{name}");
+    }
+    let sum = verisum(["image", "sum", "-a", "dmverity"].map(Path::new).into_iter().chain([&*qcow2]));
+    assert!(sum.out().starts_with("BLKHASH-DMVERITY-4K ("), "{}", sum.out());
+    let list = folder.path().join("list");
+    std::fs::write(&list, sum.out()).unwrap();
+    assert_eq!(verisum([Path::new("check"), &list]).code, Some(0));
+    let map = verisum([
+        Path::new("image"),
+        Path::new("map"),
+        Path::new("-a"),
+        Path::new("dmverity"),
+        Path::new("-o"),
+        &list,
+        &raw,
+    ]);
+    assert_eq!(map.code, Some(2), "{}", map.stderr);
 }
 
 #[test]

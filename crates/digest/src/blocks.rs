@@ -175,6 +175,11 @@ impl Made {
         self.recipe.block
     }
 
+    /// Whether a last block that is shorter is filled with zeros.
+    pub(crate) fn fills(&self) -> bool {
+        self.recipe.fills
+    }
+
     pub(crate) fn into_factory(self) -> (&'static str, Arc<dyn StreamFactory>) {
         ("blocks", Arc::new(self))
     }

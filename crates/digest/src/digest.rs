@@ -9,7 +9,7 @@ use crate::blocks;
 use crate::error::Error;
 use crate::git;
 use crate::output::Output;
-use crate::parts::Parts;
+use crate::parts::{BlockParts, Parts};
 use crate::provider::{self, MultiBuffer, PROVIDERS, Policy, Stream, StreamFactory};
 
 /// One digest and the implementations that this machine uses for it. Cheap to clone.
@@ -177,6 +177,11 @@ impl Digest {
     /// for those before it.
     pub fn parts(&self) -> Option<Parts> {
         self.stream.1.parts()
+    }
+
+    /// The blocks that it is made of; none of a digest that is not [made of blocks](crate::block_digests).
+    pub fn blocks(&self) -> Option<BlockParts> {
+        self.parts()?.blocks()
     }
 
     /// Makes a context that hashes batches of messages, for one thread.

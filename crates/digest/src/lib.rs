@@ -45,7 +45,7 @@ pub use error::Error;
 pub use git::git_digests;
 pub use ipfs::{cid_from_text, cid_text};
 pub use output::Output;
-pub use parts::{JoinedParts, Part, PartHashes, Parts};
+pub use parts::{BlockParts, JoinedParts, Part, PartHashes, Parts};
 pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};
 pub use verisum_kernels::Level;
 

@@ -8,7 +8,7 @@ use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, me
 use crc_fast::CrcAlgorithm;
 
 use crate::blocks::{Cut, Levels, Made, hash_of};
-use crate::digest::Message;
+use crate::digest::{Digest, Message};
 use crate::error::Error;
 use crate::output::Output;
 
@@ -21,6 +21,18 @@ const SHORT: usize = 256 << 10;
 /// The parts that messages of one digest can be hashed in.
 #[derive(Clone)]
 pub struct Parts(Kind);
+
+/// The blocks that a digest is made of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BlockParts {
+    /// What hashes a block.
+    pub digest: Digest,
+    /// The length of a block in bytes.
+    pub length: u64,
+    /// Whether a last block that is shorter is filled with zeros.
+    pub fills: bool,
+}
 
 #[derive(Clone)]
 enum Kind {
@@ -54,6 +66,18 @@ impl Parts {
             Kind::ShortBlocks(made) => USUAL / made.block() * made.block(),
         };
         length as u64
+    }
+
+    /// The blocks that the digest is made of; none where it is not made of blocks.
+    pub fn blocks(&self) -> Option<BlockParts> {
+        match &self.0 {
+            Kind::Blake3 | Kind::Crc(..) => None,
+            Kind::LongBlocks(made) | Kind::ShortBlocks(made) => Some(BlockParts {
+                digest: made.inner().clone(),
+                length: made.block() as u64,
+                fills: made.fills(),
+            }),
+        }
     }
 
     /// How many parts are worth hashing side by side on one thread.
@@ -223,6 +247,19 @@ impl JoinedParts {
                 Ok(())
             }
             Joined::Blocks(levels, len) => part.0.chunks(*len).try_for_each(|leaf| levels.push(leaf)),
+        }
+    }
+
+    /// Adds the hashes of the next blocks, one after the other, of a digest that is [made of blocks](Parts::blocks).
+    ///
+    /// # Errors
+    /// An implementation failed, or it is another digest.
+    pub fn push_hashes(&mut self, hashes: &[u8]) -> Result<(), Error> {
+        match &mut self.0 {
+            Joined::Blake3 { .. } | Joined::Crc(..) => {
+                Err(Error::Unknown { name: "a digest that is not made of blocks".to_string() })
+            }
+            Joined::Blocks(levels, len) => hashes.chunks(*len).try_for_each(|leaf| levels.push(leaf)),
         }
     }
 

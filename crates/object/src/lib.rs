@@ -1,4 +1,4 @@
-//! Trees of objects in buckets, listed and hashed over S3.
+//! Trees of objects in buckets: listed, hashed and written over S3.
 //!
 //! A [`BucketPlace`] takes `/KEY` as the path of an object. Credentials, signatures and connections are those of
 //! `object_store`; keys are listed here, because it takes no page with a key that is no file name.
@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! Non-goals: writing anything to a store, and the digests that a store keeps.
+//! Non-goals: what a digest that a store recorded proves, and removing anything from a store.
 
 #![forbid(unsafe_code)]
 

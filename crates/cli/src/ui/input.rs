@@ -6,7 +6,8 @@ use std::thread;
 
 use rustix::io::Errno;
 use verisum::blockhash::{
-    DigestSink, Error, MAX_THREADS, Params, Progress, hash_image, hash_image_to, hash_stream, hash_stream_to,
+    DigestSink, Error, MAX_THREADS, Params, Progress, digest_image, digest_stream, hash_image, hash_image_to,
+    hash_stream, hash_stream_to,
 };
 use verisum::digest::Output;
 use verisum::image::{
@@ -155,6 +156,7 @@ fn sum_image(
     let params = how.params(input, Some(length))?;
     let work = |progress: &Progress| match sink {
         Some(sink) => hash_image_to(image, &params, progress, sink),
+        None if how.is_made() => digest_image(image, &params, progress),
         None => hash_image(image, &params, progress),
     };
     let digest = progress::drawn(how.progress, how.name_of(input), Some(length), work)
@@ -185,6 +187,7 @@ fn sum_stream(
     let params = how.params(input, None)?;
     let work = |progress: &Progress| match sink {
         Some(sink) => hash_stream_to(stream, &params, progress, sink),
+        None if how.is_made() => digest_stream(stream, params.digest(), progress),
         None => hash_stream(stream, &params, progress),
     };
     let (digest, length) =
@@ -193,6 +196,11 @@ fn sum_stream(
 }
 
 impl How {
+    /// Whether the digest is made of blocks itself: then an image has that, and no block hash by it.
+    pub(crate) fn is_made(&self) -> bool {
+        self.params.digest().blocks().is_some()
+    }
+
     /// What progress calls the input.
     pub(crate) fn name_of<'i>(&self, input: &'i Input) -> Option<&'i OsStr> {
         self.is_one_of_many.then(|| input.name())

@@ -45,6 +45,10 @@ pub(crate) struct MapArgs {
 pub(crate) fn run(arguments: MapArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (digest, block_size) = arguments.hash.parse()?;
     let how = arguments.read.how(digest, block_size, 1)?;
+    if how.is_made() {
+        let name = how.params.digest().name();
+        return Err(Failure::Usage(format!("{name}: a digest made of blocks has no block map")));
+    }
     let input = Input::new(arguments.image);
     let mut opened = input::open(&input, &how)?;
     let file = replacement(&arguments.output, &input, &opened)?;

@@ -18,7 +18,7 @@ pub(crate) struct HashOptions {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// The block size: 65536, 64k or 64KiB; it changes the value
+    /// The block size: 65536, 64k or 64KiB; it changes the value, but for digests that have their own, such as dmverity
     #[arg(long, value_name = "N", default_value = "64k")]
     block_size: String,
 }
@@ -27,7 +27,9 @@ impl HashOptions {
     /// The digest and the block size in bytes.
     pub(crate) fn parse(&self) -> Result<(Digest, u32), Failure> {
         let digest = digests::find(&self.algorithm, &kernel::policy()?)?;
-        Ok((digest, sizes::block_size(&self.block_size)?))
+        let typed = sizes::block_size(&self.block_size)?;
+        let own = digest.blocks().and_then(|blocks| u32::try_from(blocks.length).ok());
+        Ok((digest, own.filter(|own| own.is_multiple_of(2)).unwrap_or(typed)))
     }
 }
 

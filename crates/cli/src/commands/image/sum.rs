@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
+use verisum::digest::{cid_text, part_count};
 use verisum::files::store::manifest::BlockHashes;
 
 use super::options::{HashOptions, ReadOptions};
@@ -117,7 +118,7 @@ pub(super) fn print(
         return output.json("image", &Record::new(input, how, sum));
     }
     let mut line = Vec::new();
-    let digest = sum.digest.to_string();
+    let digest = shown(how, sum);
     match form.untagged {
         true => names::list_line(&mut line, [&digest, "  ", ""], input.name(), form.zero),
         false => {
@@ -126,6 +127,16 @@ pub(super) fn print(
         }
     }
     output.bytes(&line)
+}
+
+/// A value as those show it whose digest it is.
+fn shown(how: &How, sum: &Sum) -> String {
+    let name = how.params.digest().name();
+    match part_count(name, sum.length) {
+        _ if name == "ipfs" && how.is_made() => cid_text(&sum.digest),
+        Some(count) => format!("{}-{count}", sum.digest),
+        None => sum.digest.to_string(),
+    }
 }
 
 /// Says on standard error what the user should know about a value.
