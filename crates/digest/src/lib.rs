@@ -46,7 +46,7 @@ pub use git::git_digests;
 pub use ipfs::{cid_from_text, cid_text};
 pub use output::Output;
 pub use parts::{BlockParts, JoinedParts, Part, PartHashes, Parts};
-pub use provider::{PROVIDERS, Policy, Provider, Stream, openssl_names, openssl_version};
+pub use provider::{PROVIDERS, Policy, Provider, Stream, combine_crcs, openssl_names, openssl_version};
 pub use verisum_kernels::Level;
 
 /// The longest digest in the table, in bytes.

@@ -16,8 +16,8 @@
 //!
 //! The names of all trees are held in memory.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+mod recorded;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -25,9 +25,11 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Recorded,
-    below, join,
+    FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
+    Recorded, below, join,
 };
+
+pub use recorded::settle_recorded;
 
 /// One of the trees.
 pub struct Tree<'a> {
@@ -61,6 +63,30 @@ pub struct Pair<const N: usize = 2> {
     pub files: [Option<ComparedFile>; N],
     /// What that means.
     pub status: FileStatus,
+    /// What it is known by.
+    pub evidence: Evidence,
+}
+
+/// What it is known by whether files are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Names and lengths.
+    Listed,
+    /// A digest that the keeper of a place recorded, and when. Nobody read the file there.
+    Recorded(Option<Modified>),
+    /// Both were read, or a catalogue stands for that.
+    Read,
+}
+
+impl Evidence {
+    /// Its word in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Evidence::Listed => "listed",
+            Evidence::Recorded(_) => "recorded",
+            Evidence::Read => "read",
+        }
+    }
 }
 
 /// A file on one side.
@@ -244,7 +270,7 @@ pub fn read<const N: usize>(
         tree.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &answered)
     });
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-        pair.status = pair.settled();
+        (pair.status, pair.evidence) = (pair.settled(), Evidence::Read);
     }
     match ended.iter().all(Result::is_ok) {
         true => Ok(()),
@@ -261,130 +287,6 @@ fn asked<const N: usize>(pairs: &[Pair<N>], side: usize, tree: &Tree) -> Vec<Fil
         Some(FileRequest { path, tag: tag as u64, seen: file.seen, ..FileRequest::default() })
     };
     asked.filter_map(request).collect()
-}
-
-/// Settles files that are [`FileStatus::Asked`] and the same by what the keeper of one place recorded of them, be it the
-/// MD5 of the file or of its parts. Only the other side is read, if it is this machine. Returns how many are settled. Of more than two trees all are read.
-///
-/// # Errors
-/// The files of this machine cannot be read; what was found before is in the pairs.
-pub fn settle_recorded<const N: usize>(
-    trees: [&mut Tree; N],
-    pairs: &mut [Pair<N>],
-    sink: TreeSink,
-) -> Result<u64, CompareError> {
-    if N != 2 {
-        return Ok(0);
-    }
-    let mut settled = 0;
-    let asked = |pair: &&mut Pair<N>| pair.status == FileStatus::Asked;
-    for pair in pairs.iter_mut().filter(asked) {
-        if let [Some(a), Some(b)] = &pair.files[..]
-            && a.recorded.is_some()
-            && a.recorded == b.recorded
-            && a.seen.size.is_some()
-        {
-            pair.status = FileStatus::Same;
-            settled += 1;
-        }
-    }
-    for (side, tree) in trees.into_iter().enumerate() {
-        let read = settle_read((side, tree), pairs, sink);
-        settled += read.map_err(|error| {
-            let mut errors = [const { None }; N];
-            errors[side] = Some(error);
-            CompareError(errors.into())
-        })?;
-    }
-    Ok(settled)
-}
-
-/// Reads the files of one side of which the other has a record.
-fn settle_read<const N: usize>(
-    (side, tree): (usize, &mut Tree),
-    pairs: &mut [Pair<N>],
-    sink: TreeSink,
-) -> Result<u64, PlaceError> {
-    if !tree.place.is_here() {
-        return Ok(0);
-    }
-    // By the digests to compute, the places of the pairs.
-    let mut groups: BTreeMap<Vec<String>, Vec<usize>> = BTreeMap::new();
-    for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
-        let [Some(_), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
-        if let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) {
-            let digests = digests_of(recorded, size);
-            if !digests.is_empty() {
-                groups.entry(digests).or_default().push(at);
-            }
-        }
-    }
-    let mut settled = 0;
-    for (names, members) in groups {
-        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.to_string());
-        let digests: Vec<Digest> =
-            names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
-        let same: Mutex<Vec<usize>> = Mutex::default();
-        let answered = |event: PlaceEvent| match event {
-            PlaceEvent::Answer(FileAnswer { request, result }) => {
-                let tag = request.tag as usize;
-                let recorded = pairs[tag].files[1 - side].as_ref().and_then(|file| file.recorded);
-                // What cannot be read is said by whoever reads it in earnest.
-                if let (Ok(read), Some(recorded)) = (result, recorded)
-                    && !read.changed
-                    && read.digests.iter().any(|digest| is_recorded(digest, &recorded))
-                {
-                    same.lock().unwrap_or_else(PoisonError::into_inner).push(tag);
-                }
-                true
-            }
-            PlaceEvent::Unlisted(line) => sink(side, PlaceEvent::Note(line)),
-            other => sink(side, other),
-        };
-        let mut requests = members.iter().map(|at| FileRequest {
-            path: join(&tree.root, &pairs[*at].name),
-            tag: *at as u64,
-            seen: pairs[*at].files[side].as_ref().map(|file| file.seen).unwrap_or_default(),
-            ..FileRequest::default()
-        });
-        tree.place.hash(&digests, Files::Named(&mut requests), &answered)?;
-        drop(requests);
-        for tag in same.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            pairs[tag].status = FileStatus::Same;
-            settled += 1;
-        }
-    }
-    Ok(settled)
-}
-
-/// Whether the digest of a file is the recorded one.
-fn is_recorded(digest: &Output, recorded: &Recorded) -> bool {
-    match recorded.parts {
-        // The only part is the file.
-        Some(NonZeroU32::MIN) => {
-            let found = Digest::find("md5").and_then(|md5| md5.hash(digest.as_bytes()));
-            found.is_ok_and(|found| found.as_bytes() == recorded.md5)
-        }
-        _ => digest.as_bytes() == recorded.md5,
-    }
-}
-
-/// The lengths of parts that programs use, in MiB. A record of parts does not tell theirs.
-const PARTS: [u64; 13] = [5, 8, 10, 15, 16, 25, 32, 50, 64, 100, 128, 256, 512];
-
-/// The digests of which one may be the recorded one of a file of this length; none if no usual parts are as many.
-fn digests_of(recorded: &Recorded, size: u64) -> Vec<String> {
-    const MIB: u64 = 1 << 20;
-    let parts = match recorded.parts {
-        None | Some(NonZeroU32::MIN) => return vec!["md5".to_string()],
-        Some(parts) => u64::from(parts.get()),
-    };
-    let even = size.div_ceil(parts).div_ceil(MIB);
-    let mut lengths: Vec<u64> = PARTS.into_iter().chain([even]).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
-    lengths.retain(|length| *length > 0 && size.div_ceil(length * MIB) == parts);
-    lengths.into_iter().map(|length| format!("s3-etag:{length}M")).collect()
 }
 
 /// A file of a tree, by its name.
@@ -443,7 +345,7 @@ fn paired<const N: usize>(listings: [Listing; N]) -> Vec<Pair<N>> {
             let ListedFile { seen, recorded, .. } = side.next_if(|other| other.name == name)?;
             Some(ComparedFile { seen, read: None, recorded })
         });
-        let mut pair = Pair { name, files, status: FileStatus::Asked };
+        let mut pair = Pair { name, files, status: FileStatus::Asked, evidence: Evidence::Listed };
         if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {
             pair.status = FileStatus::Unknown;
         } else if !(0..N).any(|side| pair.is_to_read(side)) {

@@ -1,7 +1,7 @@
 //! Signed requests to one bucket, with a bound on their number, their time and what they may answer.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -12,11 +12,13 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use tokio::time::Instant;
 use verisum_files::Timestamp;
 use verisum_files::place::{FileState, KnownState, Modified};
 
 use crate::error::{OpenError, RequestError, root};
 use crate::listing::{self, Page};
+use crate::meter::{Meter, RequestClass};
 use crate::options::StoreOptions;
 use crate::upload::ORIGINAL_TIME;
 
@@ -37,6 +39,31 @@ pub(crate) struct Client {
     /// The URL of the bucket, without a slash at its end.
     url: String,
     signs: bool,
+    meter: Arc<Meter>,
+    pace: Option<Pace>,
+}
+
+/// A rate of requests: when the next one may be sent, and how long after it another.
+struct Pace {
+    next: Mutex<Instant>,
+    between: Duration,
+}
+
+impl Pace {
+    fn new(requests_per_second: f64) -> Pace {
+        Pace { next: Mutex::new(Instant::now()), between: Duration::from_secs_f64(1.0 / requests_per_second) }
+    }
+
+    /// Waits for the turn of a request.
+    async fn wait(&self) {
+        let turn = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let turn = Instant::now().max(*next);
+            *next = turn + self.between;
+            turn
+        };
+        tokio::time::sleep_until(turn).await;
+    }
 }
 
 /// A part of an object.
@@ -108,7 +135,16 @@ impl Client {
         let credentials = builder.build().map_err(wrong)?.credentials().clone();
         let http = ReqwestConnector::default().connect(&client);
         let http = http.map_err(|error| OpenError::System(root(&error)))?;
-        Ok(Client { http, credentials, region, url, signs: !options.unsigned })
+        let pace = options.requests_per_second.map(Pace::new);
+        Ok(Client {
+            http,
+            credentials,
+            region,
+            url,
+            signs: !options.unsigned,
+            meter: options.meter.clone(),
+            pace,
+        })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.
@@ -142,11 +178,20 @@ impl Client {
 
     /// The same, with the time that the uploaded file had.
     pub(crate) async fn look_closely(&self, key: &[u8]) -> Result<KnownState, RequestError> {
+        self.look_with_etag(key).await.map(|(known, _)| known)
+    }
+
+    /// The same, with what names the content.
+    pub(crate) async fn look_with_etag(
+        &self,
+        key: &[u8],
+    ) -> Result<(KnownState, Option<String>), RequestError> {
         let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
         let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
         let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
         let now = FileState { size, modified: modified(&answer.headers) };
-        Ok(KnownState { now, original: original(&answer.headers) })
+        let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
+        Ok((KnownState { now, original: original(&answer.headers) }, etag))
     }
 
     /// A range of an object, which is not empty; with an ETag only of that content. It is shorter where the object
@@ -224,24 +269,31 @@ impl Client {
             let signed = AwsAuthorizer::new(&credential, "s3", &self.region).try_authorize(&mut asked, None);
             signed.map_err(|error| RequestError::Credentials(root(&error)))?;
         }
+        if let Some(pace) = &self.pace {
+            pace.wait().await;
+        }
+        let class = RequestClass::of(&request.method, &request.query);
+        self.meter.request(class, request.body.content_length());
         let answer = self.http.execute(asked).await.map_err(|error| RequestError::of_network(&error))?;
         let status = answer.status();
         if !status.is_success() {
             // What is wrong with the body is of no interest then.
-            let body = body(answer, MOST_TEXT).await.map(|answer| answer.body).unwrap_or_default();
+            let body =
+                body(answer, MOST_TEXT, &self.meter).await.map(|answer| answer.body).unwrap_or_default();
             return Err(RequestError::of_answer(status.as_u16(), &body));
         }
-        body(answer, request.most).await
+        body(answer, request.most, &self.meter).await
     }
 }
 
 /// Reads a body, which must not be longer than this.
-async fn body(answer: HttpResponse, most: u64) -> Result<Answer, RequestError> {
+async fn body(answer: HttpResponse, most: u64, meter: &Meter) -> Result<Answer, RequestError> {
     let (parts, body) = answer.into_parts();
     let mut found = Vec::new();
     let mut pieces = body.bytes_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| RequestError::of_network(&error))?;
+        meter.receive(piece.len());
         if (found.len() + piece.len()) as u64 > most {
             return Err(RequestError::Answer("it is longer than what was asked for"));
         }

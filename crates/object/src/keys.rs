@@ -39,17 +39,10 @@ impl<'a> Keys<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<Listed>, PlaceError> {
         loop {
             while let Some(listed) = self.page.pop_front() {
-                if is_name(&listed.key) {
-                    return Ok(Some(listed));
-                }
-                // Programs that show folders put an empty object where a folder begins.
-                let is_folder = listed.key.ends_with(b"/") && listed.seen.size == Some(0);
-                if is_folder && is_name(&listed.key[..listed.key.len() - 1]) {
-                    continue;
-                }
-                let key = text::printable(&String::from_utf8_lossy(&listed.key));
-                if !(self.sink)(PlaceEvent::Unlisted(format!("{key}: the key is no file name"))) {
-                    return Ok(None);
+                match is_file(&listed, self.sink) {
+                    Some(true) => return Ok(Some(listed)),
+                    Some(false) => {}
+                    None => return Ok(None),
                 }
             }
             let next = match std::mem::replace(&mut self.next, Next::End) {
@@ -111,6 +104,21 @@ impl<'a> Keys<'a> {
         self.page.extend(page.objects);
         Ok(page.next)
     }
+}
+
+/// Whether an object can be a file. What cannot is told to the sink, unless it stands for a folder; none where that wants
+/// no more.
+pub(crate) fn is_file(listed: &Listed, sink: Sink) -> Option<bool> {
+    if is_name(&listed.key) {
+        return Some(true);
+    }
+    // Programs that show folders put an empty object where a folder begins.
+    let is_folder = listed.key.ends_with(b"/") && listed.seen.size == Some(0);
+    if is_folder && is_name(&listed.key[..listed.key.len() - 1]) {
+        return Some(false);
+    }
+    let key = text::printable(&String::from_utf8_lossy(&listed.key));
+    sink(PlaceEvent::Unlisted(format!("{key}: the key is no file name"))).then_some(false)
 }
 
 /// What a path is for the name that it has: whether objects are below it.

@@ -30,16 +30,22 @@
 
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod client;
 mod error;
+mod inventory;
 mod keys;
 mod listing;
+mod meter;
 mod options;
 mod place;
 mod profile;
 mod queue;
+mod ranged;
 mod upload;
 
 pub use error::OpenError;
+pub use inventory::Location;
+pub use meter::{Meter, RequestClass, Usage};
 pub use options::StoreOptions;
 pub use place::BucketPlace;

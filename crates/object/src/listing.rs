@@ -81,7 +81,7 @@ pub(crate) fn is_name(key: &[u8]) -> bool {
 
 /// What an ETag says of the content. Of an object that the store encrypts by a key of its user it looks like this too, and
 /// says nothing: so another one is no proof of another content.
-fn recorded(etag: &str) -> Option<Recorded> {
+pub(crate) fn recorded(etag: &str) -> Option<Recorded> {
     let text = etag.trim_matches('"');
     let (hex, parts) = match text.split_once('-') {
         Some((hex, parts)) => (hex, Some(parts.parse().ok()?)),
@@ -92,7 +92,7 @@ fn recorded(etag: &str) -> Option<Recorded> {
 }
 
 /// A time such as `2026-11-23T02:50:00.000Z`. Stores keep whole seconds.
-fn time_of_listing(text: &str) -> Option<Modified> {
+pub(crate) fn time_of_listing(text: &str) -> Option<Modified> {
     chrono::DateTime::parse_from_rfc3339(text).ok().map(|time| of_seconds(time.timestamp()))
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn encoded(text: &[u8], keeps_slashes: bool) -> String {
 }
 
 /// The bytes that stand for themselves or as %XX; + is a space.
-fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {

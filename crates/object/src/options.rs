@@ -1,6 +1,9 @@
 //! How a store is reached.
 
 use std::fmt;
+use std::sync::Arc;
+
+use crate::meter::Meter;
 
 /// How long a store may take to answer, in seconds.
 const TIMEOUT: u32 = 30;
@@ -17,6 +20,10 @@ pub struct StoreOptions {
     pub region: Option<String>,
     /// Whether requests are sent without a signature, as for public buckets.
     pub unsigned: bool,
+    /// How many requests are sent in a second at most.
+    pub requests_per_second: Option<f64>,
+    /// Counts requests and bytes.
+    pub meter: Arc<Meter>,
     /// The store must begin to answer, and go on, within so many seconds.
     pub timeout: u32,
 }
@@ -24,7 +31,15 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     /// No settings: AWS, with the credentials of the machine that this is.
     fn default() -> StoreOptions {
-        StoreOptions { settings: Vec::new(), endpoint: None, region: None, unsigned: false, timeout: TIMEOUT }
+        StoreOptions {
+            settings: Vec::new(),
+            endpoint: None,
+            region: None,
+            unsigned: false,
+            requests_per_second: None,
+            meter: Arc::default(),
+            timeout: TIMEOUT,
+        }
     }
 }
 
@@ -37,6 +52,7 @@ impl fmt::Debug for StoreOptions {
             .field("endpoint", &self.endpoint)
             .field("region", &self.region)
             .field("unsigned", &self.unsigned)
+            .field("requests_per_second", &self.requests_per_second)
             .field("timeout", &self.timeout)
             .finish()
     }

@@ -1,25 +1,31 @@
 //! A bucket as a place.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, MOST_WHOLE, Place,
-    PlaceError, PlaceEvent, Sink, WholeFile,
+    Capabilities, FileAnswer, FileRead, FileRecord, FileRequest, FileState, Files, KnownState, MOST_WHOLE,
+    Place, PlaceError, PlaceEvent, RangedFile, Reason, Sink, WholeFile,
 };
-use verisum_files::{Error, Operation};
+use verisum_files::{Error, Operation, text};
 
 use crate::client::{Client, Part, SharedClient};
 use crate::error::{OpenError, RequestError};
-use crate::keys::{self, Keys, key, machine};
+use crate::inventory::{Inventory, Location, MOST_MANIFEST};
+use crate::keys::{self, Keys, is_file, key, machine};
+use crate::listing::Listed;
 use crate::options::StoreOptions;
 use crate::queue::{AT_ONCE, PIECE, Queue};
+use crate::ranged::RangedObject;
 use crate::upload::{self, UploadError};
 
 /// Threads that wait for the network.
@@ -29,6 +35,14 @@ const THREADS: usize = 2;
 pub struct BucketPlace {
     client: SharedClient,
     runtime: Arc<Runtime>,
+    inventory: Option<Box<Inventoried>>,
+}
+
+/// What is read in place of listing the bucket.
+struct Inventoried {
+    inventory: Inventory,
+    /// Where its files are, if they are in a bucket.
+    bucket: Option<BucketPlace>,
 }
 
 impl BucketPlace {
@@ -48,7 +62,89 @@ impl BucketPlace {
             let _inside = runtime.enter();
             Client::new(bucket, options)?
         };
-        Ok(BucketPlace { client: Arc::new(client), runtime: Arc::new(runtime) })
+        Ok(BucketPlace { client: Arc::new(client), runtime: Arc::new(runtime), inventory: None })
+    }
+
+    /// The same, listed by an inventory of it and not by asking. What was written since is not there; sorted parts of a
+    /// long one are in unlinked files in the folder `scratch`.
+    ///
+    /// # Errors
+    /// The manifest cannot be read, or is of another bucket or format.
+    pub fn with_inventory(
+        self,
+        location: Location,
+        (bucket, options): (&str, &StoreOptions),
+        scratch: &Path,
+    ) -> Result<BucketPlace, OpenError> {
+        let unread = |why: String| OpenError::Setting(format!("read the inventory's manifest: {why}"));
+        let mut manifest = Vec::new();
+        let source = match &location {
+            Location::File(path) => {
+                let file = File::open(path).map_err(|error| unread(error.to_string()))?;
+                let read = file.take(MOST_MANIFEST).read_to_end(&mut manifest);
+                read.map_err(|error| unread(error.to_string()))?;
+                None
+            }
+            Location::Object(bucket, key) => {
+                let mut source = BucketPlace::open(bucket, options)?;
+                let content = source.read(key.as_bytes(), 0..MOST_MANIFEST);
+                let read = content.map_err(|error| unread(error.to_string()))?.read_to_end(&mut manifest);
+                read.map_err(|error| unread(error.to_string()))?;
+                Some(source)
+            }
+        };
+        let inventory = Inventory::new(&manifest, bucket, location, scratch)?;
+        Ok(BucketPlace { inventory: Some(Box::new(Inventoried { inventory, bucket: source })), ..self })
+    }
+
+    /// Goes through the objects below a root in the order of their keys, until `each` returns false.
+    fn each_listed(
+        &mut self,
+        root: &[u8],
+        sink: Sink,
+        each: &mut dyn FnMut(Listed) -> Result<bool, PlaceError>,
+    ) -> Result<(), PlaceError> {
+        let Some(Inventoried { inventory, bucket }) = self.inventory.as_deref_mut() else {
+            let mut keys = Keys::new(&self.client, &self.runtime, root, sink);
+            while let Some(listed) = keys.next()? {
+                if !each(listed)? {
+                    break;
+                }
+            }
+            return Ok(());
+        };
+        let unread = |why: String| PlaceError::Machine(format!("read the inventory: {why}"));
+        let mut rows = inventory.rows();
+        for file in inventory.files() {
+            let content: Box<dyn Read> = match (&inventory.location, &mut *bucket) {
+                (Location::Object(..), Some(bucket)) => bucket.read(file.key.as_bytes(), 0..u64::MAX)?,
+                (Location::File(manifest), _) => Box::new(
+                    Inventory::open(manifest, file)
+                        .map_err(|error| unread(format!("{}: {error}", file.key)))?,
+                ),
+                (Location::Object(..), None) => return Err(unread("its bucket is not open".to_string())),
+            };
+            let read = rows.add(key(root), file, content);
+            read.map_err(|error| unread(format!("{}: {error}", text::printable(&file.key))))?;
+        }
+        let (mut is_empty, mut ended) = (true, Ok(()));
+        let went = rows.each(|listed| {
+            is_empty = false;
+            match is_file(&listed, sink) {
+                Some(false) => true,
+                Some(true) => each(listed).unwrap_or_else(|error| {
+                    ended = Err(error);
+                    false
+                }),
+                None => false,
+            }
+        });
+        went.map_err(|error| unread(error.to_string()))?;
+        if is_empty && !key(root).is_empty() {
+            let request = FileRequest { path: keys::path(key(root)), ..FileRequest::default() };
+            sink(PlaceEvent::Answer(FileAnswer::failed(request, Reason::Missing)));
+        }
+        ended
     }
 }
 
@@ -63,21 +159,17 @@ impl Place for BucketPlace {
     }
 
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        let mut keys = Keys::new(&self.client, &self.runtime, root, sink);
-        while let Some(listed) = keys.next()? {
+        self.each_listed(root, sink, &mut |listed| {
             let path = keys::path(&listed.key);
             let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
             let result = Ok(FileRead { recorded: listed.recorded, ..FileRead::default() });
-            let answer = FileAnswer { request, result };
-            if !sink(PlaceEvent::Answer(answer)) {
-                break;
-            }
-        }
-        Ok(())
+            Ok(sink(PlaceEvent::Answer(FileAnswer { request, result })))
+        })
     }
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        let mut queue = Queue::new(&self.client, &self.runtime, digests, sink)?;
+        let runtime = self.runtime.clone();
+        let mut queue = Queue::new(&self.client, &runtime, digests, sink)?;
         match files {
             Files::Named(names) => {
                 for request in names {
@@ -88,13 +180,15 @@ impl Place for BucketPlace {
             }
             Files::Trees(roots) => {
                 for root in roots {
-                    let mut keys = Keys::new(&self.client, &self.runtime, &root, sink);
-                    while let Some(listed) = keys.next()? {
+                    let mut is_wanted = true;
+                    self.each_listed(&root, sink, &mut |listed| {
                         let path = keys::path(&listed.key);
                         let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
-                        if !queue.add(request)? {
-                            return Ok(());
-                        }
+                        is_wanted = queue.add(request)?;
+                        Ok(is_wanted)
+                    })?;
+                    if !is_wanted {
+                        return Ok(());
                     }
                 }
             }
@@ -104,6 +198,42 @@ impl Place for BucketPlace {
 
     fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
         self.runtime.block_on(self.client.look_closely(key(path))).map_err(|error| of_object(path, &error))
+    }
+
+    fn tells_records(&self) -> bool {
+        true
+    }
+
+    fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
+        let mut found = Vec::with_capacity(files.len());
+        let mut asked = VecDeque::new();
+        let mut is_told = true;
+        for at in 0..files.len() + AT_ONCE {
+            if let Some(file) = files.get(at).filter(|_| is_told) {
+                let (client, key) = (self.client.clone(), key(&file.path).to_vec());
+                asked.push_back(Abort(self.runtime.spawn(async move { client.record(&key).await })));
+            }
+            if at + 1 < AT_ONCE || asked.is_empty() {
+                continue;
+            }
+            let Some(mut next) = asked.pop_front() else { continue };
+            // Who reads the object in earnest hears why not.
+            found.push(match self.runtime.block_on(&mut next.0) {
+                Ok(Ok(record)) => Some(record),
+                Ok(Err(error)) => {
+                    is_told &= error.is_of_object();
+                    None
+                }
+                Err(_) => None,
+            });
+        }
+        found.resize(files.len(), None);
+        Ok(found)
+    }
+
+    fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {
+        let opened = RangedObject::open(&self.client, &self.runtime, key(path));
+        Ok(Box::new(opened.map_err(|error| of_object(path, &error))?))
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
@@ -144,6 +274,15 @@ impl Place for BucketPlace {
             UploadError::Content(source) => Error::io(&path_of(path), Operation::Read, source).into(),
             UploadError::Request(error) => machine(&error),
         })
+    }
+}
+
+/// A request that is under way; it ends when nobody waits for it any more.
+struct Abort<T>(JoinHandle<T>);
+
+impl<T> Drop for Abort<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -7,6 +7,7 @@ use crc_fast::CrcAlgorithm;
 use super::{Fresh, Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::output::Output;
 use crate::parts::Parts;
 
 struct Crc(crc_fast::Digest);
@@ -77,4 +78,23 @@ impl Stream for Adler {
 
 pub fn adler32(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
     Ok(Arc::new(Fresh(|| Adler(simd_adler32::Adler32::new()))))
+}
+
+/// The CRC of two messages in a row, of their CRCs and the length of the second in bytes. None of other digests.
+pub fn combine_crcs(name: &str, first: &Output, second: &Output, length: u64) -> Option<Output> {
+    let crc = match name {
+        "crc32" => CrcAlgorithm::Crc32IsoHdlc,
+        "crc32c" => CrcAlgorithm::Crc32Iscsi,
+        "crc64-nvme" => CrcAlgorithm::Crc64Nvme,
+        "crc64-xz" => CrcAlgorithm::Crc64Xz,
+        "crc64-jones" => CrcAlgorithm::Crc64Redis,
+        _ => return None,
+    };
+    let len = if name.starts_with("crc32") { 4 } else { 8 };
+    let number = |output: &Output| {
+        let bytes = output.as_bytes();
+        (bytes.len() == len).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    };
+    let joined = crc_fast::checksum_combine(crc, number(first)?, number(second)?, length);
+    Output::from_bytes(&joined.to_be_bytes()[8 - len..])
 }

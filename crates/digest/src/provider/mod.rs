@@ -13,6 +13,7 @@ use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::parts::Parts;
 
+pub use checksum::combine_crcs;
 pub(crate) use kernels::blake2b;
 pub use openssl::{by_name as openssl_by_name, names as openssl_names, version as openssl_version};
 pub use verisum_kernels::Kernel as MultiBuffer;

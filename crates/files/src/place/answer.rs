@@ -126,6 +126,26 @@ pub struct Recorded {
     pub parts: Option<NonZeroU32>,
 }
 
+/// What the keeper of a place recorded of a file, as far as it tells when it is asked for that file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileRecord {
+    /// Nobody read the file for these since it was written.
+    pub digests: Vec<RecordedDigest>,
+    /// The file that they are of; its time is that of the record.
+    pub of: FileState,
+}
+
+/// A digest that the keeper of a place recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedDigest {
+    /// Its name, such as `sha256` or `s3-sha256:8M`.
+    pub algorithm: String,
+    /// Its value.
+    pub digest: Output,
+    /// Whether a file of another digest has another content. An ETag is no such proof: it may be of what was encrypted.
+    pub is_certain: bool,
+}
+
 /// Why a file was not read, as far as all places can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {

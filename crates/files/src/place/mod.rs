@@ -42,8 +42,8 @@ use verisum_digest::Digest;
 use crate::{Error, ReplaceError};
 
 pub use answer::{
-    Durability, FileAnswer, FileRead, FileRequest, FileState, KnownState, Modified, NewFile, PlacedFile,
-    Reason, Recorded, WholeFile,
+    Durability, FileAnswer, FileRead, FileRecord, FileRequest, FileState, KnownState, Modified, NewFile,
+    PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
 };
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
@@ -114,6 +114,28 @@ pub trait Place: Send {
         }
     }
 
+    /// Whether the keeper of the place tells [records](Place::records) of files.
+    fn tells_records(&self) -> bool {
+        false
+    }
+
+    /// Asks for the digests that the keeper of the place recorded of each of these files, which takes a request or more for
+    /// each. None where there are none, or nobody tells.
+    ///
+    /// # Errors
+    /// The place cannot be reached.
+    fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
+        Ok(files.iter().map(|_| None).collect())
+    }
+
+    /// Opens a file to read it anywhere, from any thread, as it is now.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or the place gives no ranges.
+    fn open(&mut self, _path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {
+        Err(PlaceError::Unsupported("read ranges"))
+    }
+
     /// Opens a range of a file's bytes. It ends early where the file does.
     ///
     /// # Errors
@@ -177,6 +199,18 @@ pub trait Place: Send {
     }
 }
 
+/// A file that is read anywhere, from any thread.
+pub trait RangedFile: Send + Sync {
+    /// Its length in bytes.
+    fn length(&self) -> u64;
+
+    /// Fills all of `buffer` with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// They cannot be read, or the file is no longer the one that was opened.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()>;
+}
+
 /// The longest file that [`Place::read_whole`] reads, in bytes.
 pub const MOST_WHOLE: u64 = 64 << 10;
 
@@ -209,6 +243,18 @@ impl<P: Place + ?Sized> Place for Box<P> {
 
     fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
         (**self).state(path)
+    }
+
+    fn tells_records(&self) -> bool {
+        (**self).tells_records()
+    }
+
+    fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
+        (**self).records(files)
+    }
+
+    fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {
+        (**self).open(path)
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {

@@ -65,6 +65,8 @@ pub(super) fn run(
     let task = Task { arguments, list, path, hosts, prefixed, report };
     task.of_list()?;
     hosts::each(places, arguments.many.at_once(), &|on| task.host(on));
+    let is_quiet = arguments.results.quiet || arguments.results.status;
+    arguments.hosts.say_costs(&task.report, arguments.json, is_quiet);
     task.report.end()
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum::digest::Digest;
-use verisum::files::compare::{self, CompareError, FileStatus, Pair, Tree};
+use verisum::files::compare::{self, CompareError, Evidence, FileStatus, Pair, Tree};
 use verisum::files::place::{FileAnswer, PlaceEvent};
 use verisum::remote::Address;
 
@@ -203,6 +203,7 @@ fn quickly<const N: usize>(
         let count = match (found, a.seen.modified, b.seen.modified) {
             ([Some(one), Some(other)], _, _) => {
                 pair.status = if one == other { FileStatus::Same } else { FileStatus::Differs };
+                pair.evidence = Evidence::Read;
                 &mut settled.records
             }
             (_, Some(one), Some(other)) if !doubted && a.seen.size.is_some() && one.is_same(&other) => {

@@ -6,16 +6,16 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use verisum::digest::Digest;
-use verisum::files::compare::{ComparedFile, FileStatus, Pair};
+use verisum::files::compare::{ComparedFile, Evidence, FileStatus, Pair};
 use verisum::remote::Address;
 
 use super::judge::{Judgement, Standing};
 use super::{CompareArgs, Settled};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{Report, tally};
+use crate::ui::hosts::{Costs, Report, tally};
 use crate::ui::names::{self, Name};
-use crate::ui::values::counted;
+use crate::ui::values::{self, counted};
 
 /// The sides, as they are called in results.
 const LETTERS: [&str; 3] = ["A", "B", "C"];
@@ -63,7 +63,7 @@ impl<const N: usize> Telling<'_, '_, N> {
         }
         if self.arguments.json {
             let sides = self.sides(|side| Some(self.compared(side)));
-            report.json("summary", &Summary { counts, settled, sides });
+            report.json("summary", &Summary { counts, settled, sides, costs: self.arguments.hosts.costs() });
             return Ok(());
         }
         let others = [
@@ -91,6 +91,7 @@ impl<const N: usize> Telling<'_, '_, N> {
             ];
             report.say(&format!("settled: {}", tally(settled.sizes, "by sizes", &others)));
         }
+        self.arguments.hosts.say_costs(report, false, self.arguments.quiet);
         Ok(())
     }
 
@@ -99,6 +100,10 @@ impl<const N: usize> Telling<'_, '_, N> {
         let mut line = Vec::new();
         names::result_name(&mut line, OsStr::from_bytes(name));
         let mut remarks = odd_in_words(pair);
+        if let Evidence::Recorded(_) = pair.evidence {
+            let at = recorded_at(pair).map_or(String::new(), |at| format!(" at {at}"));
+            remarks.push(format!("as the store recorded it{at}"));
+        }
         remarks.extend(judgement.map(|judgement| in_words(&judgement.sides)).into_iter().flatten());
         let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
         line.extend_from_slice(format!(": {}{remarks}\n", pair.status.name().to_uppercase()).as_bytes());
@@ -118,6 +123,8 @@ impl<const N: usize> Telling<'_, '_, N> {
             name: Name::of_bytes(self.name(pair)),
             outcome: pair.status.name(),
             algorithm: self.digest.name(),
+            evidence: pair.evidence.name(),
+            recorded_at: recorded_at(pair),
             as_recorded: judgement.and_then(as_recorded),
             odd: odd(pair).map(|side| FIELDS[side]),
             sides: self.sides(state),
@@ -141,6 +148,14 @@ impl<const N: usize> Telling<'_, '_, N> {
         let address = &self.addresses[side];
         let path = String::from_utf8_lossy(address.shown(&address.path)).into_owned();
         Compared { host: address.host.name(), path, way: self.ways[side] }
+    }
+}
+
+/// When the store recorded the digest by which files were compared.
+fn recorded_at<const N: usize>(pair: &Pair<N>) -> Option<String> {
+    match pair.evidence {
+        Evidence::Recorded(at) => at.map(|at| values::moment_of_seconds(at.time.seconds)),
+        _ => None,
     }
 }
 
@@ -238,6 +253,8 @@ struct Summary<'a> {
     settled: Settled,
     #[serde(flatten)]
     sides: Sides<Compared<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs: Option<Costs>,
 }
 
 /// Something of each side.
@@ -266,6 +283,9 @@ struct Record<'a> {
     name: Name,
     outcome: &'a str,
     algorithm: &'a str,
+    evidence: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     as_recorded: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

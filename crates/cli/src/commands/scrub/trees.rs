@@ -84,6 +84,13 @@ impl<'a, 'o> Trees<'a, 'o> {
         let shared = Mutex::new(catalog.again()?);
         hosts::each(places, self.arguments.many.at_once(), &|on| self.host(on, &hosts, &shared, options));
         let _ = lock(&shared).checkpoint();
+        if let Some(costs) = self.arguments.hosts.costs() {
+            match self.arguments.results.style() {
+                Style::Json => lock(&self.output).json("costs", &costs)?,
+                Style::Quiet | Style::Nothing => (),
+                _ => self.say(&costs.text()),
+            }
+        }
         lock(&self.done)[before..].sort_by(|one, other| one.0.cmp(&other.0));
         Ok(())
     }

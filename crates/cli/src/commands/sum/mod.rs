@@ -277,6 +277,7 @@ impl SumArgs {
                 }
             }
         });
+        self.hosts.say_costs(&lines.report, json.is_some(), self.quiet);
         Ok(())
     }
 }

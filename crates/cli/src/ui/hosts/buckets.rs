@@ -1,15 +1,22 @@
 //! How buckets are reached: options, and the usual variables of the environment.
 
-use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueHint};
 use verisum::files::place::Place;
-use verisum::object::{BucketPlace, StoreOptions};
-use verisum::remote::Hosts;
+use verisum::object::{BucketPlace, Location, Meter, StoreOptions};
+use verisum::remote::{Address, Host, Hosts};
+
+use super::costs::{Costs, Prices};
+use crate::ui::failure::Failure;
 
 /// The heading of these options in help texts.
-const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX)";
+pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX)";
 
 /// How to reach buckets. Credentials are no options: others can read those.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BucketArgs {
     /// Address of the store, instead of AWS_ENDPOINT_URL or that of AWS
     #[arg(long, value_name = "URL", help_heading = BUCKETS)]
@@ -26,23 +33,92 @@ pub(crate) struct BucketArgs {
     /// Ask without credentials, as for public buckets
     #[arg(long, help_heading = BUCKETS)]
     no_sign_request: bool,
+
+    /// Send no more requests a second than this
+    #[arg(long, value_name = "N", help_heading = BUCKETS, value_parser = a_second)]
+    requests_per_second: Option<f64>,
+
+    /// Say what the requests cost by this list of prices
+    #[arg(long, value_name = "FILE", help_heading = BUCKETS, value_hint = ValueHint::FilePath)]
+    prices: Option<PathBuf>,
+
+    /// Counts what stores are asked for.
+    #[arg(skip)]
+    meter: Arc<Meter>,
+}
+
+fn a_second(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.001..=1e6).contains(number));
+    number.ok_or_else(|| "must be a number of 0.001 to 1000000".to_string())
+}
+
+/// Where the manifest of an inventory is.
+fn location(typed: &OsString) -> Result<Location, Failure> {
+    match Address::typed(typed) {
+        Ok(None) => Ok(Location::File(PathBuf::from(typed))),
+        Ok(Some(Address { host: Host::Bucket(bucket), path, .. })) => {
+            Ok(Location::Object(bucket, String::from_utf8_lossy(&path).into_owned()))
+        }
+        _ => Err(Failure::value("--inventory", typed.to_string_lossy(), "must be a file or s3://BUCKET/KEY")),
+    }
 }
 
 impl BucketArgs {
     /// Hosts, and buckets as these options have it.
-    pub(super) fn opened_by(&self, hosts: Hosts, timeout: u32) -> Hosts {
+    ///
+    /// # Errors
+    /// There is no list of prices as it is named.
+    pub(super) fn opened_by(
+        &self,
+        hosts: Hosts,
+        timeout: u32,
+        inventory: Option<&OsString>,
+    ) -> Result<Hosts, Failure> {
+        self.read_prices()?;
+        let location = inventory.map(location).transpose()?;
         let arguments = self.clone();
-        hosts.with_buckets(Box::new(move |bucket| {
-            let text = |name: std::ffi::OsString| name.into_string().ok();
-            let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
-            let options = StoreOptions::from_environment(variables, arguments.profile.as_deref());
-            let mut options = options.map_err(|error| error.to_string())?;
-            options.endpoint.clone_from(&arguments.endpoint);
-            options.region.clone_from(&arguments.region);
-            options.unsigned = arguments.no_sign_request;
-            options.timeout = timeout;
-            let place = BucketPlace::open(bucket, &options).map_err(|error| error.to_string())?;
+        Ok(hosts.with_buckets(Box::new(move |bucket| {
+            let place = arguments.open(bucket, timeout)?;
+            let place = match location.clone() {
+                Some(location) => {
+                    let options = arguments.options(timeout)?;
+                    let folder = std::env::temp_dir();
+                    let place = place.with_inventory(location, (bucket, &options), &folder);
+                    place.map_err(|error| error.to_string())?
+                }
+                None => place,
+            };
             Ok(Box::new(place) as Box<dyn Place>)
-        }))
+        })))
+    }
+
+    /// A bucket, or why it cannot be opened.
+    pub(crate) fn open(&self, bucket: &str, timeout: u32) -> Result<BucketPlace, String> {
+        BucketPlace::open(bucket, &self.options(timeout)?).map_err(|error| error.to_string())
+    }
+
+    fn options(&self, timeout: u32) -> Result<StoreOptions, String> {
+        let text = |name: OsString| name.into_string().ok();
+        let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+        let options = StoreOptions::from_environment(variables, self.profile.as_deref());
+        let mut options = options.map_err(|error| error.to_string())?;
+        options.endpoint.clone_from(&self.endpoint);
+        options.region.clone_from(&self.region);
+        options.unsigned = self.no_sign_request;
+        options.requests_per_second = self.requests_per_second;
+        options.meter = self.meter.clone();
+        options.timeout = timeout;
+        Ok(options)
+    }
+
+    fn read_prices(&self) -> Result<Option<Prices>, Failure> {
+        self.prices.as_deref().map(Prices::read).transpose()
+    }
+
+    /// What stores were asked for so far; none where none was.
+    pub(crate) fn costs(&self) -> Option<Costs> {
+        // It was readable at the beginning.
+        let prices = self.read_prices().ok().flatten();
+        Costs::of(&self.meter.usage(), prices.as_ref())
     }
 }

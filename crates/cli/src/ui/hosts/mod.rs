@@ -1,6 +1,7 @@
 //! Trees on other machines, as the verbs take them: their addresses, the options of ssh, and what is reported.
 
 mod buckets;
+mod costs;
 mod record;
 mod report;
 
@@ -16,7 +17,8 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::place::Place;
 
-use self::buckets::BucketArgs;
+pub(crate) use self::buckets::BucketArgs;
+pub(crate) use self::costs::Costs;
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::config;
@@ -63,6 +65,10 @@ pub(crate) struct HostArgs {
     /// Copy verisum, or this build of it, to hosts that lack it, for the time of the run
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
+
+    /// List the bucket by this manifest of its S3 Inventory, in a file or at s3://BUCKET/KEY
+    #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
+    inventory: Option<OsString>,
 
     #[command(flatten)]
     buckets: BucketArgs,
@@ -258,7 +264,21 @@ impl HostArgs {
     /// A program that is to be pushed cannot be read.
     pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
         let hosts = Hosts::new(self.options(hosts)?, &std::env::temp_dir());
-        Ok(self.buckets.opened_by(hosts, timeout(&self.timeout)?))
+        self.buckets.opened_by(hosts, timeout(&self.timeout)?, self.inventory.as_ref())
+    }
+
+    /// What stores were asked for so far; none where none was.
+    pub(crate) fn costs(&self) -> Option<Costs> {
+        self.buckets.costs()
+    }
+
+    /// Says what stores were asked for.
+    pub(crate) fn say_costs(&self, report: &Report, json: bool, quiet: bool) {
+        match self.costs() {
+            Some(costs) if json => drop(report.json("costs", &costs)),
+            Some(costs) if !quiet => drop(report.say(&costs.text())),
+            _ => (),
+        }
     }
 }
 

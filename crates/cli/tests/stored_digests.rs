@@ -1,0 +1,454 @@
+//! Digests that a real store recorded, images in it, and a network between that fails.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use common::bucket::{KEY, SECRET, Store, run_at};
+use common::verisum;
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::{HttpConnector, HttpRequest, ReqwestConnector};
+use serde_json::Value;
+use verisum::blockhash::{Params, Progress, hash_image};
+use verisum::digest::Digest;
+use verisum::files::place::{FileRecord, FileRequest, Place};
+use verisum::object::BucketPlace;
+use verisum_testkit::require_tool;
+
+/// The names of checksums in headers, and of ours.
+const CHECKSUMS: [(&str, &str); 10] = [
+    ("crc32", "crc32"),
+    ("crc32c", "crc32c"),
+    ("crc64nvme", "crc64-nvme"),
+    ("sha1", "sha1"),
+    ("sha256", "sha256"),
+    ("md5", "md5"),
+    ("sha512", "sha512"),
+    ("xxhash64", "xxh64"),
+    ("xxhash3", "xxh3-64"),
+    ("xxhash128", "xxh3-128"),
+];
+
+/// Sends a signed request, as other programs do that upload. Returns status, ETag and body.
+fn ask(
+    store: &Store,
+    method: &str,
+    path: &str,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> (u16, String, String) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let url = format!("{}/{path}", store.options().endpoint.unwrap());
+    // Which chooses what speaks TLS.
+    drop(BucketPlace::open("box", &store.options()).unwrap());
+    runtime.block_on(async {
+        let http = ReqwestConnector::default()
+            .connect(&object_store::ClientOptions::new().with_allow_http(true))
+            .unwrap();
+        let mut request = HttpRequest::new(body.to_vec().into());
+        *request.method_mut() = method.parse().unwrap();
+        *request.uri_mut() = url.parse().unwrap();
+        for (name, value) in headers {
+            let name: http::HeaderName = name.parse().unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let credential =
+            AwsCredential { key_id: KEY.to_string(), secret_key: SECRET.to_string(), token: None };
+        AwsAuthorizer::new(&credential, "s3", "us-east-1").try_authorize(&mut request, None).unwrap();
+        let answer = http.execute(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let etag = answer.headers().get("etag").map_or("", |etag| etag.to_str().unwrap()).to_string();
+        let body = answer.into_body().bytes().await.unwrap();
+        (status, etag, String::from_utf8_lossy(&body).into_owned())
+    })
+}
+
+fn base64(name: &str, bytes: &[u8]) -> String {
+    data_encoding::BASE64.encode(Digest::find(name).unwrap().hash(bytes).unwrap().as_bytes())
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7 % 251) as u8).collect()
+}
+
+/// Uploads in parts of this length, with a checksum.
+fn upload(store: &Store, path: &str, content: &[u8], part: usize, (theirs, ours): (&str, &str), kind: &str) {
+    let header = |name: &str, value: &str| (name.to_string(), value.to_string());
+    let begin =
+        [header("x-amz-checksum-algorithm", &theirs.to_uppercase()), header("x-amz-checksum-type", kind)];
+    let (status, _, body) = ask(store, "POST", &format!("{path}?uploads="), &begin, b"");
+    assert_eq!(status, 200, "{body}");
+    let id = body.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_string();
+    let mut parts = String::new();
+    for (number, bytes) in content.chunks(part).enumerate() {
+        let (number, checksum) = (number + 1, base64(ours, bytes));
+        let headers = [header(&format!("x-amz-checksum-{theirs}"), &checksum)];
+        let path = format!("{path}?partNumber={number}&uploadId={id}");
+        let (status, etag, body) = ask(store, "PUT", &path, &headers, bytes);
+        assert_eq!(status, 200, "{body}");
+        let name = format!("Checksum{}", theirs.to_uppercase());
+        parts += &format!(
+            "<Part><ETag>{}</ETag><PartNumber>{number}</PartNumber><{name}>{checksum}</{name}></Part>",
+            etag.trim_matches('"')
+        );
+    }
+    let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+    let end = [header("x-amz-checksum-type", kind)];
+    let (status, _, body) = ask(store, "POST", &format!("{path}?uploadId={id}"), &end, body.as_bytes());
+    assert!(status == 200 && body.contains("<CompleteMultipartUploadResult"), "{body}");
+}
+
+fn record(store: &Store, bucket: &str, key: &str) -> FileRecord {
+    let mut place = BucketPlace::open(bucket, &store.options()).unwrap();
+    let request = FileRequest { path: format!("/{key}").into_bytes(), ..FileRequest::default() };
+    place.records(&[request]).unwrap().pop().unwrap().unwrap()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_digest_that_a_store_keeps_settles_a_comparison() {
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    let bytes = content(100_000);
+    for (theirs, ours) in CHECKSUMS {
+        let header = [(format!("x-amz-checksum-{theirs}"), base64(ours, &bytes))];
+        let (status, _, body) = ask(&store, "PUT", &format!("box/{ours}"), &header, &bytes);
+        assert_eq!(status, 200, "{ours}: {body}");
+        let wrong = [(format!("x-amz-checksum-{theirs}"), base64(ours, b"other"))];
+        let (status, _, body) = ask(&store, "PUT", &format!("box/wrong-{ours}"), &wrong, &bytes);
+        assert!(status == 400 && body.contains("<Code>BadDigest"), "{ours}: {body}");
+        let record = record(&store, "box", ours);
+        let of_it = record.digests.iter().find(|digest| digest.algorithm == ours && digest.is_certain);
+        let of_it = of_it.unwrap_or_else(|| panic!("{ours}: {record:?}"));
+        assert_eq!(of_it.digest, Digest::find(ours).unwrap().hash(&bytes).unwrap(), "{ours}");
+        // Another content of the same length.
+        fs::write(here.join(ours), [&bytes[1..], b"x"].concat()).unwrap();
+    }
+    let compared = store.run(&["compare", "--json", here.to_str().unwrap(), "s3://box"]);
+    assert_eq!(compared.code, Some(1), "{}", compared.stderr);
+    let lines = lines(compared.out());
+    let (summary, files) = lines.split_last().unwrap();
+    assert_eq!(files.len(), CHECKSUMS.len(), "{}", compared.out());
+    for file in files {
+        assert_eq!((&file["outcome"], &file["evidence"]), (&"differs".into(), &"recorded".into()), "{file}");
+        assert!(file["recorded_at"].as_str().unwrap().ends_with("Z"), "{file}");
+    }
+    let requests = &summary["costs"]["requests"];
+    assert_eq!((&requests["list"], &requests["attributes"]), (&1.into(), &10.into()), "{summary}");
+    assert_eq!(requests["get"], Value::Null, "{summary}");
+    let text = store.run(&["compare", here.to_str().unwrap(), "s3://box"]);
+    assert!(text.out().contains("sha256: DIFFERS (as the store recorded it at "), "{}", text.out());
+    assert!(text.stderr.contains("cost: 11 requests (10 attributes, 1 list)"), "{}", text.stderr);
+}
+
+#[test]
+fn parts_of_an_odd_length_are_told_by_the_store() {
+    const PART: usize = 7_500_000;
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    let bytes = content(2 * PART + 1_234_567);
+    for (theirs, ours) in [("sha256", "sha256"), ("crc32c", "crc32c"), ("sha1", "sha1")] {
+        let name = format!("parts-{ours}");
+        upload(&store, &format!("box/{name}"), &bytes, PART, (theirs, ours), "COMPOSITE");
+        fs::write(here.join(&name), &bytes).unwrap();
+        let record = record(&store, "box", &name);
+        for algorithm in [format!("s3-{ours}:{PART}"), format!("s3-etag:{PART}")] {
+            let found = record.digests.iter().find(|digest| digest.algorithm == algorithm);
+            let found = found.unwrap_or_else(|| panic!("{algorithm}: {record:?}"));
+            assert_eq!(found.digest, Digest::find(&algorithm).unwrap().hash(&bytes).unwrap(), "{algorithm}");
+        }
+    }
+    upload(&store, "box/whole", &bytes, PART, ("crc64nvme", "crc64-nvme"), "FULL_OBJECT");
+    fs::write(here.join("whole"), &bytes).unwrap();
+    let whole = record(&store, "box", "whole");
+    let crc = whole.digests.iter().find(|digest| digest.algorithm == "crc64-nvme").unwrap();
+    assert_eq!(crc.digest, Digest::find("crc64-nvme").unwrap().hash(&bytes).unwrap());
+    let compared = store.run(&["compare", "--json", here.to_str().unwrap(), "s3://box"]);
+    assert_eq!(compared.code, Some(0), "{} {}", compared.out(), compared.stderr);
+    let summary = lines(compared.out()).pop().unwrap();
+    assert_eq!(
+        (&summary["settled"]["store"], &summary["settled"]["read"]),
+        (&4.into(), &0.into()),
+        "{summary}"
+    );
+    assert_eq!(summary["costs"]["requests"]["get"], Value::Null, "{summary}");
+    // A byte of the last part.
+    let file = fs::File::options().write(true).open(here.join("whole")).unwrap();
+    file.write_all_at(b"!", 2 * PART as u64 + 5).unwrap();
+    let compared = store.run(&["compare", "--quiet", here.to_str().unwrap(), "s3://box"]);
+    assert_eq!(compared.code, Some(1), "{}", compared.stderr);
+    assert!(compared.out().starts_with("whole: DIFFERS (as the store recorded it"), "{}", compared.out());
+}
+
+#[test]
+fn requests_are_paid_by_a_list_of_prices_and_sent_at_a_rate() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    for number in 0..5 {
+        fs::write(bucket.join(number.to_string()), "content").unwrap();
+    }
+    let prices = store.path("prices");
+    fs::write(&prices, "currency = \"EUR\"\n[per_1000_requests]\nlist = 5000\nget = 100\n").unwrap();
+    let prices = prices.to_str().unwrap();
+    let before = std::time::Instant::now();
+    let sum = store.run(&["sum", "--prices", prices, "--requests-per-second", "10", "s3://box"]);
+    // Six requests, of which none had to wait for one before it.
+    assert!(before.elapsed() >= Duration::from_millis(500), "{:?}", before.elapsed());
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(0), 5), "{}", sum.stderr);
+    assert!(sum.stderr.contains("cost: 6 requests (5 get, 1 list)"), "{}", sum.stderr);
+    assert!(sum.stderr.contains(", 5.5000 EUR"), "{}", sum.stderr);
+    let json = store.run(&["sum", "--json", "--prices", prices, "s3://box"]);
+    let costs = lines(json.out()).pop().unwrap();
+    assert_eq!((&costs["type"], &costs["money"]["amount"]), (&"costs".into(), &5.5.into()), "{costs}");
+    let quiet = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!(quiet.stderr, "");
+    let wrong = store.run(&["sum", "--prices", "/nonexistent/x", "s3://box"]);
+    assert_eq!((wrong.code, wrong.stderr.lines().count()), (Some(3), 1), "{}", wrong.stderr);
+}
+
+/// A sparse raw image of 256 MiB with data at these places.
+fn image(path: &Path) {
+    let file = fs::File::create(path).unwrap();
+    file.set_len(256 << 20).unwrap();
+    for (at, length) in [(0, 1 << 20), (100 << 20, 700_000), ((256 << 20) - 65536, 65536)] {
+        file.write_all_at(&content(length), at as u64).unwrap();
+    }
+}
+
+#[test]
+fn images_are_hashed_where_they_are_without_their_holes() {
+    let (Some(store), Some(qemu)) = (Store::start(), require_tool("qemu-img")) else { return };
+    let (bucket, raw) = (store.bucket("box"), store.path("disk.raw"));
+    image(&raw);
+    let qcow2 = bucket.join("disk.qcow2");
+    let convert = ["convert", "-O", "qcow2"];
+    assert!(Command::new(&qemu).args(convert).arg(&raw).arg(&qcow2).status().unwrap().success());
+    let bare = |out: &str| out.trim_end().rsplit(' ').next().unwrap().to_string();
+    let here = bare(verisum(["image".as_ref(), "sum".as_ref(), raw.as_os_str()]).out());
+    let sum = store.run(&["image", "sum", "s3://box/disk.qcow2"]);
+    assert_eq!((sum.code, bare(sum.out())), (Some(0), here.clone()), "{}", sum.stderr);
+    assert!(sum.stderr.contains("cost: "), "{}", sum.stderr);
+    // What is not allocated is not asked for.
+    let options = store.options();
+    let mut place = BucketPlace::open("box", &options).unwrap();
+    let name = "s3://box/disk.qcow2".as_ref();
+    let opened = verisum::open_image(&mut place, b"/disk.qcow2", name, &Default::default()).unwrap();
+    let params = Params::new(Digest::find("sha256").unwrap()).threads(8).unwrap();
+    let digest = hash_image(&*opened, &params, &Progress::default()).unwrap();
+    assert_eq!(digest.to_string(), here);
+    let usage = options.meter.usage();
+    assert!(usage.received < 3 << 20, "{usage:?}");
+    assert!(usage.requests.iter().sum::<u64>() < 60, "{usage:?}");
+
+    let map = store.path("map");
+    let map = map.to_str().unwrap();
+    let made = store.run(&["image", "map", "-o", map, "s3://box/disk.qcow2"]);
+    assert_eq!((made.code, bare(made.out())), (Some(0), here), "{}", made.stderr);
+    assert_eq!(store.run(&["image", "verify", "--map", map, "s3://box/disk.qcow2"]).code, Some(0));
+    let raw = raw.to_str().unwrap();
+    assert_eq!(store.run(&["image", "diff", raw, "s3://box/disk.qcow2"]).code, Some(0));
+    let file = fs::File::options().write(true).open(raw).unwrap();
+    file.write_all_at(b"!", 200 << 20).unwrap();
+    let differ = store.run(&["image", "diff", raw, "s3://box/disk.qcow2"]);
+    assert_eq!((differ.code, differ.out()), (Some(1), "209715200 65536\n"), "{}", differ.stderr);
+    let list = store.path("list");
+    fs::write(&list, sum.out()).unwrap();
+    let checked = store.run(&["image", "sum", "-c", list.to_str().unwrap()]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+    // Names in an image are not those of files here.
+    let child = bucket.join("child.qcow2");
+    let create = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b", raw];
+    assert!(Command::new(&qemu).args(create).arg(&child).status().unwrap().success());
+    let child = store.run(&["image", "sum", "--follow", "any", "s3://box/child.qcow2"]);
+    assert_eq!(
+        (child.code, child.stderr.lines().next().unwrap().contains("backing file")),
+        (Some(3), true),
+        "{}",
+        child.stderr
+    );
+    let missing = store.run(&["image", "sum", "s3://box/none"]);
+    assert!(missing.code == Some(3) && missing.stderr.contains("No such file"), "{}", missing.stderr);
+}
+
+#[test]
+fn three_commands_go_from_nothing_to_a_verified_bucket() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("backup");
+    let page = fs::read_to_string(common::repository().join("docs/buckets.md")).unwrap();
+    let block = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    let commands: Vec<Vec<&str>> = block.lines().map(|line| line.split(' ').skip(1).collect()).collect();
+    assert_eq!(commands.len(), 3, "{block}");
+    fs::create_dir_all(store.path("here/photos/2024")).unwrap();
+    for name in ["a.jpg", "2024/b.jpg"] {
+        fs::write(store.path("here/photos").join(name), name).unwrap();
+    }
+    let run = |words: &[&str]| {
+        let mut command = common::command(common::VERISUM);
+        command.args(words).current_dir(store.path("here"));
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        command.env("AWS_ENDPOINT_URL", store.options().endpoint.unwrap());
+        common::Ended::of(command.output().unwrap())
+    };
+    for words in &commands {
+        let ended = run(words);
+        assert_eq!(ended.code, Some(0), "{words:?}: {} {}", ended.out(), ended.stderr);
+    }
+    // And it is verified: the next run of the last one finds rot. No secret is in the catalogue.
+    common::change_and_restore_time(&bucket.join("photos/a.jpg"), "A.jpg");
+    let rotten = run(&commands[2]);
+    assert!(rotten.code == Some(1) && rotten.out().contains("a.jpg"), "{} {}", rotten.out(), rotten.stderr);
+    let catalogue = fs::read(store.path("here/photos.db")).unwrap();
+    assert!(!catalogue.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+}
+
+#[test]
+fn an_inventory_stands_for_listing_the_bucket() {
+    let (Some(store), Some(gzip)) = (Store::start(), require_tool("gzip")) else { return };
+    store.bucket("box");
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    let (mut rows, mut names) =
+        (String::new(), (0..20).map(|number| format!("f {number}")).collect::<Vec<_>>());
+    // In no order.
+    names.sort_by_key(|name| name.bytes().rev().collect::<Vec<_>>());
+    for name in &names {
+        fs::write(here.join(name), name).unwrap();
+        let md5 = Digest::find("md5").unwrap().hash(name.as_bytes()).unwrap();
+        rows += &format!("\"box\",\"{}\",\"{}\",\"{md5}\"\n", name.replace(' ', "+"), name.len());
+    }
+    let inventories = store.bucket("inventories");
+    for folder in ["box/all/2026-11-24T01-00Z", "box/all/data"] {
+        fs::create_dir_all(inventories.join(folder)).unwrap();
+    }
+    let data = inventories.join("box/all/data/x.csv");
+    fs::write(&data, rows).unwrap();
+    assert!(Command::new(gzip).arg(&data).status().unwrap().success());
+    let packed = fs::read(inventories.join("box/all/data/x.csv.gz")).unwrap();
+    let md5 = Digest::find("md5").unwrap().hash(&packed).unwrap();
+    let manifest = inventories.join("box/all/2026-11-24T01-00Z/manifest.json");
+    let text = format!(
+        "{{\"sourceBucket\":\"box\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Bucket, Key, Size, ETag\",
+        \"files\":[{{\"key\":\"box/all/data/x.csv.gz\",\"size\":5,\"MD5checksum\":\"{md5}\"}}]}}"
+    );
+    fs::write(&manifest, &text).unwrap();
+    let (here, manifest) = (here.to_str().unwrap(), manifest.to_str().unwrap());
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+
+    let compare = |inventory: &str| {
+        let ended = store.run(&["compare", "--json", "--inventory", inventory, here, "s3://box"]);
+        let summary = lines(ended.out()).pop().unwrap_or_else(|| panic!("{}", ended.stderr));
+        (ended.code, summary["same"].as_u64(), summary["costs"]["requests"].clone())
+    };
+    assert_eq!(compare(manifest), (Some(0), Some(20), Value::Null));
+    let (code, same, requests) = compare("s3://inventories/box/all/2026-11-24T01-00Z/manifest.json");
+    assert_eq!((code, same, &requests["list"]), (Some(0), Some(20), &Value::Null), "{requests}");
+    fs::write(Path::new(here).join("f 7"), "F 7").unwrap();
+    let (code, same, requests) = compare(manifest);
+    assert_eq!((code, same, &requests["attributes"]), (Some(1), Some(19), &1.into()), "{requests}");
+    let sum = store.run(&["sum", "--relative", "--inventory", manifest, "s3://box"]);
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(0), 20), "{}", sum.stderr);
+    assert!(sum.stderr.contains("cost: 20 requests (20 get)"), "{}", sum.stderr);
+
+    for (bad, why) in [
+        (text.replace("Size", "Length"), "has no columns Key and Size"),
+        (text.replace(&md5.to_string(), &"0".repeat(32)), "not the one that the manifest names"),
+        (text.replace("\"box\"", "\"other\""), "of another bucket"),
+        (text.replace("x.csv.gz", "none.csv"), "No such file"),
+    ] {
+        fs::write(manifest, bad).unwrap();
+        let ended = store.run(&["compare", "--quiet", "--inventory", manifest, here, "s3://box"]);
+        assert!(
+            ended.code.unwrap() >= 2 && ended.stderr.contains(why),
+            "{why}: {:?} {}",
+            ended.code,
+            ended.stderr
+        );
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}
+
+/// What a network does to the answers with objects.
+#[derive(Clone, Copy)]
+enum Harm {
+    Corrupts,
+    Cuts,
+    Stalls,
+}
+
+/// Stands between the program and the store. Returns its URL.
+fn proxy(store: &Store, harm: Harm) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let upstream = store.options().endpoint.unwrap().replace("http://", "");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let upstream = upstream.clone();
+            std::thread::spawn(move || pass(stream.unwrap(), &upstream, harm));
+        }
+    });
+    url
+}
+
+fn pass(mut client: TcpStream, upstream: &str, harm: Harm) -> Option<()> {
+    let mut head = Vec::new();
+    let mut reader = BufReader::new(client.try_clone().ok()?);
+    while !head.ends_with(b"\r\n\r\n") {
+        if reader.read_until(b'\n', &mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    head.truncate(head.len() - 2);
+    head.extend_from_slice(b"Connection: close\r\n\r\n");
+    let mut server = TcpStream::connect(upstream).ok()?;
+    server.write_all(&head).ok()?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).ok()?;
+    let is_object = head.starts_with(b"GET ") && !String::from_utf8_lossy(&head).contains("list-type=2");
+    let body = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    if is_object && body < answer.len() {
+        match harm {
+            Harm::Corrupts => answer[body] ^= 1,
+            Harm::Cuts => answer.truncate(body + (answer.len() - body) / 2),
+            Harm::Stalls => {
+                client.write_all(&answer[..body + 1]).ok()?;
+                // Until the other side gives up.
+                let _ = reader.read_to_end(&mut Vec::new());
+                return None;
+            }
+        }
+    }
+    client.write_all(&answer).ok()
+}
+
+#[test]
+fn a_network_that_harms_is_never_taken_for_good() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    for folder in [&bucket, &here] {
+        fs::write(folder.join("file"), content(100_000)).unwrap();
+    }
+    let here = here.to_str().unwrap();
+    assert_eq!(store.run(&["compare", "--read", here, "s3://box"]).code, Some(0));
+    let corrupt = run_at(&proxy(&store, Harm::Corrupts), &["compare", "--quiet", "--read", here, "s3://box"]);
+    assert_eq!((corrupt.code, corrupt.out()), (Some(1), "file: DIFFERS\n"), "{}", corrupt.stderr);
+    for harm in [Harm::Cuts, Harm::Stalls] {
+        let sum = run_at(&proxy(&store, harm), &["sum", "--quiet", "--timeout", "1s", "s3://box"]);
+        assert_eq!((sum.code, sum.out()), (Some(3), ""), "{}", sum.stderr);
+        assert_eq!(sum.stderr.lines().count(), 1, "{}", sum.stderr);
+        assert!(!sum.stderr.contains(SECRET) && !sum.stderr.contains(KEY), "{}", sum.stderr);
+    }
+}

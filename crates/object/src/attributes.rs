@@ -1,0 +1,372 @@
+//! The digests that a store recorded of an object: whole or composed of those of its parts, and its ETag.
+//!
+//! One request tells them (`GetObjectAttributes`). Stores and keys that do not have it are asked for the headers that the
+//! same things come in.
+
+use data_encoding::BASE64;
+use http::header::{ETAG, LAST_MODIFIED};
+use http::{HeaderMap, HeaderName, Method};
+use object_store::client::HttpRequestBody;
+use quick_xml::de::from_reader;
+use serde::Deserialize;
+use verisum_digest::{Digest, Output, combine_crcs};
+use verisum_files::place::{FileRecord, FileState, RecordedDigest};
+
+use crate::client::{Client, MOST_TEXT, Request, text};
+use crate::error::RequestError;
+use crate::listing::time_of_header;
+
+/// The digests of which stores keep checksums: the names that stores have for them, and ours.
+const CHECKSUMS: [(&str, &str); 10] = [
+    ("crc32", "crc32"),
+    ("crc32c", "crc32c"),
+    ("crc64nvme", "crc64-nvme"),
+    ("sha1", "sha1"),
+    ("sha256", "sha256"),
+    ("md5", "md5"),
+    ("sha512", "sha512"),
+    ("xxhash64", "xxh64"),
+    ("xxhash3", "xxh3-64"),
+    ("xxhash128", "xxh3-128"),
+];
+
+const WANTED: HeaderName = HeaderName::from_static("x-amz-object-attributes");
+const AFTER: HeaderName = HeaderName::from_static("x-amz-part-number-marker");
+const MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode");
+const TYPE: HeaderName = HeaderName::from_static("x-amz-checksum-type");
+const ENCRYPTION: HeaderName = HeaderName::from_static("x-amz-server-side-encryption");
+const CUSTOMER: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-customer-algorithm");
+
+/// The most parts that an object has.
+const MOST_PARTS: usize = 10_000;
+
+/// What a store tells of an object, in the forms in which it tells it.
+#[derive(Debug, Default)]
+struct Attributes {
+    size: Option<u64>,
+    etag: Option<String>,
+    /// Whether the ETag says nothing of the content, because of how it is encrypted.
+    is_opaque: bool,
+    /// By our names, as the store writes them.
+    checksums: Vec<(&'static str, String)>,
+    is_composite: Option<bool>,
+    parts: Vec<PartOf>,
+    first_part: Option<u64>,
+}
+
+#[derive(Debug)]
+struct PartOf {
+    size: u64,
+    checksums: Vec<(&'static str, String)>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    #[serde(rename = "ETag")]
+    etag: Option<String>,
+    object_size: Option<u64>,
+    checksum: Option<Checksums>,
+    object_parts: Option<Parts>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Parts {
+    #[serde(default)]
+    is_truncated: bool,
+    next_part_number_marker: Option<u32>,
+    #[serde(default)]
+    part: Vec<Checksums>,
+}
+
+/// The checksums of an object or of a part, which has a length too.
+#[derive(Default, Deserialize)]
+struct Checksums {
+    #[serde(rename = "Size")]
+    size: Option<u64>,
+    #[serde(rename = "ChecksumType")]
+    kind: Option<String>,
+    #[serde(rename = "ChecksumCRC32")]
+    crc32: Option<String>,
+    #[serde(rename = "ChecksumCRC32C")]
+    crc32c: Option<String>,
+    #[serde(rename = "ChecksumCRC64NVME")]
+    crc64nvme: Option<String>,
+    #[serde(rename = "ChecksumSHA1")]
+    sha1: Option<String>,
+    #[serde(rename = "ChecksumSHA256")]
+    sha256: Option<String>,
+    #[serde(rename = "ChecksumMD5")]
+    md5: Option<String>,
+    #[serde(rename = "ChecksumSHA512")]
+    sha512: Option<String>,
+    #[serde(rename = "ChecksumXXHASH64")]
+    xxhash64: Option<String>,
+    #[serde(rename = "ChecksumXXHASH3")]
+    xxhash3: Option<String>,
+    #[serde(rename = "ChecksumXXHASH128")]
+    xxhash128: Option<String>,
+}
+
+impl Checksums {
+    /// By our names, in the order of the table.
+    fn named(self) -> Vec<(&'static str, String)> {
+        let found = [
+            self.crc32,
+            self.crc32c,
+            self.crc64nvme,
+            self.sha1,
+            self.sha256,
+            self.md5,
+            self.sha512,
+            self.xxhash64,
+            self.xxhash3,
+            self.xxhash128,
+        ];
+        let named = CHECKSUMS.iter().zip(found).filter_map(|((_, name), value)| Some((*name, value?)));
+        named.filter(|(_, value)| !value.is_empty()).collect()
+    }
+}
+
+impl Client {
+    /// What the store recorded of an object.
+    pub(crate) async fn record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
+        let (mut found, of) = match self.attributes(key).await {
+            // The right to ask for headers is another one, and some stores know only those.
+            Err(RequestError::Refused { .. } | RequestError::Answer(_)) => self.headers(key).await?,
+            found => found?,
+        };
+        let has_parts = found.is_composite == Some(true) || part_count(found.etag.as_deref()).is_some();
+        if has_parts && found.parts.is_empty() {
+            found.first_part = self.first_part(key).await?;
+        }
+        Ok(FileRecord { digests: found.digests(), of: FileState { size: found.size.or(of.size), ..of } })
+    }
+
+    async fn attributes(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
+        let (mut found, mut of, mut after) = (Attributes::default(), FileState::default(), None);
+        loop {
+            let mut headers = vec![(WANTED, "ETag,Checksum,ObjectParts,ObjectSize".to_string())];
+            headers.extend(after.map(|after: u32| (AFTER, after.to_string())));
+            let (method, query) = (Method::GET, "attributes=".to_string());
+            let body = HttpRequestBody::empty();
+            let answer = self.ask(&Request { method, key, query, headers, body, most: MOST_TEXT }).await?;
+            let page: Answer = from_reader(&answer.body[..])
+                .map_err(|_| RequestError::Answer("no attributes of an object"))?;
+            of.modified = text(&answer.headers, &LAST_MODIFIED).and_then(time_of_header);
+            found.size = page.object_size;
+            found.is_opaque |= is_opaque(&answer.headers);
+            found.etag = page.etag;
+            let parts = page.object_parts.unwrap_or_default();
+            let checksum = page.checksum.unwrap_or_default();
+            found.is_composite = checksum.kind.as_deref().map(|kind| kind == "COMPOSITE");
+            found.checksums = checksum.named();
+            for part in parts.part {
+                let size = part.size.ok_or(RequestError::Answer("a part has no length"))?;
+                found.parts.push(PartOf { size, checksums: part.named() });
+            }
+            let next = parts.next_part_number_marker.filter(|next| after.is_none_or(|after| *next > after));
+            match next.filter(|_| parts.is_truncated && found.parts.len() < MOST_PARTS) {
+                Some(next) => after = Some(next),
+                None if parts.is_truncated => {
+                    return Err(RequestError::Answer("the parts of an object are cut"));
+                }
+                None => return Ok((found, of)),
+            }
+        }
+    }
+
+    /// The same as headers tell it.
+    async fn headers(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
+        let headers = vec![(MODE, "ENABLED".to_string())];
+        let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
+        let answer = self.ask(&Request { method, key, query, headers, body, most: 0 }).await?;
+        let headers = &answer.headers;
+        let checksum = |(theirs, ours): &(&str, &'static str)| {
+            let name = HeaderName::try_from(format!("x-amz-checksum-{theirs}")).ok()?;
+            Some((*ours, text(headers, &name)?.to_string()))
+        };
+        let found = Attributes {
+            size: text(headers, &http::header::CONTENT_LENGTH).and_then(|text| text.parse().ok()),
+            etag: text(headers, &ETAG).map(str::to_string),
+            is_opaque: is_opaque(headers),
+            checksums: CHECKSUMS.iter().filter_map(checksum).collect(),
+            is_composite: text(headers, &TYPE).map(|kind| kind == "COMPOSITE"),
+            ..Attributes::default()
+        };
+        let modified = text(headers, &LAST_MODIFIED).and_then(time_of_header);
+        Ok((found, FileState { size: None, modified }))
+    }
+
+    /// The length of the first part of an object.
+    async fn first_part(&self, key: &[u8]) -> Result<Option<u64>, RequestError> {
+        let (method, query, body) = (Method::HEAD, "partNumber=1".to_string(), HttpRequestBody::empty());
+        let asked = Request { method, key, query, headers: Vec::new(), body, most: 0 };
+        match self.ask(&asked).await {
+            Ok(answer) => {
+                Ok(text(&answer.headers, &http::header::CONTENT_LENGTH).and_then(|text| text.parse().ok()))
+            }
+            Err(RequestError::Refused { .. } | RequestError::Range) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_opaque(headers: &HeaderMap) -> bool {
+    let by_key = text(headers, &ENCRYPTION).is_some_and(|how| how.starts_with("aws:kms"));
+    by_key || headers.contains_key(&CUSTOMER)
+}
+
+/// How many parts an ETag is of, if of any.
+fn part_count(etag: Option<&str>) -> Option<u64> {
+    etag?.trim_matches('"').split_once('-')?.1.parse().ok()
+}
+
+/// A checksum as stores write it: Base64, and the number of parts behind that of parts. None if it is no value of the digest.
+fn value(name: &str, text: &str) -> Option<(Output, Option<u64>)> {
+    let (text, count) = match text.split_once('-') {
+        Some((text, count)) => (text, Some(count.parse().ok()?)),
+        None => (text, None),
+    };
+    let output = Output::from_bytes(&BASE64.decode(text.as_bytes()).ok()?)?;
+    let len = Digest::find(name).ok()?.len();
+    (output.as_bytes().len() == len).then_some((output, count))
+}
+
+impl Attributes {
+    /// The digests that can be computed of a file as well.
+    fn digests(&self) -> Vec<RecordedDigest> {
+        let mut digests = Vec::new();
+        let mut add = |algorithm: String, digest, is_certain| {
+            digests.push(RecordedDigest { algorithm, digest, is_certain });
+        };
+        let part = self.part_length();
+        for (name, text) in &self.checksums {
+            let Some((digest, count)) = value(name, text) else { continue };
+            if count.is_none() && self.is_composite != Some(true) {
+                add(name.to_string(), digest, true);
+            } else if let Some(part) = part.filter(|part| self.fits(*part, count)) {
+                add(format!("s3-{name}:{part}"), digest, true);
+            }
+            if let Some(whole) = self.whole_crc(name, digest, count) {
+                add(name.to_string(), whole, true);
+            }
+        }
+        let etag = self.etag.as_deref().map(|etag| etag.trim_matches('"')).filter(|_| !self.is_opaque);
+        let count = part_count(etag);
+        let hex = etag.map(|etag| etag.split('-').next().unwrap_or_default());
+        let md5 = hex.filter(|hex| hex.len() == 32).and_then(|hex| Output::from_hex(hex.as_bytes()));
+        match (md5, count, part) {
+            (Some(md5), None, _) => add("md5".to_string(), md5, false),
+            (Some(md5), Some(_), Some(part)) if self.fits(part, count) => {
+                add(format!("s3-etag:{part}"), md5, false);
+            }
+            _ => {}
+        }
+        digests
+    }
+
+    /// The length of all parts but the last, which may be shorter, if there is one.
+    fn part_length(&self) -> Option<u64> {
+        let [first, others @ ..] = &self.parts[..] else { return self.first_part };
+        let (last, middle) = others.split_last()?;
+        let is_even = middle.iter().all(|part| part.size == first.size) && last.size <= first.size;
+        is_even.then_some(first.size)
+    }
+
+    /// Whether parts of this length are as many as the store says.
+    fn fits(&self, part: u64, count: Option<u64>) -> bool {
+        let most = self.size.unwrap_or_default();
+        // One part, which is not the file's own digest, has no name.
+        part > 0 && part < most && count.is_none_or(|count| count == most.div_ceil(part))
+    }
+
+    /// The CRC of the object, of those of its parts, if these fit what the store composed of them.
+    fn whole_crc(&self, name: &str, composed: Output, count: Option<u64>) -> Option<Output> {
+        count.filter(|count| *count == self.parts.len() as u64)?;
+        let total = self.parts.iter().try_fold(0_u64, |total, part| total.checked_add(part.size))?;
+        let (mut whole, mut all) = (None, Vec::new());
+        for part in &self.parts {
+            let (_, text) = part.checksums.iter().find(|(known, _)| *known == name)?;
+            let (crc, _) = value(name, text)?;
+            all.extend_from_slice(crc.as_bytes());
+            whole = Some(match whole {
+                None => crc,
+                Some(whole) => combine_crcs(name, &whole, &crc, part.size)?,
+            });
+        }
+        let is_of_these = Digest::find(name).ok()?.hash(&all).ok()? == composed;
+        whole.filter(|_| is_of_these && Some(total) == self.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base64(name: &str, bytes: &[u8]) -> String {
+        BASE64.encode(Digest::find(name).unwrap().hash(bytes).unwrap().as_bytes())
+    }
+
+    #[test]
+    fn crcs_of_odd_parts_make_that_of_the_object() {
+        let content: Vec<u8> = (0..100_000_u32).map(|at| (at * 7 % 251) as u8).collect();
+        let parts: Vec<&[u8]> = vec![&content[..30_000], &content[30_000..75_000], &content[75_000..]];
+        for name in ["crc32", "crc32c", "crc64-nvme"] {
+            let digest = Digest::find(name).unwrap();
+            let all: Vec<u8> =
+                parts.iter().flat_map(|part| digest.hash(part).unwrap().as_bytes().to_vec()).collect();
+            let mut found = Attributes {
+                size: Some(content.len() as u64),
+                checksums: vec![(name, format!("{}-3", base64(name, &all)))],
+                is_composite: Some(true),
+                ..Attributes::default()
+            };
+            let part = |part: &&[u8]| PartOf {
+                size: part.len() as u64,
+                checksums: vec![(name, base64(name, part))],
+            };
+            found.parts = parts.iter().map(part).collect();
+            let whole = digest.hash(&content).unwrap();
+            let expected = RecordedDigest { algorithm: name.to_string(), digest: whole, is_certain: true };
+            assert_eq!(found.digests(), [expected]);
+            // Of parts that are not those of the composed one nothing is known.
+            found.parts.swap(0, 1);
+            assert_eq!(found.digests(), []);
+        }
+    }
+
+    #[test]
+    fn what_is_no_digest_of_the_object_is_none() {
+        let etag = Some("\"00112233445566778899aabbccddeeff-3\"".to_string());
+        let mut found = Attributes { size: Some(30), etag, first_part: Some(10), ..Attributes::default() };
+        assert_eq!(found.digests()[0].algorithm, "s3-etag:10");
+        assert!(!found.digests()[0].is_certain);
+        for first in [None, Some(0), Some(9), Some(30)] {
+            found.first_part = first;
+            assert_eq!(found.digests(), [], "{first:?}");
+        }
+        (found.first_part, found.is_opaque) = (Some(10), true);
+        assert_eq!(found.digests(), []);
+        for text in ["", "-", "AAAA", "AAAAAA==-x", "AAAAAA==-"] {
+            found.checksums = vec![("crc32", text.to_string())];
+            assert_eq!(found.digests(), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read() {
+        let xml = "<GetObjectAttributesResponse><ETag>x</ETag><Checksum><ChecksumSHA256>abc=</ChecksumSHA256>
+            <ChecksumType>FULL_OBJECT</ChecksumType></Checksum><ObjectParts><PartsCount>2</PartsCount>
+            <Part><PartNumber>1</PartNumber><Size>5</Size><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part>
+            </ObjectParts><ObjectSize>7</ObjectSize></GetObjectAttributesResponse>";
+        let answer: Answer = from_reader(xml.as_bytes()).unwrap();
+        assert_eq!((answer.etag.as_deref(), answer.object_size), (Some("x"), Some(7)));
+        let checksum = answer.checksum.unwrap();
+        assert_eq!(checksum.kind.as_deref(), Some("FULL_OBJECT"));
+        assert_eq!(checksum.named(), [("sha256", "abc=".to_string())]);
+        let parts = answer.object_parts.unwrap().part;
+        assert_eq!((parts.len(), parts[0].size), (1, Some(5)));
+    }
+}

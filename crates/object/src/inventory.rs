@@ -1,0 +1,331 @@
+//! S3 Inventory: lists of all objects of a bucket that the store writes once a day or a week, in place of listing it.
+//!
+//! A manifest names data files, whose rows are objects in any order. Data files are CSV, with gzip or without.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use csv_core::ReadRecordResult;
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use verisum_digest::{Digest, Output, Stream};
+use verisum_files::place::{FileState, Sorted};
+
+use crate::error::OpenError;
+use crate::listing::{self, Listed};
+
+/// The longest manifest, in bytes: it names each data file, of which one has about a million objects.
+pub(crate) const MOST_MANIFEST: u64 = 16 << 20;
+/// The longest row, and the most columns.
+const MOST_ROW: usize = 64 << 10;
+const MOST_COLUMNS: usize = 64;
+
+/// An inventory, of which the manifest was read.
+#[derive(Debug)]
+pub(crate) struct Inventory {
+    /// Where its data files are.
+    pub(crate) location: Location,
+    files: Vec<DataFile>,
+    columns: Columns,
+    scratch: PathBuf,
+}
+
+/// Where a manifest is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// In a file of this machine. Data files are beside it, or in the folder `data` beside its own, as in the bucket.
+    File(PathBuf),
+    /// In a bucket, by its name and the key.
+    Object(String, String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    source_bucket: String,
+    file_format: String,
+    file_schema: String,
+    files: Vec<DataFile>,
+}
+
+/// A file with rows.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct DataFile {
+    /// Its key in the bucket of the manifest.
+    pub(crate) key: String,
+    #[serde(rename = "MD5checksum")]
+    md5: Option<String>,
+}
+
+/// Which column has what.
+#[derive(Debug)]
+struct Columns {
+    key: usize,
+    size: usize,
+    modified: Option<usize>,
+    etag: Option<usize>,
+    is_latest: Option<usize>,
+    is_marker: Option<usize>,
+    encryption: Option<usize>,
+}
+
+impl Columns {
+    fn of(schema: &str) -> Option<Columns> {
+        let names: Vec<&str> = schema.split(',').map(str::trim).collect();
+        let of = |name: &str| names.iter().position(|known| known.eq_ignore_ascii_case(name));
+        Some(Columns {
+            key: of("Key")?,
+            size: of("Size")?,
+            modified: of("LastModifiedDate"),
+            etag: of("ETag"),
+            is_latest: of("IsLatest"),
+            is_marker: of("IsDeleteMarker"),
+            encryption: of("EncryptionStatus"),
+        })
+    }
+}
+
+impl Inventory {
+    /// Reads a manifest of the inventory of this bucket.
+    pub(crate) fn new(
+        manifest: &[u8],
+        bucket: &str,
+        location: Location,
+        scratch: &Path,
+    ) -> Result<Inventory, OpenError> {
+        let wrong = |why: &str| OpenError::Setting(format!("the inventory's manifest {why}"));
+        let read: Manifest = serde_json::from_slice(manifest).map_err(|_| wrong("is none"))?;
+        if read.source_bucket != bucket {
+            return Err(wrong("is of another bucket"));
+        }
+        if read.file_format != "CSV" {
+            return Err(wrong("names files of another format than CSV"));
+        }
+        let columns = Columns::of(&read.file_schema).ok_or_else(|| wrong("has no columns Key and Size"))?;
+        Ok(Inventory { location, files: read.files, columns, scratch: scratch.to_path_buf() })
+    }
+
+    pub(crate) fn files(&self) -> &[DataFile] {
+        &self.files
+    }
+
+    /// An empty listing of it.
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        Rows { columns: &self.columns, sorted: Sorted::new(&self.scratch) }
+    }
+
+    /// Opens a data file of an inventory on this machine.
+    pub(crate) fn open(manifest: &Path, file: &DataFile) -> io::Result<File> {
+        // Only the last name counts: a manifest cannot lead elsewhere.
+        let name = file.key.rsplit('/').next().filter(|name| !matches!(*name, "" | "." | ".."));
+        let name = name.ok_or_else(|| bad("a data file has no name"))?;
+        let folder = manifest.parent().unwrap_or(Path::new("."));
+        let beside = folder.join(name);
+        match File::open(folder.join("..").join("data").join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(beside),
+            opened => opened,
+        }
+    }
+}
+
+/// The rows of an inventory on their way to become a listing in order, in bounded memory.
+pub(crate) struct Rows<'a> {
+    columns: &'a Columns,
+    sorted: Sorted,
+}
+
+impl Rows<'_> {
+    /// Adds the rows of a data file whose keys are below this root, or are it.
+    pub(crate) fn add(&mut self, root: &[u8], file: &DataFile, content: impl Read) -> io::Result<()> {
+        let md5 = Digest::find("md5").and_then(|md5| md5.stream()).map_err(io::Error::other)?;
+        let mut hashed = Hashed { content, md5 };
+        let is_packed = file.key.ends_with(".gz");
+        let read = match is_packed {
+            true => self.read(root, MultiGzDecoder::new(&mut hashed)),
+            false => self.read(root, &mut hashed),
+        };
+        read?;
+        // What stands behind the end counts too.
+        io::copy(&mut hashed, &mut io::sink())?;
+        let mut found = Output::zeroed(16);
+        hashed.md5.finish(found.as_mut_bytes()).map_err(io::Error::other)?;
+        match &file.md5 {
+            Some(md5) if !md5.eq_ignore_ascii_case(&found.to_string()) => {
+                Err(bad("a data file is not the one that the manifest names"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&mut self, root: &[u8], mut content: impl Read) -> io::Result<()> {
+        let mut reader = csv_core::Reader::new();
+        let (mut fields, mut ends) = (vec![0; MOST_ROW], [0; MOST_COLUMNS]);
+        let (mut text, mut count) = (0, 0);
+        let mut buffer = vec![0; MOST_ROW];
+        let (mut start, mut end, mut is_end) = (0, 0, false);
+        loop {
+            if start == end && !is_end {
+                (start, end) = (0, content.read(&mut buffer)?);
+                is_end = end == 0;
+            }
+            let (result, taken, written, found) =
+                reader.read_record(&buffer[start..end], &mut fields[text..], &mut ends[count..]);
+            (start, text, count) = (start + taken, text + written, count + found);
+            match result {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                    return Err(bad("a row is too long"));
+                }
+                ReadRecordResult::Record => {
+                    self.row(root, &fields[..text], &ends[..count])?;
+                    (text, count) = (0, 0);
+                }
+                ReadRecordResult::End => return Ok(()),
+            }
+        }
+    }
+
+    fn row(&mut self, root: &[u8], text: &[u8], ends: &[usize]) -> io::Result<()> {
+        let field = |at: usize| {
+            let begin = if at == 0 { 0 } else { *ends.get(at - 1)? };
+            text.get(begin..*ends.get(at)?)
+        };
+        let of =
+            |column: Option<usize>| column.and_then(field).and_then(|field| std::str::from_utf8(field).ok());
+        if of(self.columns.is_latest) == Some("false") || of(self.columns.is_marker) == Some("true") {
+            return Ok(());
+        }
+        let key =
+            field(self.columns.key).and_then(listing::decoded).ok_or_else(|| bad("a row has no key"))?;
+        let is_below = root.is_empty()
+            || key.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
+        if !is_below {
+            return Ok(());
+        }
+        let size = of(Some(self.columns.size)).and_then(|size| size.parse().ok());
+        let size: u64 = size.ok_or_else(|| bad("a row has no size"))?;
+        let modified = of(self.columns.modified).and_then(listing::time_of_listing);
+        // The ETag of an object that a key encrypts says nothing of its content.
+        let is_opaque = of(self.columns.encryption).is_some_and(|how| how != "SSE-S3" && how != "NOT-SSE");
+        let etag = of(self.columns.etag).filter(|_| !is_opaque).unwrap_or_default();
+        // No file has such a name, and it must not hide where a key ends.
+        let key: Vec<u8> = key.into_iter().map(|byte| if byte == 0 { b'/' } else { byte }).collect();
+        self.sorted
+            .add([&key, &b"\0"[..], etag.as_bytes()].concat(), FileState { size: Some(size), modified })
+    }
+
+    /// Calls `each` with all objects in the order of their keys, until it returns false.
+    pub(crate) fn each(self, mut each: impl FnMut(Listed) -> bool) -> io::Result<()> {
+        self.sorted.each(|text, seen| {
+            let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+            let etag = text.get(end + 1..).unwrap_or_default();
+            let recorded = listing::recorded(&String::from_utf8_lossy(etag));
+            each(Listed { key: text[..end].to_vec(), seen, recorded })
+        })
+    }
+}
+
+/// Hashes what is read.
+struct Hashed<R> {
+    content: R,
+    md5: Box<dyn Stream>,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.read(buffer)?;
+        self.md5.update(&buffer[..count]).map_err(io::Error::other)?;
+        Ok(count)
+    }
+}
+
+fn bad(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const SCHEMA: &str =
+        "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag, EncryptionStatus";
+
+    fn inventory(files: &str) -> Inventory {
+        let manifest = format!(
+            "{{\"sourceBucket\":\"b\",\"fileFormat\":\"CSV\",\"fileSchema\":\"{SCHEMA}\",\"files\":[{files}]}}"
+        );
+        Inventory::new(manifest.as_bytes(), "b", Location::File("m".into()), &std::env::temp_dir()).unwrap()
+    }
+
+    fn read(root: &str, rows: &[u8]) -> io::Result<Vec<Listed>> {
+        let inventory = inventory("");
+        let mut found = inventory.rows();
+        found.add(root.as_bytes(), &DataFile { key: "x.csv".to_string(), md5: None }, rows)?;
+        let mut all = Vec::new();
+        found.each(|listed| {
+            all.push(listed);
+            true
+        })?;
+        Ok(all)
+    }
+
+    const ROWS: &str = "\"b\",\"z\",\"\",\"true\",\"false\",\"5\",\"2026-11-23T02:50:00.000Z\",\"00112233445566778899aabbccddeeff\",\"SSE-S3\"\n\
+        \"b\",\"a+b%2Fc%0A\",\"\",\"true\",\"false\",\"0\",\"2026-11-23T02:50:00.000Z\",\"00112233445566778899aabbccddeeff-3\",\"SSE-KMS\"\n\
+        \"b\",\"gone\",\"\",\"true\",\"true\",\"\",\"2026-11-23T02:50:00.000Z\",\"\",\"\"\n\
+        \"b\",\"z\",\"old\",\"false\",\"false\",\"4\",\"2026-11-22T02:50:00.000Z\",\"x\",\"SSE-S3\"\n";
+
+    #[test]
+    fn rows_are_objects_in_order() {
+        let found = read("", ROWS.as_bytes()).unwrap();
+        let keys: Vec<&[u8]> = found.iter().map(|listed| &listed.key[..]).collect();
+        assert_eq!(keys, [&b"a b/c\n"[..], b"z"]);
+        assert_eq!((found[0].recorded, found[1].seen.size), (None, Some(5)));
+        assert!(found[1].recorded.is_some() && found[1].seen.modified.is_some());
+        assert_eq!(read("a b", ROWS.as_bytes()).unwrap().len(), 1);
+        assert_eq!(read("a", ROWS.as_bytes()).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn rows_that_cannot_be_are_refused() {
+        let endless = vec![b'x'; 1 << 20];
+        for bad in [&b"b\n"[..], b"b,k,,true,false,x\n", b"b,%G0,,true,false,5\n", &endless, &[b','; 1000]] {
+            assert!(read("", bad).is_err(), "{}", String::from_utf8_lossy(&bad[..bad.len().min(30)]));
+        }
+        // An open quote ends with the file.
+        assert!(read("", b"\"b").is_err());
+    }
+
+    #[test]
+    fn data_files_are_those_that_the_manifest_names() {
+        let inventory = inventory("");
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(ROWS.as_bytes()).unwrap();
+        let packed = packed.finish().unwrap();
+        let md5 = Digest::find("md5").unwrap().hash(&packed).unwrap().to_string();
+        let file = DataFile { key: "p/x.csv.gz".to_string(), md5: Some(md5) };
+        inventory.rows().add(b"", &file, &packed[..]).unwrap();
+        assert!(inventory.rows().add(b"", &file, &packed[..packed.len() - 1]).is_err());
+        let other = DataFile { md5: Some("0".repeat(32)), ..file };
+        assert!(inventory.rows().add(b"", &other, &packed[..]).is_err());
+    }
+
+    #[test]
+    fn manifests_that_cannot_be_are_refused() {
+        let new =
+            |text: &str| Inventory::new(text.as_bytes(), "b", Location::File("m".into()), Path::new("/tmp"));
+        for bad in [
+            "",
+            "{}",
+            "{\"sourceBucket\":\"c\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Key, Size\",\"files\":[]}",
+            "{\"sourceBucket\":\"b\",\"fileFormat\":\"ORC\",\"fileSchema\":\"Key, Size\",\"files\":[]}",
+            "{\"sourceBucket\":\"b\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Key\",\"files\":[]}",
+        ] {
+            assert!(new(bad).is_err(), "{bad}");
+        }
+        let outside = DataFile { key: "../..".to_string(), md5: None };
+        assert!(Inventory::open(Path::new("/m/x/manifest.json"), &outside).is_err());
+    }
+}
