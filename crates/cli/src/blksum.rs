@@ -175,6 +175,7 @@ impl Arguments {
             stdin_detect: Detect::Raw,
             follow: Follow::Any,
             snapshot: None,
+            buckets: None,
             progress: if self.progress { Wanted::Always } else { Wanted::Never },
             is_one_of_many: false,
         };

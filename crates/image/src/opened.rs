@@ -7,8 +7,9 @@ use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::by_name::{Found, duplicate_stdin, find, hides_length, not_an_image, stat};
+use crate::ranged::RangedSource;
 use crate::{
-    Error, Format, Image, Kept, Layer, OpenOptions, Operation, RawImage, Stream, direct, qcow2, qemu,
+    Error, Follow, Format, Image, Kept, Layer, OpenOptions, Operation, RawImage, Stream, direct, qcow2, qemu,
 };
 
 /// The name that errors give standard input.
@@ -45,6 +46,28 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
         Found::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
         Found::Stream(stream) => Opened::Stream(stream),
     })
+}
+
+/// Opens what gives ranges of an image, which errors call `path`: a raw image, or a qcow2 one that needs no other file.
+///
+/// # Errors
+/// As those of [`open`]; [`Error::Refused`] for formats that QEMU reads, and [`Error::Reference`] for an image that names
+/// another file.
+pub fn open_ranged(
+    source: Box<dyn RangedSource>,
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Box<dyn Image>, Error> {
+    let bytes = RawImage::ranged(source, path, options);
+    // Names in it would be those of files of this machine.
+    let options = OpenOptions { follow: Follow::None, ..options.clone() };
+    match format_of(&bytes, &options)? {
+        Format::Raw | Format::Qcow2 => decoded(bytes, path, false, &options),
+        format => {
+            let what = format!("{format} images are read from files only: copy it to this machine");
+            Err(Error::Refused { path: path.to_path_buf(), what })
+        }
+    }
 }
 
 /// What is known of an image that cannot be opened: the files of it that were found before one failed, and

@@ -16,6 +16,7 @@ use crate::buffered::Buffered;
 use crate::by_name::{self, Found};
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
+use crate::ranged::{self, Bytes, RangedSource};
 use crate::{Error, Extent, ExtentKind, Format, Image, Layer, OpenOptions, Operation, Place};
 
 /// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
@@ -28,7 +29,7 @@ const FAILURE_PIECE: usize = 4096;
 #[derive(Debug)]
 pub struct RawImage {
     path: PathBuf,
-    buffered: Buffered,
+    bytes: Bytes,
     direct: Option<Direct>,
     /// Where in the file the image begins: not 0 only for standard input.
     start: u64,
@@ -36,7 +37,7 @@ pub struct RawImage {
     exact_length: u64,
     /// Zeros after them.
     padding: u64,
-    /// Nothing for a block device: it is all data.
+    /// Nothing for a block device and for what gives ranges: it is all data.
     extents: Option<ExtentFinder>,
     /// When the bytes were last changed before the image was opened.
     modified: (i64, i64),
@@ -90,8 +91,31 @@ impl RawImage {
             sparse: metadata.is_file() && metadata.blocks() * SECTOR < metadata.size(),
             device: metadata.dev(),
             inode: metadata.ino(),
-            buffered: Buffered::new(file, !options.cache),
+            bytes: Bytes::File(Buffered::new(file, !options.cache)),
         })
+    }
+
+    /// Makes an image of what gives ranges.
+    pub(crate) fn ranged(source: Box<dyn RangedSource>, path: &Path, options: &OpenOptions) -> RawImage {
+        let exact_length = source.length();
+        let padding = match options.sector_padding {
+            true => exact_length.next_multiple_of(SECTOR) - exact_length,
+            false => 0,
+        };
+        let (device, inode) = ranged::identity();
+        RawImage {
+            path: path.to_path_buf(),
+            bytes: Bytes::Ranged(source),
+            direct: None,
+            start: 0,
+            exact_length,
+            padding,
+            extents: None,
+            modified: (0, 0),
+            sparse: false,
+            device,
+            inode,
+        }
     }
 
     /// Whether aligned reads bypass the page cache.
@@ -122,7 +146,7 @@ impl RawImage {
         };
         while done < buf.len() {
             let position = offset + done as u64;
-            match self.buffered.read(&mut buf[done..], self.start + position) {
+            match self.bytes.read(&mut buf[done..], self.start + position) {
                 Ok(0) => return Err(self.ended_early(position)),
                 Ok(count) => done += count,
                 Err(error) => return Err(self.failed(position, error)),
@@ -194,16 +218,16 @@ impl Image for RawImage {
         }
         let first = out.len();
         let stored = range.start.min(self.exact_length)..range.end.min(self.exact_length);
-        match &self.extents {
+        match self.extents.as_ref().zip(self.bytes.file()) {
             _ if stored.is_empty() => out.push(Extent::new(range, ExtentKind::Zero)),
             None => {
                 let place = Some(self.place(range.start));
                 out.push(Extent { range, kind: ExtentKind::Data, place });
             }
-            Some(finder) => {
+            Some((finder, file)) => {
                 let in_file = self.start + stored.start..self.start + stored.end;
                 finder
-                    .find(&self.buffered.file, self.file_length(), in_file, out)
+                    .find(file, self.file_length(), in_file, out)
                     .map_err(|e| Error::io_at(&self.path, Operation::Map, range.start, e))?;
                 for extent in &mut out[first..] {
                     extent.range = extent.range.start - self.start..extent.range.end - self.start;
@@ -237,7 +261,7 @@ impl Image for RawImage {
     }
 
     fn layers(&self) -> Vec<Layer> {
-        let metadata = self.buffered.file.metadata().ok().filter(|_| !self.is_device());
+        let metadata = self.bytes.file().and_then(|file| file.metadata().ok()).filter(|_| !self.is_device());
         vec![Layer {
             name: self.path.clone().into_os_string(),
             format: Format::Raw.name(),
@@ -249,7 +273,9 @@ impl Image for RawImage {
     }
 
     fn check_unchanged(&self) -> Result<(), Error> {
-        let after = size(&self.buffered.file).map_err(|e| Error::io(&self.path, Operation::Stat, e))?;
+        // What gives ranges fails where it is no longer the same.
+        let Some(file) = self.bytes.file() else { return Ok(()) };
+        let after = size(file).map_err(|e| Error::io(&self.path, Operation::Stat, e))?;
         let before = self.file_length();
         // Standard input may have begun beyond the end of its file.
         if after == before || (self.exact_length == 0 && after < before) {
@@ -263,10 +289,10 @@ impl Image for RawImage {
     }
 
     fn modified_during(&self) -> bool {
-        match self.buffered.file.metadata() {
+        self.bytes.file().is_some_and(|file| match file.metadata() {
             Ok(metadata) => modified(&metadata) != self.modified,
             Err(_) => true,
-        }
+        })
     }
 }
 

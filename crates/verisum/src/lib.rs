@@ -56,6 +56,11 @@ pub use verisum_digest as digest;
 pub use verisum_files as files;
 
 #[cfg(feature = "image")]
+mod place_image;
+
+#[cfg(feature = "image")]
+pub use place_image::{PlaceImageError, open_image};
+#[cfg(feature = "image")]
 pub use verisum_blockhash as blockhash;
 #[cfg(feature = "catalog")]
 pub use verisum_catalog as catalog;

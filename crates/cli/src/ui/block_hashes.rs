@@ -70,7 +70,7 @@ pub(crate) fn compute(usual: &How, find: Find, directory: &Path, listed: &Listed
     let name = OsStr::from_bytes(&listed.name);
     let input = match name.as_bytes() {
         b"-" => Input::Stdin,
-        _ if is_nbd_uri(name) => Input::Named(name.to_os_string()),
+        _ if is_nbd_uri(name) || usual.is_in_bucket(name) => Input::Named(name.to_os_string()),
         _ => Input::Named(directory.join(name).into_os_string()),
     };
     let path = input.path();

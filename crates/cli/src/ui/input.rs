@@ -5,22 +5,32 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::io::Errno;
+use verisum::PlaceImageError;
 use verisum::blockhash::{
     DigestSink, Error, MAX_THREADS, Params, Progress, digest_image, digest_stream, hash_image, hash_image_to,
     hash_stream, hash_stream_to,
 };
 use verisum::digest::Output;
+use verisum::files::place::PlaceError;
 use verisum::image::{
     Detect, Follow, Format, Image, NbdImage, OpenOptions, Opened, Operation, START_LEN, Stream, is_nbd_uri,
 };
+use verisum::remote::{Address, Host};
 
 use crate::ui::PROGRAM;
 use crate::ui::closed;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::{BucketArgs, Costs};
 use crate::ui::{self, names, progress};
 
 /// The most that one thread hashes faster alone than with the help of others that must be started.
 const ONE_THREAD_BYTES: u64 = 1 << 20;
+
+/// A store must begin to answer within so many seconds.
+const BUCKET_TIMEOUT: u32 = 30;
+
+/// So many threads read an image in a bucket: each waits for a store most of the time.
+const BUCKET_THREADS: usize = 16;
 
 /// A virtual machine reads its disk in sectors of so many bytes.
 pub(crate) const SECTOR: u64 = 512;
@@ -82,6 +92,8 @@ pub(crate) struct How {
     pub(crate) follow: Follow,
     /// A snapshot inside the image.
     pub(crate) snapshot: Option<String>,
+    /// How images in buckets are reached; none where no name is the address of one.
+    pub(crate) buckets: Option<BucketArgs>,
     /// Draw progress.
     pub(crate) progress: progress::Wanted,
     /// Progress names the input.
@@ -126,6 +138,7 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
             return Err(verisum::image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
         }
         Input::Stdin => verisum::image::open_stdin(&options)?,
+        Input::Named(name) if how.is_in_bucket(name) => Opened::Image(in_bucket(name, how, &options)?),
         Input::Named(name) if is_nbd_uri(name) => Opened::Image(Box::new(NbdImage::open(name, &options)?)),
         Input::Named(name) => verisum::image::open(Path::new(name), &options)?,
     };
@@ -144,6 +157,22 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
         }
     }
     Ok(opened)
+}
+
+/// Opens an image in a bucket.
+fn in_bucket(name: &OsStr, how: &How, options: &OpenOptions) -> Result<Box<dyn Image>, Failure> {
+    let failed = |why: String| Failure::Program { name: name.to_string_lossy().into_owned(), why };
+    let (Some(buckets), Ok(Some(Address { host: Host::Bucket(bucket), path, .. }))) =
+        (&how.buckets, Address::typed(name))
+    else {
+        return Err(failed("it is no address of an object".to_string()));
+    };
+    let mut place = buckets.open(&bucket, BUCKET_TIMEOUT).map_err(failed)?;
+    verisum::open_image(&mut place, &path, name, options).map_err(|error| match error {
+        PlaceImageError::Image(error) => error.into(),
+        PlaceImageError::Place(PlaceError::File(error)) => failed(error.reason().message()),
+        error => failed(error.to_string()),
+    })
 }
 
 fn sum_image(
@@ -196,6 +225,24 @@ fn sum_stream(
 }
 
 impl How {
+    /// Whether a name is the address of an object, where these are taken.
+    pub(crate) fn is_in_bucket(&self, name: &OsStr) -> bool {
+        self.buckets.is_some()
+            && matches!(Address::typed(name), Ok(Some(Address { host: Host::Bucket(_), .. })))
+    }
+
+    /// What stores were asked for; none where none was.
+    pub(crate) fn costs(&self) -> Option<Costs> {
+        self.buckets.as_ref()?.costs()
+    }
+
+    /// Says what stores were asked for.
+    pub(crate) fn say_costs(&self) {
+        if let Some(costs) = self.costs() {
+            ui::say(self.program, &costs.text());
+        }
+    }
+
     /// Whether the digest is made of blocks itself: then an image has that, and no block hash by it.
     pub(crate) fn is_made(&self) -> bool {
         self.params.digest().blocks().is_some()
@@ -220,6 +267,7 @@ impl How {
             stdin_detect: Detect::All,
             follow: Follow::SameDir,
             snapshot: None,
+            buckets: None,
             progress: progress::Wanted::Never,
             is_one_of_many: false,
         }
@@ -243,6 +291,7 @@ impl How {
         let threads = match self.threads {
             Some(threads) => threads,
             None if length.is_some_and(|length| length <= ONE_THREAD_BYTES) => 1,
+            None if self.is_in_bucket(input.name()) => BUCKET_THREADS.max(usable_cores()),
             None => usable_cores(),
         };
         self.params.clone().threads(threads).map_err(|error| failed(input, error))

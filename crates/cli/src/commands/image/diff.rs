@@ -13,8 +13,9 @@ use super::options::{FormatArg, ReadOptions, format_parser};
 use super::{map, sum, verify};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::BucketArgs;
 use crate::ui::input::{self, How, Input};
-use crate::ui::{Output, progress};
+use crate::ui::{self, Output, PROGRAM, progress};
 use crate::ui::{kernel, sizes};
 
 /// What `verisum image diff` takes.
@@ -47,6 +48,9 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    buckets: BucketArgs,
+
     /// An image or a block map
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
     a: OsString,
@@ -63,7 +67,8 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
     if inputs == [Input::Stdin, Input::Stdin] {
         return Err(Failure::Usage("standard input can be one of the two only".to_string()));
     }
-    let read = arguments.read;
+    let mut read = arguments.read;
+    read.open.buckets = Some(arguments.buckets.clone());
     if read.open.snapshot().is_some() {
         let what = "--snapshot would be of both images: give --snapshot-a or --snapshot-b";
         return Err(Failure::Usage(what.to_string()));
@@ -81,6 +86,9 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
         [false, true] => of_map_and_image(&inputs, 1, read, block_size)?,
         [false, false] => of_images(&inputs, read, block_size.unwrap_or(DEFAULT_BLOCK_SIZE))?,
     };
+    if let Some(costs) = arguments.buckets.costs() {
+        ui::say(PROGRAM, &costs.text());
+    }
     let sides = [0, 1].map(|i| Side { name: inputs[i].name(), length: found.lengths[i] });
     let Found { block_size, ranges, modified, .. } = found;
     Difference { sides, block_size, ranges, modified }.print(arguments.json, output)

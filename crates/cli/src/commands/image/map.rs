@@ -16,6 +16,7 @@ use super::sum;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::BucketArgs;
 use crate::ui::input::{self, Input};
 use crate::ui::kernel;
 
@@ -36,13 +37,17 @@ pub(crate) struct MapArgs {
     #[arg(long)]
     json: bool,
 
-    /// An image file, block device, pipe or NBD address; `-` is standard input
+    #[command(flatten)]
+    buckets: BucketArgs,
+
+    /// An image file, block device, pipe, NBD address or s3://BUCKET/KEY; `-` is standard input
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     image: OsString,
 }
 
 /// Hashes an image and keeps the digest of each block.
-pub(crate) fn run(arguments: MapArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(mut arguments: MapArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.read.open.buckets = Some(arguments.buckets);
     let (digest, block_size) = arguments.hash.parse()?;
     let how = arguments.read.how(digest, block_size, 1)?;
     if how.is_made() {
@@ -61,6 +66,7 @@ pub(crate) fn run(arguments: MapArgs, output: &mut Output) -> Result<Exit, Failu
     sum::print(&input, &how, &sum, form, output)?;
     output.flush()?;
     sum::remark(&input, &sum);
+    how.say_costs();
     Ok(Exit::Clean)
 }
 

@@ -7,6 +7,7 @@ use verisum::digest::Digest;
 use verisum::image::{FORMATS, Follow, Format};
 
 use crate::ui::failure::Failure;
+use crate::ui::hosts::BucketArgs;
 use crate::ui::input::How;
 use crate::ui::progress::ProgressArgs;
 use crate::ui::{digests, kernel, sizes};
@@ -70,6 +71,10 @@ pub(crate) struct OpenOptions {
     /// Hash a snapshot inside the image, by its name or identifier, instead of its current state
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
+
+    /// How images in buckets are reached; none where they are not taken.
+    #[arg(skip)]
+    pub(crate) buckets: Option<BucketArgs>,
 }
 
 impl ReadOptions {
@@ -107,6 +112,7 @@ impl OpenOptions {
             format: self.format.0,
             follow: self.follow,
             snapshot: self.snapshot.clone(),
+            buckets: self.buckets.clone(),
             ..How::new(params)
         }
     }

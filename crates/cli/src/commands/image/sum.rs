@@ -14,6 +14,7 @@ use crate::ui::PROGRAM;
 use crate::ui::block_hashes;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::BucketArgs;
 use crate::ui::input::{self, How, Input, Sum};
 use crate::ui::names::{self, Name};
 use crate::ui::{self, Output};
@@ -46,14 +47,18 @@ pub(crate) struct SumArgs {
     #[arg(long)]
     json: bool,
 
-    /// Image files of any format, block devices, NBD addresses, and pipes with raw images; `-`, or none at
+    #[command(flatten)]
+    buckets: BucketArgs,
+
+    /// Image files of any format, block devices, NBD addresses, s3://BUCKET/KEY, and pipes with raw images; `-`, or none at
     /// all, is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<OsString>,
 }
 
 /// Hashes every file. A file that cannot be hashed does not keep the others from it.
-pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(mut arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.read.open.buckets = Some(arguments.buckets.clone());
     let (digest, block_size) = arguments.hash.parse()?;
     let how = arguments.read.how(digest, block_size, arguments.files.len())?;
     if arguments.check {
@@ -80,6 +85,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
             }
         }
     }
+    how.say_costs();
     Ok(worst)
 }
 

@@ -13,6 +13,7 @@ use super::{map, sum};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::BucketArgs;
 use crate::ui::input::{self, How, Input, Sum};
 
 /// What `verisum image verify` takes.
@@ -29,13 +30,17 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     json: bool,
 
-    /// An image file, block device, pipe or NBD address; `-` is standard input
+    #[command(flatten)]
+    buckets: BucketArgs,
+
+    /// An image file, block device, pipe, NBD address or s3://BUCKET/KEY; `-` is standard input
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     image: OsString,
 }
 
 /// Hashes an image and compares every block with the map.
-pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(mut arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.read.open.buckets = Some(arguments.buckets);
     let map = map::open(&arguments.map)?;
     let input = Input::new(arguments.image);
     let how = how(&arguments.read, &map)?;
@@ -48,6 +53,7 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     let (block_size, modified) = (map.params().block_bytes(), sum.modified);
     let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
     sum::remark(&input, &sum);
+    how.say_costs();
     Ok(exit)
 }
 
