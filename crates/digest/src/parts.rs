@@ -99,7 +99,7 @@ impl Parts {
                 hasher.set_input_offset(number * self.length());
                 Progress::Blake3 { hasher, is_first: number == 0 }
             }
-            Kind::Crc(algorithm, _) => Progress::Crc(crc_fast::Digest::new(*algorithm)),
+            Kind::Crc(algorithm, _) => Progress::Crc(Box::new(crc_fast::Digest::new(*algorithm))),
             Kind::LongBlocks(made) => Progress::LongBlock(made.inner().message()?, made.len()),
             Kind::ShortBlocks(made) => Progress::ShortBlocks(Box::new(Cut::new(made)?), Vec::new()),
         }))
@@ -155,7 +155,7 @@ enum Progress {
         hasher: Box<blake3::Hasher>,
         is_first: bool,
     },
-    Crc(crc_fast::Digest),
+    Crc(Box<crc_fast::Digest>),
     /// With the length of its digest in bytes.
     LongBlock(Message, usize),
     ShortBlocks(Box<Cut>, Vec<u8>),
