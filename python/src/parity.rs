@@ -68,7 +68,7 @@ impl From<parity::Finding> for ParityFinding {
                     FileVerdict::Missing { can_be_repaired } => {
                         ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Repaired { bytes } => ParityFinding { bytes: Some(bytes), ..found },
+                    FileVerdict::Repaired { bytes, .. } => ParityFinding { bytes: Some(bytes), ..found },
                     FileVerdict::Unreadable(error) => {
                         ParityFinding { error: Some(Failure::from(&error)), ..found }
                     }

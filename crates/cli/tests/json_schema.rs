@@ -247,6 +247,7 @@ fn what_is_said_of_records() {
     trial.take("repair", "repair --json tree", 1);
     fs::create_dir(trial.path("kept")).unwrap();
     trial.take("repair", "repair --json --from other --keep-bad kept tree", 0);
+    trial.take("catalog-list", "catalog list --json --repaired", 0);
 
     // A bad file that is mended in place, written to and renamed is remembered.
     trial.rot("tree/f5");

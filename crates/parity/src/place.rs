@@ -3,6 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -65,8 +66,8 @@ pub(crate) struct Draft {
     file: File,
     /// The bad file, and what was said of it when its bytes were copied.
     old: Option<(File, Stat)>,
-    /// Bytes that were computed.
-    pub(crate) mended: u64,
+    /// The bytes that were computed.
+    mended: Vec<Range<u64>>,
     /// It is another name of a file that took its place before.
     is_link: bool,
     is_placed: bool,
@@ -93,7 +94,8 @@ impl Draft {
         let file = rustix::fs::openat(&folder, name.as_str(), flags, Mode::from_raw_mode(0o600));
         let file = File::from(file.map_err(|errno| Error::io(&path, "create the repaired file", errno))?);
         let record = Piece { offset: 0, length: 0, ..record.clone() };
-        let draft = Draft { record, folder, name, file, old, mended: 0, is_link: false, is_placed: false };
+        let draft =
+            Draft { record, folder, name, file, old, mended: Vec::new(), is_link: false, is_placed: false };
         draft.copy().map_err(|error| Error::io(&path, "write the repaired file", error))?;
         Ok(draft)
     }
@@ -145,7 +147,11 @@ impl Draft {
         self.file
             .write_all_at(bytes, at)
             .map_err(|error| Error::io(&tree.path_of(&self.record.path), "write the repaired file", error))?;
-        self.mended += bytes.len() as u64;
+        let range = at..at + bytes.len() as u64;
+        match self.mended.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.mended.push(range),
+        }
         Ok(())
     }
 
@@ -203,8 +209,9 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes the place of the bad file, which is kept in `keep` if that is wanted.
-    pub(crate) fn place(mut self, tree: &Tree, keep: Option<&Path>) -> Result<u64, Error> {
+    /// Takes the place of the bad file, which is kept in `keep` if that is wanted. Returns which bytes were computed,
+    /// ascending.
+    pub(crate) fn place(mut self, tree: &Tree, keep: Option<&Path>) -> Result<Vec<Range<u64>>, Error> {
         let path = tree.path_of(&self.record.path);
         let failed = |operation: &'static str| {
             let path = path.clone();
@@ -242,7 +249,17 @@ impl Draft {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Not every file system lets a directory be synchronized; the file is complete in any case.
         let _ = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()).map(rustix::fs::fsync);
-        Ok(self.mended)
+        let mut mended = std::mem::take(&mut self.mended);
+        mended.sort_unstable_by_key(|range| range.start);
+        // What belongs together may have come in any order.
+        mended.dedup_by(|next, before| {
+            let touch = before.end == next.start;
+            if touch {
+                before.end = next.end;
+            }
+            touch
+        });
+        Ok(mended)
     }
 
     /// Gives a file that was missing its name, unless somebody else took it meanwhile.

@@ -1,6 +1,7 @@
 //! Mends files and parity.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -305,12 +306,17 @@ impl Job<'_> {
     }
 
     /// Says how the repair of a file ended, once it has.
-    fn tell(&mut self, path: &[u8], done: Result<Option<u64>, Error>, report: &mut dyn FnMut(Finding)) {
+    fn tell(
+        &mut self,
+        path: &[u8],
+        done: Result<Option<Vec<Range<u64>>>, Error>,
+        report: &mut dyn FnMut(Finding),
+    ) {
         let verdict = match done {
             Ok(None) => return,
-            Ok(Some(bytes)) => {
+            Ok(Some(ranges)) => {
                 self.totals.repaired += 1;
-                FileVerdict::Repaired { bytes }
+                FileVerdict::repaired(ranges)
             }
             Err(error) => {
                 self.totals.not_repaired += 1;
@@ -322,14 +328,14 @@ impl Job<'_> {
         report(Finding::of(path, verdict));
     }
 
-    /// Writes what a set gives for a file. Returns how many bytes of it were computed, if that was the last of its
+    /// Writes what a set gives for a file. Returns which bytes of it were computed, if that was the last of its
     /// sets and the file has taken its place.
     fn piece(
         &mut self,
         (head, piece): (&Arc<Head>, &Piece),
         solved: Option<&Solved>,
         all_heads: &BTreeMap<Box<[u8]>, Vec<u64>>,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<Vec<Range<u64>>>, Error> {
         let Some(solved) = solved else {
             let what = "its parity does not give the recorded bytes";
             return Err(Error::damaged(&self.tree.path_of(&piece.path), what));

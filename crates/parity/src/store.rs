@@ -73,7 +73,14 @@ impl Store {
 
     /// Makes the directory if it is not there, and opens it.
     pub(crate) fn make(path: &Path) -> Result<Store, Error> {
-        match rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)) {
+        // Also with slashes at its end it is a name in the directory above.
+        let path: PathBuf = path.components().collect();
+        let (above, name) = match (path.parent(), path.file_name()) {
+            (Some(above), Some(name)) => (Directory::trusted(above)?, name),
+            _ => return Store::open(&path, true),
+        };
+        let path = path.as_path();
+        match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => Ok(Store { is_new: true, ..Store::open(path, true)? }),
             Err(Errno::EXIST) => Store::open(path, true),
             Err(errno) => Err(Error::io(path, "create", errno)),

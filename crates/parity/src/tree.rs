@@ -26,10 +26,10 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Opens the root.
+    /// Opens the root. What root mends must not be where a link of another user leads.
     pub(crate) fn open(path: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Tree, Error> {
         let (progress, stop) = (progress.clone(), stop.clone());
-        Ok(Tree { root: Directory::named(path)?, path: path.to_path_buf(), progress, stop })
+        Ok(Tree { root: Directory::trusted(path)?, path: path.to_path_buf(), progress, stop })
     }
 
     /// Fails if the run is to end.

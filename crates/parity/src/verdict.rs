@@ -1,6 +1,7 @@
 //! What is found of a file or a set.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -32,12 +33,20 @@ pub enum FileVerdict {
     Repaired {
         /// How many bytes were computed from parity.
         bytes: u64,
+        /// Which ones, ascending; no two of them touch.
+        ranges: Vec<Range<u64>>,
     },
     /// It could not be repaired, and was left alone.
     NotRepaired(crate::Error),
 }
 
 impl FileVerdict {
+    /// That these bytes were computed.
+    pub(crate) fn repaired(ranges: Vec<Range<u64>>) -> FileVerdict {
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        FileVerdict::Repaired { bytes, ranges }
+    }
+
     /// The word used in reports.
     pub const fn name(&self) -> &'static str {
         match self {

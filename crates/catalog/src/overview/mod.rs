@@ -18,7 +18,7 @@ pub use directories::{DirectoryOverview, DirectoryPart};
 pub use trouble::{KnownCopy, Troubled};
 
 use crate::scrub::Forecast;
-use crate::store::{Catalog, Error, Root, Run, State};
+use crate::store::{Catalog, Error, Repair, Root, Run, State};
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -70,12 +70,22 @@ pub struct OverviewOptions {
     pub duplicates: usize,
     /// How many runs of each tree are told at most.
     pub runs: usize,
+    /// How many repairs of each tree are told at most.
+    pub repairs: usize,
 }
 
 impl OverviewOptions {
     /// The usual ones, at a moment in milliseconds since 1970.
     pub fn new(now: i64) -> OverviewOptions {
-        OverviewOptions { now, max_age: None, directories: 48, troubled: 500, duplicates: 12, runs: 16 }
+        OverviewOptions {
+            now,
+            max_age: None,
+            directories: 48,
+            troubled: 500,
+            duplicates: 12,
+            runs: 16,
+            repairs: 100,
+        }
     }
 
     /// The class of [`AGES`] of what was verified at a moment, in milliseconds since 1970. What comes from the future
@@ -118,8 +128,21 @@ pub struct TreeOverview {
     pub only: Amount,
     /// Its last runs, newest first.
     pub runs: Vec<Run>,
+    /// Its last repairs, the latest first, with the name of their digest.
+    pub repairs: Vec<RepairedFile>,
     /// How long it takes to verify everything once, if it goes on like this.
     pub forecast: Option<Forecast>,
+}
+
+/// A repair that a catalogue has recorded.
+#[derive(Clone, Debug)]
+pub struct RepairedFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The name of the digest.
+    pub algorithm: String,
+    /// What was done.
+    pub repair: Repair,
 }
 
 /// The state of some catalogues.
@@ -200,7 +223,9 @@ fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions)
         true => catalog.mendable(&root)?,
         false => (0, 0),
     };
+    let repairs = repairs(catalog, &root, options.repairs)?;
     Ok(TreeOverview {
+        repairs,
         catalog: number,
         forecast: Forecast::of_runs(root.files, root.bytes, &runs, options.max_age),
         oldest: catalog.oldest(root.id)?,
@@ -212,6 +237,20 @@ fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions)
         runs,
         root,
     })
+}
+
+/// The last repairs of a tree.
+fn repairs(catalog: &Catalog, root: &Root, most: usize) -> Result<Vec<RepairedFile>> {
+    let algorithms = catalog.algorithms()?;
+    let mut found = Vec::new();
+    catalog.each_repair(root, &mut |path, repair| {
+        if found.len() < most {
+            let algorithm = algorithms.get(&repair.algorithm).cloned().unwrap_or_default();
+            found.push(RepairedFile { path, algorithm, repair });
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(found)
 }
 
 /// Reads all catalogues, each as it is when its turn comes.

@@ -1,6 +1,7 @@
 //! The history of repairs.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -27,13 +28,24 @@ pub struct Repair {
     pub before: Option<Output>,
     /// The digest that it has since: the recorded one.
     pub digest: Output,
+    /// Which bytes it has anew, in blocks of some kibibytes, if that is known.
+    pub ranges: Option<Vec<Range<u64>>>,
+}
+
+/// How many repairs of a tree there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// Their number.
+    pub count: u64,
+    /// When the last one was, in milliseconds since 1970.
+    pub last: Option<i64>,
 }
 
 impl Catalog {
     /// Remembers the repair of a file.
     pub fn add_repair(&self, root: i64, place: &Place, repair: &Repair) -> Result<()> {
-        let sql = "INSERT INTO repair(root, directory, name, repaired, state, source, bytes, algorithm, before, digest)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let sql = "INSERT INTO repair(root, directory, name, repaired, state, source, bytes, algorithm, before, digest,
+                   ranges) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         let values = params![
             root,
             place.0,
@@ -45,8 +57,16 @@ impl Catalog {
             repair.algorithm,
             repair.before.as_ref().map(Output::as_bytes),
             repair.digest.as_bytes(),
+            repair.ranges.as_deref().map(written),
         ];
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+    }
+
+    /// How many repairs of a tree there were, and when the last one was.
+    pub fn repairs(&self, root: i64) -> Result<Repairs> {
+        let sql = "SELECT count(*), max(repaired) FROM repair WHERE root = ?1";
+        let read = |row: &rusqlite::Row| Ok(Repairs { count: unsigned(row, 0)?, last: row.get(1)? });
+        self.connection.query_row(sql, [root], read).map_err(self.failed("read"))
     }
 
     /// Calls `each` for the repairs of a tree with the file's path, the latest first.
@@ -58,9 +78,8 @@ impl Catalog {
         root: &Root,
         each: &mut dyn FnMut(PathBuf, Repair) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql =
-            "SELECT directory, name, repaired, state, source, bytes, algorithm, before, digest FROM repair
-                   WHERE root = ?1 ORDER BY repaired DESC, id DESC";
+        let sql = "SELECT directory, name, repaired, state, source, bytes, algorithm, before, digest, ranges
+                   FROM repair WHERE root = ?1 ORDER BY repaired DESC, id DESC";
         let mut statement = self.connection.prepare(sql).map_err(self.failed("read"))?;
         let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
         while let Some(row) = rows.next().map_err(self.failed("read"))? {
@@ -77,6 +96,7 @@ impl Catalog {
                     algorithm: row.get(6)?,
                     before,
                     digest: output(row, 8)?,
+                    ranges: row.get::<_, Option<String>>(9)?.as_deref().and_then(ranges),
                 };
                 Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?, repair))
             };
@@ -86,6 +106,18 @@ impl Catalog {
         }
         Ok(())
     }
+}
+
+/// Ranges as pairs of offset and length.
+fn written(ranges: &[Range<u64>]) -> String {
+    let pairs: Vec<[u64; 2]> = ranges.iter().map(|range| [range.start, range.end - range.start]).collect();
+    serde_json::to_string(&pairs).unwrap_or_default()
+}
+
+/// The ranges again; none if they are not what [`written`] writes.
+fn ranges(text: &str) -> Option<Vec<Range<u64>>> {
+    let pairs: Vec<[u64; 2]> = serde_json::from_str(text).ok()?;
+    pairs.into_iter().map(|[start, length]| Some(start..start.checked_add(length)?)).collect()
 }
 
 #[cfg(test)]
@@ -106,6 +138,7 @@ mod tests {
             algorithm: 1,
             before,
             digest: Output::zeroed(32),
+            ranges: before.map(|_| vec![0..4096, 8192..8193]),
         };
         let both = [repair(5, None), repair(6, Some(Output::zeroed(20)))];
         for repair in &both {
@@ -119,6 +152,7 @@ mod tests {
             Ok::<_, Error>(())
         };
         catalog.each_repair(&root, each).unwrap();
+        assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 2, last: Some(6) });
         found.reverse();
         assert_eq!(found, both);
         assert_eq!(catalog.check().unwrap(), []);

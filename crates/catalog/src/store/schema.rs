@@ -15,8 +15,10 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 9] =
-    [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9];
+pub(super) const STEPS: [&str; 10] = [
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9,
+    VERSION_10,
+];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -121,12 +123,15 @@ const VERSION_8: &str = "
 /// Whether records of other algorithms are to have this one, as scrubs read their files.
 const VERSION_9: &str = "ALTER TABLE algorithm ADD COLUMN target INTEGER NOT NULL DEFAULT 0;";
 
+/// Which bytes a repair changed: pairs of offset and length in JSON, or NULL where nobody knows.
+const VERSION_10: &str = "ALTER TABLE repair ADD COLUMN ranges TEXT;";
+
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
 
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
-const STAND_INS: [(i64, &str); 5] = [
+const STAND_INS: [(i64, &str); 6] = [
     (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
     (
         4,
@@ -145,9 +150,11 @@ const STAND_INS: [(i64, &str); 5] = [
     (
         8,
         "CREATE TEMP VIEW repair AS SELECT 0 AS id, 0 AS root, 0 AS directory, x'' AS name, 0 AS repaired,
-            0 AS state, x'' AS source, 0 AS bytes, 0 AS algorithm, NULL AS before, x'' AS digest WHERE 0;",
+            0 AS state, x'' AS source, 0 AS bytes, 0 AS algorithm, NULL AS before, x'' AS digest, NULL AS ranges
+            WHERE 0;",
     ),
     (9, "CREATE TEMP VIEW algorithm AS SELECT *, 0 AS target FROM main.algorithm;"),
+    (10, "CREATE TEMP VIEW IF NOT EXISTS repair AS SELECT *, NULL AS ranges FROM main.repair;"),
 ];
 
 /// The version of an open database; 0 for one without tables.

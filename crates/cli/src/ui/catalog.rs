@@ -14,6 +14,8 @@ use verisum::catalog::store::{Catalog, Lock, Root, is_address, own_files};
 
 use crate::ui::failure::Failure;
 use crate::ui::names::Name;
+use crate::ui::{self, PROGRAM};
+use verisum::files::{Directory, Error};
 use verisum::remote::{Address, Host};
 
 /// The file in the user's state directory.
@@ -56,6 +58,25 @@ impl CatalogArgs {
         require(&path)?;
         let lock = Lock::take(&path)?;
         Ok((lock, Catalog::open_existing(&path)?))
+    }
+
+    /// Opens it to write where it knows what a path of this machine leads to, or something below; none where it does not, or where nobody named one and
+    /// none is in its usual place. One that is in use is told, unless somebody named it.
+    pub(crate) fn open_if_known(&self, path: &Path) -> Result<Option<(Lock, Catalog)>, Failure> {
+        let Some(catalog) = self.open_if_there()? else { return Ok(None) };
+        if catalog.root_of(path)?.is_none()
+            && !catalog.roots()?.iter().any(|root| root.path.starts_with(path))
+        {
+            return Ok(None);
+        }
+        match self.open_existing() {
+            Ok(opened) => Ok(Some(opened)),
+            Err(failure) if self.catalog.is_none() => {
+                ui::say(PROGRAM, &format!("{}: the repair is not recorded", failure.message()));
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Opens it to read; none where nobody named one and none is in its usual place.
@@ -113,6 +134,16 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// the link leads.
 pub(crate) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
     Ok(verisum::catalog::store::absolute_name(path)?)
+}
+
+/// Fails if the way to what is to be changed leads through a link of another user, who may have put it there for root
+/// to follow.
+pub(crate) fn require_own_way(path: &Path) -> Result<(), Failure> {
+    match Directory::trusted(path) {
+        Err(Error::Io { ref source, .. }) if source.kind() != ErrorKind::Other => Ok(()),
+        Err(error) => Err(Failure::Tree(error)),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// The tree of the catalogue that a path names: one of another machine, or one here as it stands, for a link

@@ -28,6 +28,7 @@ mod output;
 pub(crate) mod progress;
 pub(crate) mod reading;
 pub(crate) mod remedy;
+pub(crate) mod repairs;
 pub(crate) mod scratch;
 pub(crate) mod shell;
 pub(crate) mod signals;

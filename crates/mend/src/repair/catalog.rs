@@ -194,7 +194,16 @@ impl Work<'_> {
     }
 
     fn repaired(&self, path: PathBuf, record: &Record, algorithm: String, outcome: Outcome) -> Repaired {
-        Repaired { path, state: record.state, size: record.size, algorithm, recorded: record.digest, outcome }
+        Repaired {
+            path,
+            state: record.state,
+            size: record.size,
+            algorithm,
+            recorded: record.digest,
+            outcome,
+            before: None,
+            ranges: None,
+        }
     }
 
     fn tell(&self, file: Repaired, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
@@ -221,6 +230,7 @@ impl Work<'_> {
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
+            let file = Repaired { before: done.before, ranges: done.ranges, ..file };
             self.tell(file, summary, report);
         });
         written
@@ -247,6 +257,7 @@ impl Work<'_> {
             algorithm: old.algorithm,
             before: done.before,
             digest: old.digest,
+            ranges: done.ranges.clone(),
         };
         let (root, name) = (self.root.id, OsStr::from_bytes(&position.name));
         self.catalog.begin()?;

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use verisum_digest::{Digest, Output};
 use verisum_files::reread;
 
+use super::differences::Differences;
+
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
@@ -50,6 +52,7 @@ pub(super) fn fill(
     (digest, expected): (&Digest, &Output),
     most: u64,
     is_sparse: bool,
+    differences: &mut Differences,
 ) -> Result<u64, FillError> {
     let mut piece = vec![0; PIECE];
     let mut stream = digest.stream()?;
@@ -62,6 +65,7 @@ pub(super) fn fill(
         }
         stream.update(read)?;
         write(file, read, length, is_sparse).map_err(FillError::Write)?;
+        differences.take(read, length);
         length += count as u64;
         if count < PIECE {
             break;

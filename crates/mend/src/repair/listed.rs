@@ -10,7 +10,7 @@ use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Kind, Standing, Stat, Verdict, Walk, WalkOptions};
 
 use super::catalog::{MAY_BE_MEANT, require_room};
-use super::mend::{Damaged, Tree};
+use super::mend::{Damaged, Done, Tree};
 use super::{Error, Options, Outcome, Repaired, Source, Summary};
 
 /// How many files are compared and repaired together.
@@ -100,14 +100,14 @@ pub fn repair_recorded(
             let is_meant = state == State::Trouble(Trouble::Verdict(Verdict::Suspicious));
             let file = damaged_file(path, recorded);
             if is_meant && options.keep_bad.is_none() && !options.dry {
-                tell(&file, state, Outcome::Refused(MAY_BE_MEANT.to_string()), &mut summary, report);
+                tell(&file, state, Outcome::Refused(MAY_BE_MEANT.to_string()).into(), &mut summary, report);
                 continue;
             }
             damaged.push(file);
             states.push(state);
         }
         opened.mend(&damaged, sources, &mut |at, done| {
-            tell(&damaged[at], states[at], done.outcome, &mut summary, report);
+            tell(&damaged[at], states[at], done, &mut summary, report);
         });
     }
     Ok(summary)
@@ -127,13 +127,8 @@ fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
     }
 }
 
-fn tell(
-    file: &Damaged,
-    state: State,
-    outcome: Outcome,
-    summary: &mut Summary,
-    report: &mut dyn FnMut(&Repaired),
-) {
+fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
+    let Done { outcome, before, ranges, .. } = done;
     let size = match &outcome {
         Outcome::Repaired { bytes, .. } => *bytes,
         Outcome::Mendable { from } => std::fs::metadata(from).map_or(0, |found| found.len()),
@@ -146,6 +141,8 @@ fn tell(
         algorithm: file.digest.name().to_string(),
         recorded: file.recorded,
         outcome,
+        before,
+        ranges,
     };
     summary.count(&file);
     report(&file);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use verisum_files::{
     Directory, Entry, Error, Kind, Replacement, Stat, has_writer, reread, says_storage_failed,
 };
 
+use super::differences::Differences;
 use super::fill::fill;
 use super::source::{Candidate, Source};
 use super::{Options, Outcome};
@@ -53,11 +55,20 @@ pub(super) struct Done {
     pub(super) now: Option<Stat>,
     /// The digest that it had before, if it could be read.
     pub(super) before: Option<Output>,
+    /// Which of its bytes are others now, if it was repaired.
+    pub(super) ranges: Option<Vec<Range<u64>>>,
+}
+
+/// A new file that waits to take its place.
+struct Filled {
+    new: Replacement,
+    bytes: u64,
+    ranges: Option<Vec<Range<u64>>>,
 }
 
 impl From<Outcome> for Done {
     fn from(outcome: Outcome) -> Done {
-        Done { outcome, now: None, before: None }
+        Done { outcome, now: None, before: None, ranges: None }
     }
 }
 
@@ -88,10 +99,11 @@ pub(super) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Opens a tree by the path of its top.
     pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, Error> {
-        let device = Entry::named(path)?.stat()?.device;
+        let top = Directory::trusted(path)?;
+        let device = Entry::within(&top, OsStr::new("."))?.1.device;
         let device = (!options.enters).then_some(device);
         let linked = HashMap::new();
-        Ok(Tree { top: Directory::named(path)?, path: path.to_path_buf(), device, options, linked })
+        Ok(Tree { top, path: path.to_path_buf(), device, options, linked })
     }
 
     /// Repairs files, and tells what became of each, by its number, as soon as that is known: a kill later must not
@@ -236,10 +248,10 @@ impl<'a> Tree<'a> {
             None => None,
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
-        let (new, bytes) = match (other, source) {
+        let Filled { new, bytes, ranges } = match (other, source) {
             (None, None) => return Err("its other name has different content".to_string()),
             (Some(file), _) => match Replacement::of_file(&target, file) {
-                Ok(new) => (new, 0),
+                Ok(new) => Filled { new, bytes: 0, ranges: None },
                 Err(error) => return failed(of_new(&error)),
             },
             (None, Some(source)) => {
@@ -272,7 +284,7 @@ impl<'a> Tree<'a> {
             other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
         }
         let outcome = Outcome::Repaired { from: candidate.shown.clone(), bytes, other_names };
-        Ok(Done { outcome, now, before: bad.before })
+        Ok(Done { outcome, now, before: bad.before, ranges })
     }
 
     /// A new file with the content of a copy, and with what else the old one has, or else the copy; and its length.
@@ -286,7 +298,7 @@ impl<'a> Tree<'a> {
         source: &mut Source,
         candidate: &Candidate,
         target: &Path,
-    ) -> Result<Result<(Replacement, u64), String>, String> {
+    ) -> Result<Result<Filled, String>, String> {
         let new = match Replacement::new(target) {
             Ok(new) => new,
             Err(error) => return Ok(Err(of_new(&error))),
@@ -295,14 +307,16 @@ impl<'a> Tree<'a> {
         let mut content = source.place.read(&candidate.path, range).map_err(|error| error.to_string())?;
         let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
         let expected = (&damaged.digest, &damaged.recorded);
-        let length = match fill(new.file(), &mut *content, expected, damaged.size, is_sparse) {
+        let mut differences = Differences::from(old);
+        let filled = fill(new.file(), &mut *content, expected, damaged.size, is_sparse, &mut differences);
+        let bytes = match filled {
             Ok(length) => length,
             Err(error) if error.is_of_source() => return Err(error.to_string()),
             Err(error) => return Ok(Err(error.to_string())),
         };
         let of_copy = || source.place.is_here().then(|| File::open(candidate.here()).ok()).flatten();
         Ok(match dress(new.file(), old, of_copy, damaged.modified) {
-            Ok(true) => Ok((new, length)),
+            Ok(true) => Ok(Filled { new, bytes, ranges: Some(differences.ranges()) }),
             Ok(false) => Err("its owner, group, mode or attributes cannot be kept (root may)".to_string()),
             Err(errno) => Err(format!("keep its times: {errno}")),
         })

@@ -8,11 +8,14 @@
 //! Non-goals: finding out what is bad, which scrubs do, and files on other machines, which are repaired there.
 
 mod catalog;
+mod differences;
 mod fill;
 mod listed;
 mod mend;
+mod record;
 mod source;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,6 +26,7 @@ use verisum_files::Stop;
 
 pub use catalog::repair;
 pub use listed::{Recorded, repair_recorded, tagged};
+pub use record::{MendedFile, Noted, Taken, note};
 pub use source::Source;
 
 /// How to repair.
@@ -74,6 +78,10 @@ pub struct Repaired {
     pub recorded: verisum_digest::Output,
     /// What became of it.
     pub outcome: Outcome,
+    /// The digest that it had before, if it was repaired and could be read.
+    pub before: Option<verisum_digest::Output>,
+    /// Which of its bytes are others now, in blocks of 4 KiB; none if it was not repaired, or that is not known.
+    pub ranges: Option<Vec<Range<u64>>>,
 }
 
 /// What became of a file that was to be repaired.

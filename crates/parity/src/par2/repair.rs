@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::Opened;
@@ -105,11 +106,11 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, number: usize, done: Result<u64, Error>, report: &mut dyn FnMut(Finding)) {
+    fn tell(&mut self, number: usize, done: Result<Vec<Range<u64>>, Error>, report: &mut dyn FnMut(Finding)) {
         let verdict = match done {
-            Ok(bytes) => {
+            Ok(ranges) => {
                 self.totals.repaired += 1;
-                FileVerdict::Repaired { bytes }
+                FileVerdict::repaired(ranges)
             }
             Err(error) => {
                 self.totals.not_repaired += 1;
@@ -166,8 +167,8 @@ impl Job<'_> {
         )
     }
 
-    /// Proves a file and gives it its name. Returns how many bytes were computed.
-    fn place(&mut self, number: usize, mut draft: Draft) -> Result<u64, Error> {
+    /// Proves a file and gives it its name. Returns which bytes were computed.
+    fn place(&mut self, number: usize, mut draft: Draft) -> Result<Vec<Range<u64>>, Error> {
         let Opened { tree, set, .. } = self.opened;
         let proof = Whole { opened: self.opened, member: &set.members[number] };
         draft.prove(tree, &proof)?;

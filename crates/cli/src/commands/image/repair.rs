@@ -14,17 +14,19 @@ use verisum::blockhash::BlockMap;
 use verisum::files::{Stop, has_writer};
 use verisum::image::{Image, Opened, is_nbd_uri};
 use verisum::mend::image::{Mended, ReadAt, Target};
+use verisum::mend::repair::Taken;
 use verisum::remote::Hosts;
 
 use super::map;
 use super::options::ReadOptions;
 use super::verify;
-use crate::ui::catalog::with_name;
+use crate::ui::catalog::{CatalogArgs, absolute, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::input::{self, How, Input};
 use crate::ui::names::{self, Name};
+use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
 use crate::ui::sizes::human;
 use crate::ui::{self, Output, PROGRAM};
@@ -44,6 +46,9 @@ pub(crate) struct RepairArgs {
     /// Show what could be repaired and from where, and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    catalog: CatalogArgs,
 
     #[command(flatten)]
     read: ReadOptions,
@@ -92,10 +97,33 @@ pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     if !arguments.dry_run && !mended.repaired.is_empty() {
         let again = raw(&input, &how)?;
         target.verify(&mended, &mut reader(again))?;
+        record(&arguments, &name, &mended)?;
     }
     let exit = print(&arguments, &mended, longer, output)?;
     ending.obey();
     Ok(exit)
+}
+
+/// Records the repair where a catalogue knows the image as a file.
+fn record(arguments: &RepairArgs, name: &Path, mended: &Mended) -> Result<(), Failure> {
+    let path = absolute(name)?;
+    let mut recorder = Recorder::new(&arguments.catalog, &path)?;
+    let mut taken: Vec<Taken> = Vec::new();
+    for (which, from) in arguments.from.iter().enumerate() {
+        let ranges: Vec<Range<u64>> =
+            mended.repaired.iter().filter(|(_, of)| *of == which).map(|(range, _)| range.clone()).collect();
+        if !ranges.is_empty() {
+            let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+            // Addresses are as they were typed.
+            let from = match hosts::is_remote(from) || is_nbd_uri(from) {
+                true => PathBuf::from(from),
+                false => absolute(Path::new(from))?,
+            };
+            taken.push(Taken { from, bytes, ranges: Some(ranges) });
+        }
+    }
+    recorder.take(path, None, taken);
+    recorder.end()
 }
 
 fn shown(name: &Path) -> String {

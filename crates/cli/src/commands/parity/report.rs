@@ -105,7 +105,7 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         FileVerdict::Changed => (Exit::Unchecked, "; run update".to_string()),
         FileVerdict::Touched => (Exit::Clean, " (same bytes, another time)".to_string()),
         FileVerdict::Busy => (Exit::Unchecked, " (it changes while it is read)".to_string()),
-        FileVerdict::Repaired { bytes } => {
+        FileVerdict::Repaired { bytes, .. } => {
             line.bytes = Some(bytes);
             (Exit::Clean, format!(" ({} from parity)", human(bytes)))
         }

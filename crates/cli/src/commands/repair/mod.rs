@@ -9,11 +9,12 @@ use verisum::files::Stop;
 use verisum::mend::repair::{self, Options, Recorded, Repaired};
 
 use crate::ui::Output;
-use crate::ui::catalog::{CatalogArgs, absolute, absolute_name};
+use crate::ui::catalog::{CatalogArgs, absolute, absolute_name, require_own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs};
 use crate::ui::mending::{Telling, sources};
+use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
 use crate::ui::{sums, values};
 
@@ -24,7 +25,7 @@ pub(crate) struct RepairArgs {
     catalog: CatalogArgs,
 
     /// Repair the files below PATH that are not as this list of checksums says; may be given several times
-    #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath, conflicts_with = "catalog")]
+    #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     sums: Vec<PathBuf>,
 
     /// The digest, if the list does not tell; `verisum digests` lists them
@@ -32,7 +33,7 @@ pub(crate) struct RepairArgs {
     algorithm: Option<String>,
 
     /// Repair the files below PATH that are not as their tags say
-    #[arg(long, conflicts_with_all = ["catalog", "sums"])]
+    #[arg(long, conflicts_with = "sums")]
     tags: bool,
 
     /// A copy of PATH: a directory or file, HOST:PATH or ssh://HOST/PATH. Can be given several times
@@ -73,6 +74,7 @@ pub(crate) struct RepairArgs {
 
 /// Repairs files.
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
+    require_own_way(&arguments.path)?;
     let ending = Ending::new()?;
     let mut options = Options::default();
     options.dry = arguments.dry_run;
@@ -119,8 +121,16 @@ fn by_records(arguments: &RepairArgs, options: &Options, mut telling: Telling) -
         false => Box::new(records.into_iter()),
     };
     let mut sources = sources(&arguments.from, &arguments.hosts, None)?;
-    let report = &mut |file: &Repaired| telling.file(file);
+    let mut recorder = match options.dry {
+        true => Recorder::none(),
+        false => Recorder::new(&arguments.catalog, &tree)?,
+    };
+    let report = &mut |file: &Repaired| {
+        recorder.file(file);
+        telling.file(file);
+    };
     let summary = repair::repair_recorded(&tree, &mut *records, &mut sources, options, report)?;
     let worst = telling.end(&summary, arguments.dry_run)?;
+    recorder.end()?;
     Ok(if useless > 0 { worst.max(Exit::Unchecked) } else { worst })
 }

@@ -130,6 +130,7 @@ fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
         tables::ages(subject),
         tables::forecast(subject),
         runs::runs(subject),
+        runs::repairs(subject),
         tables::directories(subject),
         tables::stalest(subject),
         tables::growth(subject),

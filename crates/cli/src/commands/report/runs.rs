@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use verisum::catalog::overview::TreeOverview;
+use verisum::catalog::overview::{RepairedFile, TreeOverview};
 use verisum::catalog::store::Run;
 use verisum_bench::export::{Cell, Table};
 
@@ -50,4 +50,25 @@ pub(super) fn runs(subject: &Subject) -> Table {
         ]);
     }
     table
+}
+
+/// What was repaired, the latest first.
+pub(super) fn repairs(subject: &Subject) -> Table {
+    let mut table =
+        Table::new("Repairs", "repaired; file; was; from; size written; digest before; digest since");
+    let mut repairs: Vec<&RepairedFile> =
+        subject.overview.trees.iter().flat_map(|tree| &tree.repairs).collect();
+    repairs.sort_by_key(|one| std::cmp::Reverse(one.repair.repaired));
+    for RepairedFile { path: file, algorithm, repair } in repairs.into_iter().take(MOST) {
+        table.row([
+            moment(repair.repaired),
+            path(file),
+            Cell::text(repair.state.name()),
+            path(&repair.source),
+            bytes(repair.bytes),
+            repair.before.map_or(Cell::Missing, |before| Cell::Text(format!("{algorithm} {before}"))),
+            Cell::Text(format!("{algorithm} {}", repair.digest)),
+        ]);
+    }
+    table.note("`verisum catalog list --repaired` lists all.")
 }

@@ -1,11 +1,12 @@
 //! `verisum catalog list`: which files are recorded, bad, missing, stale or there twice. Reads no files.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use serde_json::json;
-use verisum::catalog::store::{Catalog, Finding, Listed, Root, Seen, State};
+use serde_json::{Value, json};
+use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, State};
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, known_moment, state};
@@ -14,7 +15,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::values::{self, written};
+use crate::ui::values::{self, counted, written};
 use crate::ui::{Output, remedy};
 
 /// What `verisum catalog list` takes.
@@ -38,6 +39,10 @@ pub(crate) struct ListArgs {
     /// List files whose content another file has too, the largest first, with an empty line after each content
     #[arg(long, conflicts_with_all = ["bad", "missing", "stale", "tree"])]
     duplicates: bool,
+
+    /// List the repairs of files, the latest first: when, what the file had been, from where, and which blocks
+    #[arg(long, conflicts_with_all = ["bad", "missing", "stale", "duplicates", "csv"])]
+    repaired: bool,
 
     /// List files below this directory only
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -94,6 +99,12 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
             }
             None => (catalog.roots()?, None),
         };
+        if arguments.repaired {
+            for root in &roots {
+                list.repairs(root, below.as_deref())?;
+            }
+            return Ok(Exit::Clean);
+        }
         for root in &roots {
             let mut each = |file: Listed| match &below {
                 Some(below) if !file.path.starts_with(below) => Ok(()),
@@ -207,6 +218,22 @@ impl List<'_> {
             .map(PathBuf::as_path)
     }
 
+    /// The repairs of a tree, or of what is below a path in it.
+    fn repairs(&mut self, root: &Root, below: Option<&Path>) -> Result<(), Failure> {
+        let catalog = self.catalog;
+        let algorithms = catalog.algorithms()?;
+        catalog.each_repair(root, &mut |path, repair| {
+            if below.is_some_and(|below| !path.starts_with(below)) {
+                return Ok(());
+            }
+            let algorithm = algorithms.get(&repair.algorithm).map_or("", String::as_str);
+            match self.arguments.json {
+                true => self.output.json("repair", &with_name(repair_json(&repair, algorithm), &path)),
+                false => self.output.line(&repair_line(&path, &repair, algorithm)),
+            }
+        })
+    }
+
     fn duplicates(&mut self) -> Result<(), Failure> {
         let catalog = self.catalog;
         let mut last = None;
@@ -240,6 +267,34 @@ impl List<'_> {
         }
         self.output.json("file", &with_name(line, &file.path))
     }
+}
+
+/// A repair in words.
+fn repair_line(path: &Path, repair: &Repair, algorithm: &str) -> String {
+    let mut facts = vec![written(repair.repaired), format!("was {}", repair.state.name())];
+    facts.push(format!("{} from {}", human(repair.bytes), names::quoted(repair.source.as_os_str())));
+    if let Some(ranges) = &repair.ranges {
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        facts.push(format!("{} of it new, in {}", human(bytes), counted(ranges.len() as u64, "place")));
+    }
+    let before = repair.before.map_or("unknown".to_string(), |before| before.to_string());
+    facts.push(format!("{algorithm} {}, before {before}", repair.digest));
+    format!("{:<12}  {}  ({})", "repaired", names::quoted(path.as_os_str()), facts.join("; "))
+}
+
+fn repair_json(repair: &Repair, algorithm: &str) -> Value {
+    let range = |range: &Range<u64>| json!({ "offset": range.start, "length": range.end - range.start });
+    json!({
+        "outcome": "repaired",
+        "repaired": known_moment(repair.repaired),
+        "was": repair.state.name(),
+        "from": Name::new(&repair.source),
+        "bytes": repair.bytes,
+        "algorithm": algorithm,
+        "before": repair.before.map(|before| before.to_string()),
+        "digest": repair.digest.to_string(),
+        "ranges": repair.ranges.as_ref().map(|ranges| ranges.iter().map(range).collect::<Vec<_>>()),
+    })
 }
 
 /// A file, its state, and what is known of both.

@@ -121,6 +121,12 @@ fn print(
     if let Some(remedy) = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), root)? {
         output.line(&format!("  {}", remedy.text()))?;
     }
+    let repairs = catalog.repairs(root.id)?;
+    if let Some(last) = repairs.last {
+        let files = counted(repairs.count, "file");
+        let list = "`verisum catalog list --repaired` lists them";
+        output.line(&format!("  repaired: {files}, the last one {} ({list})", written(last)))?;
+    }
     if let Some(oldest) = catalog.oldest(root.id)? {
         let when = if oldest == 0 { "never".to_string() } else { written(oldest) };
         output.line(&format!("  stalest verification: {when}"))?;
@@ -196,7 +202,9 @@ fn line(
         }
         None => None,
     };
+    let repairs = catalog.repairs(root.id)?;
     let line = json!({
+        "repaired": { "count": repairs.count, "last": repairs.last.and_then(known_moment) },
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,

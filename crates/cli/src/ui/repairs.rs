@@ -1,0 +1,61 @@
+//! Records repairs in the catalogue that knows the files, where the repair itself went without one.
+
+use std::path::{Path, PathBuf};
+
+use verisum::catalog::store::{Catalog, Lock};
+use verisum::digest::Output as DigestValue;
+use verisum::mend::repair::{MendedFile, Noted, Outcome, Repaired, Taken, note};
+
+use crate::ui::catalog::CatalogArgs;
+use crate::ui::failure::Failure;
+use crate::ui::{self, PROGRAM, names, values};
+
+/// The catalogue that knows what is repaired, if one does.
+pub(crate) struct Recorder {
+    catalog: Option<(Lock, Catalog)>,
+    failure: Option<Failure>,
+}
+
+impl Recorder {
+    /// Opens the catalogue if it knows a path, which begins at the root of the file system.
+    pub(crate) fn new(catalog: &CatalogArgs, path: &Path) -> Result<Recorder, Failure> {
+        Ok(Recorder { catalog: catalog.open_if_known(path)?, failure: None })
+    }
+
+    /// One that records nothing.
+    pub(crate) fn none() -> Recorder {
+        Recorder { catalog: None, failure: None }
+    }
+
+    /// Records what was repaired.
+    pub(crate) fn file(&mut self, file: &Repaired) {
+        if let Outcome::Repaired { from, bytes, .. } = &file.outcome {
+            let taken = Taken { from: from.clone(), bytes: *bytes, ranges: file.ranges.clone() };
+            let before = file.before.map(|before| (file.algorithm.clone(), before));
+            self.take(file.path.clone(), before, vec![taken]);
+        }
+    }
+
+    /// Records that a file took something from sources, unless that is nothing.
+    pub(crate) fn take(&mut self, path: PathBuf, before: Option<(String, DigestValue)>, taken: Vec<Taken>) {
+        let Some((_, catalog)) = &self.catalog else { return };
+        if taken.is_empty() || self.failure.is_some() {
+            return;
+        }
+        let file = MendedFile { path, before, taken, now: values::now() };
+        match note(catalog, &file) {
+            Ok(Noted::Confirmed | Noted::Unknown) => {}
+            Ok(Noted::Different) => {
+                let path = names::quoted(file.path.as_os_str());
+                let what = "it is not what the catalogue recorded, whose verdict stays";
+                ui::say(PROGRAM, &format!("{path}: {what}"));
+            }
+            Err(error) => self.failure = Some(error.into()),
+        }
+    }
+
+    /// Fails if something could not be recorded.
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,131 @@
+//! Records repairs that were done without the catalogue: by parity, tags, lists or a block map.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use verisum_catalog::store::{Catalog, Change, Record, Repair, Root, State, stamp};
+use verisum_digest::{Digest, Output};
+use verisum_files::{Entry, Stat, reread};
+
+use super::Error;
+
+/// A file that has its content again.
+#[derive(Clone, Debug)]
+pub struct MendedFile {
+    /// Its path, from the root of the file system.
+    pub path: PathBuf,
+    /// The name of a digest, and what it was before the repair, if somebody computed it.
+    pub before: Option<(String, Output)>,
+    /// What was taken from where.
+    pub taken: Vec<Taken>,
+    /// When, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// What a file took from one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// The path or address of the source.
+    pub from: PathBuf,
+    /// How many bytes were written.
+    pub bytes: u64,
+    /// Which ones, if that is known.
+    pub ranges: Option<Vec<Range<u64>>>,
+}
+
+/// What a catalogue says of a repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// It has no such file, or cannot tell what it should be.
+    Unknown,
+    /// The file has its recorded content; the repair is recorded.
+    Confirmed,
+    /// The file has another content than the catalogue recorded. The repair is recorded, and the file's state stays.
+    Different,
+}
+
+/// Records a repair in a catalogue that knows the file. It is read once more, past the page cache: a catalogue takes
+/// nobody's word for what a file is. Whoever calls holds the catalogue's lock.
+///
+/// # Errors
+/// The catalogue cannot be read or written.
+pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, Error> {
+    let Some(root) = catalog.root_of(&mended.path)?.filter(|root| !root.is_remote()) else {
+        return Ok(Noted::Unknown);
+    };
+    let below = mended.path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let Some(name) = below.file_name() else { return Ok(Noted::Unknown) };
+    let folder = below.parent().unwrap_or(Path::new(""));
+    let Some(directory) = catalog.directory(&root, folder)? else { return Ok(Noted::Unknown) };
+    let Some(old) = catalog.record(directory, name)?.filter(|old| old.state != State::DAMAGED) else {
+        return Ok(Noted::Unknown);
+    };
+    let algorithm = catalog.algorithms()?.remove(&old.algorithm).unwrap_or_default();
+    let Some((now, stat)) = look(&mended.path, &algorithm) else { return Ok(Noted::Unknown) };
+    let finding = catalog.finding(directory, name)?;
+    let known = mended.before.as_ref().filter(|(of, _)| *of == algorithm).map(|(_, digest)| *digest);
+    let found = finding.and_then(|finding| finding.read).map(|read| read.digest);
+    let repair = Repair {
+        repaired: mended.now,
+        state: old.state,
+        source: PathBuf::new(),
+        bytes: 0,
+        algorithm: old.algorithm,
+        before: known.or(found),
+        digest: now,
+        ranges: None,
+    };
+    catalog.begin()?;
+    let written = write(catalog, &Place { root: &root, directory, name }, &old, (&repair, &stat), mended);
+    match written {
+        Ok(noted) => catalog.commit().map(|()| noted).map_err(Error::from),
+        Err(error) => {
+            catalog.roll_back();
+            Err(error)
+        }
+    }
+}
+
+struct Place<'a> {
+    root: &'a Root,
+    directory: i64,
+    name: &'a OsStr,
+}
+
+fn write(
+    catalog: &Catalog,
+    place: &Place,
+    old: &Record,
+    (repair, stat): (&Repair, &Stat),
+    mended: &MendedFile,
+) -> Result<Noted, Error> {
+    let &Place { root, directory, name } = place;
+    let is_as_recorded = repair.digest == old.digest;
+    if is_as_recorded {
+        let new = Record {
+            mtime: stamp(stat.modified),
+            ctime: stamp(stat.changed),
+            inode: stat.inode,
+            verified: repair.repaired,
+            state: State::Sound,
+            ..*old
+        };
+        catalog.apply(root.id, directory, name, &Change::Confirm(new))?;
+        catalog.absolve(root.id, &new)?;
+    }
+    let key = (directory, std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec());
+    for taken in &mended.taken {
+        let Taken { from, bytes, ranges } = taken.clone();
+        catalog.add_repair(root.id, &key, &Repair { source: from, bytes, ranges, ..repair.clone() })?;
+    }
+    Ok(if is_as_recorded { Noted::Confirmed } else { Noted::Different })
+}
+
+/// The digest of a file as its storage has it, and what is said of it.
+fn look(path: &Path, algorithm: &str) -> Option<(Output, Stat)> {
+    let digest = Digest::find(algorithm).ok()?;
+    let file = Entry::trusted(path).ok()?.open_regular().ok()?;
+    let read = reread::past_the_cache(&file, &digest).ok()?;
+    Some((read.digest, Stat::of(&file).ok()?))
+}
