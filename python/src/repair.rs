@@ -238,7 +238,7 @@ fn source(
         Named::There(address) => {
             let shown = PathBuf::from(OsStr::from_bytes(&address.address()));
             let place = place::host(hosts, &address.host)?;
-            Ok(Source { address: shown, place, root: address.path, is_counterpart })
+            Ok(Source { address: shown, place, root: address.path, is_counterpart, is_parity: false })
         }
     }
 }

@@ -216,6 +216,7 @@ fn what_lists_and_tags_say() {
 #[test]
 fn what_is_said_of_records() {
     let mut trial = Trial::new();
+    fs::copy(trial.path("tree/f4"), trial.path("tree/twin")).unwrap();
     trial.run("copy --quiet tree other").clean();
     trial.take("parity-create", "parity create --json tree", 0);
     trial.take("scrub", "scrub --json tree", 0);

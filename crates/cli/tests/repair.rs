@@ -141,7 +141,7 @@ fn a_list_says_what_is_repaired() {
     let ended = repair_by(&tree, &copy, &["--sums", &sums]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 7), "{}", ended.stderr);
     assert!(ended.stderr.contains("line 8: another line has another digest of it"), "{}", ended.stderr);
-    refused(&verisum([s("repair"), s("--sums"), list, tree]), 2, "need a copy: --from PLACE");
+    refused(&verisum([s("repair"), s("--sums"), list, tree]), 2, "need a copy or parity: --from PLACE");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_scrub_repairs_what_it_finds_and_leaves_missing_files_missing() {
         tree,
         copy,
     ]);
-    refused(&two, 2, "--from PLACE is a copy of one directory");
+    refused(&two, 2, "--from PLACE and --parity PLACE are of one directory");
 }
 
 #[test]

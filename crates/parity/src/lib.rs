@@ -33,6 +33,7 @@ mod code;
 mod create;
 mod digest;
 mod error;
+mod given;
 mod head;
 mod index;
 mod list;
@@ -52,6 +53,7 @@ mod verify;
 
 pub use create::{Made, USUAL_PLACE, create};
 pub use error::Error;
+pub use given::ParityPlace;
 pub use options::CreateOptions;
 pub use par2::{repair_par2, verify_par2};
 pub use repair::{RepairOptions, Repaired, repair};

@@ -40,7 +40,7 @@ pub(crate) fn sources(
             }
             _ => (OsString::from_vec(address.address()).into(), address.path),
         };
-        sources.push(Source { address: shown, place, root, is_counterpart: true });
+        sources.push(Source { address: shown, place, root, is_counterpart: true, is_parity: false });
     }
     let Some((catalog, path)) = known else { return Ok(sources) };
     let own = catalog.root_of(path)?.map(|root| root.path);
@@ -58,7 +58,13 @@ pub(crate) fn sources(
             match Address::of_address(tree.as_os_str().as_bytes()) {
                 Some(address) => {
                     let place = Box::new(hosts::place(&reached, &address.host)?);
-                    sources.push(Source { address: tree, place, root: address.path, is_counterpart: false });
+                    sources.push(Source {
+                        address: tree,
+                        place,
+                        root: address.path,
+                        is_counterpart: false,
+                        is_parity: false,
+                    });
                     continue;
                 }
                 None => Box::new(LocalPlace::default()),

@@ -25,6 +25,7 @@ pub(crate) mod log;
 pub(crate) mod mending;
 pub(crate) mod names;
 mod output;
+pub(crate) mod parity;
 pub(crate) mod progress;
 pub(crate) mod reading;
 pub(crate) mod remedy;

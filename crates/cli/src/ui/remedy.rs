@@ -9,6 +9,7 @@ use verisum::files::{Class, Verdict};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::parity::Beside;
 use crate::ui::shell;
 use crate::ui::values::counted;
 
@@ -56,7 +57,9 @@ pub(crate) struct Remedy {
     /// Files whose recorded content is wanted again.
     wanted: u64,
     /// Those of them that the catalogue knows a copy of.
-    pub(crate) mendable: u64,
+    mendable: u64,
+    /// Those of the others that have parity beside them.
+    with_parity: u64,
     /// The command that repairs these.
     command: String,
 }
@@ -70,29 +73,50 @@ impl Remedy {
     ) -> Result<Option<Remedy>, Failure> {
         let Some(command) = repair_command(named, None, &root.path) else { return Ok(None) };
         let (wanted, mendable) = catalog.mendable(root)?;
-        Ok((wanted > 0).then_some(Remedy { wanted, mendable, command }))
+        let mut with_parity = 0;
+        if mendable < wanted {
+            let (copies, mut beside) = (catalog.copies_of_troubled()?, Beside::default());
+            catalog.each_in_trouble(root, true, true, &mut |file| {
+                let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+                let is_wanted = file.record.state.is_repairable() && !copies.contains_key(&content);
+                with_parity += u64::from(is_wanted && beside.of(&file.path).is_some());
+                Ok::<_, Failure>(())
+            })?;
+        }
+        Ok((wanted > 0).then_some(Remedy { wanted, mendable, with_parity, command }))
     }
 
     pub(crate) fn text(&self) -> String {
-        let Remedy { wanted, mendable, command } = self;
+        let Remedy { wanted, mendable, with_parity, command } = self;
         let are = if *wanted == 1 { "is" } else { "are" };
         let files = counted(*wanted, "file");
-        match mendable {
-            0 => format!(
-                "{files} {are} bad or missing, and no copy is known (`{command} --from PLACE` takes one)"
-            ),
-            _ => format!(
-                "{files} {are} bad or missing; copies of {mendable} are known: `{command}` puts them in place"
-            ),
-        }
+        let known = match (mendable, with_parity) {
+            (0, 0) => {
+                return format!(
+                    "{files} {are} bad or missing, and no copy is known (`{command} --from PLACE` takes one)"
+                );
+            }
+            (mendable, 0) => format!("copies of {mendable} are known: `{command}` puts them in place"),
+            (0, parity) => format!("parity may mend {parity}: `{command}`"),
+            (mendable, parity) => {
+                format!("copies of {mendable} are known, and parity may mend {parity}: `{command}`")
+            }
+        };
+        format!("{files} {are} bad or missing; {known}")
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({ "files": self.wanted, "mendable": self.mendable, "command": self.command })
+        json!({ "files": self.wanted, "mendable": self.mendable, "with_parity": self.with_parity, "command": self.command })
     }
 
-    /// Files whose recorded content is wanted again, and those of them that have no known copy.
+    /// Whether anything is known that may mend some.
+    pub(crate) fn is_known(&self) -> bool {
+        self.mendable + self.with_parity > 0
+    }
+
+    /// Files whose recorded content is wanted again: those that have a known copy or parity, and those without.
     pub(crate) fn figures(&self) -> [(&'static str, u64); 2] {
-        [("yes", self.mendable), ("no", self.wanted - self.mendable)]
+        let known = self.mendable + self.with_parity;
+        [("yes", known), ("no", self.wanted.saturating_sub(known))]
     }
 }

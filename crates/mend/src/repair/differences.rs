@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(differences.ranges(), [0..block, 3 * block..6 * block + 1]);
         let mut differences = Differences::from(None);
         differences.take(&new, 0);
-        assert_eq!(differences.ranges(), [0..6 * block + 1]);
+        assert_eq!(differences.ranges(), std::slice::from_ref(&(0..6 * block + 1)));
         let mut differences = Differences::from(Some(&old));
         for number in 0..2 * MOST as u64 {
             differences.take(&[0], number * 2);

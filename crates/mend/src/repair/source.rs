@@ -20,13 +20,15 @@ pub struct Source<'a> {
     /// Whether it is a copy of the tree that is repaired: a file may be at the same path in it. In any source the
     /// catalogue may know of copies.
     pub is_counterpart: bool,
+    /// Whether it computes what is lost: all its files are shown by its own address.
+    pub is_parity: bool,
 }
 
 impl<'a> Source<'a> {
     /// A copy of a tree on this machine.
     pub fn new(path: &Path, place: Box<dyn Place + 'a>) -> Source<'a> {
         let root = path.as_os_str().as_bytes().to_vec();
-        Source { address: path.to_path_buf(), place, root, is_counterpart: true }
+        Source { address: path.to_path_buf(), place, root, is_counterpart: true, is_parity: false }
     }
 
     /// A path in the place, by its path below the tree's top.
@@ -38,8 +40,8 @@ impl<'a> Source<'a> {
     pub(super) fn candidates(&self, below: &Path, copies: &[PathBuf]) -> Vec<Candidate> {
         let mut found = Vec::new();
         if self.is_counterpart {
-            let shown =
-                if below.as_os_str().is_empty() { self.address.clone() } else { self.address.join(below) };
+            let is_itself = self.is_parity || below.as_os_str().is_empty();
+            let shown = if is_itself { self.address.clone() } else { self.address.join(below) };
             found.push(Candidate { path: self.path_of(below), shown });
         }
         for copy in copies {

@@ -1,8 +1,12 @@
 //! The files of the walk: which of them are new or changed, and which are gone.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::Jobs;
 use crate::scrub::alarm::written_to;
@@ -13,6 +17,9 @@ use crate::scrub::writer::Message;
 use crate::scrub::{Error, error_text};
 use crate::store::{Known, State, stamp};
 use verisum_files::{Entry, Job, Kind, Stat};
+
+/// The name of a directory with parity, as the crate of parity has it.
+const PARITY: &str = ".verisum-parity";
 
 impl Jobs<'_> {
     /// The next new or changed file of the walk.
@@ -73,6 +80,12 @@ impl Jobs<'_> {
         let Ok(stat) = stat else { return Ok(()) };
         let (parent, parent_device, recorded_device) = (level.id, level.device, level.recorded_device);
         if !self.others.is_empty() && self.others.contains(&entry.path()) {
+            self.outcome.passed_over.insert(entry.path());
+            self.walk.pass_over(entry);
+            return Ok(());
+        }
+        // Parity has digests of its own, which `parity verify` compares.
+        if is_parity(entry) {
             self.outcome.passed_over.insert(entry.path());
             self.walk.pass_over(entry);
             return Ok(());
@@ -276,4 +289,17 @@ pub(in crate::scrub) fn is_to_read(known: &Known, stat: &Stat) -> bool {
         State::MISSING => true,
         State::Trouble(_) => false,
     }
+}
+
+/// Whether a directory is what `verisum parity` made: it has the usual name, and an index of parity.
+fn is_parity(entry: &Entry) -> bool {
+    const INDEX: &[u8] = b"verisum parity index";
+    let begins = |name: &str| {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let path = Path::new(entry.name()).join(name);
+        let file = rustix::fs::openat(entry.directory(), &path, flags, Mode::empty());
+        let mut start = [0; INDEX.len()];
+        file.is_ok_and(|file| File::from(file).read_exact(&mut start).is_ok()) && start == INDEX
+    };
+    entry.name() == PARITY && (begins("index") || begins("index.copy"))
 }

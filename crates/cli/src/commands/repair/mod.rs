@@ -1,12 +1,12 @@
 //! `verisum repair`: gives bad and missing files their recorded content again, from other copies.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::files::Stop;
-use verisum::mend::repair::{self, Options, Recorded, Repaired};
+use verisum::mend::repair::{self, Options, Recorded, Repaired, Source};
 
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute, absolute_name, require_own_way};
@@ -16,7 +16,7 @@ use crate::ui::hosts::{HOSTS, HostArgs};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
-use crate::ui::{sums, values};
+use crate::ui::{parity, sums, values};
 
 /// What `verisum repair` takes.
 #[derive(Args, Debug)]
@@ -39,6 +39,10 @@ pub(crate) struct RepairArgs {
     /// A copy of PATH: a directory or file, HOST:PATH or ssh://HOST/PATH. Can be given several times
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     from: Vec<OsString>,
+
+    /// The parity of PATH, where `verisum parity create --to DIR` put it; what lies beside the files is found
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    parity: Option<PathBuf>,
 
     /// Show what could be repaired and from where, and change nothing
     #[arg(short = 'n', long)]
@@ -98,16 +102,26 @@ fn by_catalog(arguments: &RepairArgs, options: &Options, mut telling: Telling) -
     let named = absolute_name(&arguments.path)?;
     let path = if catalog.root_of(&named)?.is_some() { named } else { absolute(&arguments.path)? };
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
+    sources.extend(of_parity(arguments, &path)?);
     let summary = repair::repair(&catalog, &path, &mut sources, options, &mut |file| telling.file(file))?;
     telling.end(&summary, arguments.dry_run)
 }
 
+/// What parity gives where no copy helps.
+fn of_parity(arguments: &RepairArgs, path: &Path) -> Result<Option<Source<'static>>, Failure> {
+    let named = arguments.parity.as_deref().map(absolute).transpose()?;
+    parity::source(path, named.as_deref())
+}
+
 /// By lists or tags, which know of no other copies than those that are named.
 fn by_records(arguments: &RepairArgs, options: &Options, mut telling: Telling) -> Result<Exit, Failure> {
-    if arguments.from.is_empty() {
-        return Err(Failure::Usage("--sums and --tags need a copy: --from PLACE".to_string()));
-    }
     let tree = absolute(&arguments.path)?;
+    let parity = of_parity(arguments, &tree)?;
+    if arguments.from.is_empty() && parity.is_none() {
+        return Err(Failure::Usage(
+            "--sums and --tags need a copy or parity: --from PLACE, --parity DIR".to_string(),
+        ));
+    }
     let mut records = Vec::new();
     let mut useless = 0;
     for list in &arguments.sums {
@@ -121,6 +135,7 @@ fn by_records(arguments: &RepairArgs, options: &Options, mut telling: Telling) -
         false => Box::new(records.into_iter()),
     };
     let mut sources = sources(&arguments.from, &arguments.hosts, None)?;
+    sources.extend(parity);
     let mut recorder = match options.dry {
         true => Recorder::none(),
         false => Recorder::new(&arguments.catalog, &tree)?,

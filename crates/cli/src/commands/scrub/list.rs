@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, State};
+use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, State, is_address};
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, known_moment, state};
@@ -14,6 +14,7 @@ use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
+use crate::ui::parity::Beside;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
 use crate::ui::{Output, remedy};
@@ -84,7 +85,14 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
         catalog.require_complete()?;
         let has_troubles = arguments.bad || arguments.missing;
         let copies = if has_troubles { catalog.copies_of_troubled()? } else { HashMap::new() };
-        let mut list = List { catalog: &catalog, copies, arguments, worst: Exit::Clean, output };
+        let mut list = List {
+            catalog: &catalog,
+            copies,
+            beside: Beside::default(),
+            arguments,
+            worst: Exit::Clean,
+            output,
+        };
         if arguments.csv {
             list.output.text(&format!("{}\r\n", CSV.join(",")))?;
         }
@@ -151,6 +159,7 @@ struct List<'a> {
     catalog: &'a Catalog,
     /// Where the recorded content of files in trouble is, too.
     copies: HashMap<(i64, Vec<u8>), PathBuf>,
+    beside: Beside,
     arguments: &'a ListArgs,
     worst: Exit,
     output: &'a mut Output,
@@ -171,10 +180,13 @@ impl List<'_> {
         if self.arguments.csv {
             return self.csv(file, finding.as_ref());
         }
+        let parity = if self.copy(file).is_none() { self.parity(file) } else { None };
         let copy = self.copy(file);
-        let advice = self.command(file).filter(|_| file.directory != 0).map(|command| match copy {
-            Some(_) => format!("mend it: {command}"),
-            None => format!("no copy is known: {command} --from PLACE"),
+        let advice = self.command(file).filter(|_| file.directory != 0);
+        let advice = advice.map(|command| match (copy, parity) {
+            (Some(_), _) => format!("mend it: {command}"),
+            (None, Some(_)) => format!("it has parity: {command}"),
+            (None, None) => format!("no copy is known: {command} --from PLACE"),
         });
         self.output.line(&line(file, finding.as_ref(), copy, advice))
     }
@@ -207,6 +219,12 @@ impl List<'_> {
             copy.and_then(|_| self.command(file)).map(|text| csv_text(&text)).unwrap_or_default(),
         ];
         self.output.text(&format!("{}\r\n", fields.join(",")))
+    }
+
+    /// The parity that a file in trouble has.
+    fn parity(&mut self, file: &Listed) -> Option<PathBuf> {
+        let is_listed = file.directory != 0 && !is_address(&file.path);
+        if is_listed && file.record.state.is_repairable() { self.beside.of(&file.path) } else { None }
     }
 
     fn copy(&self, file: &Listed) -> Option<&Path> {
@@ -263,7 +281,10 @@ impl List<'_> {
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             line["copy"] = json!(self.copy(file).map(Name::new));
-            line["mend"] = self.copy(file).and_then(|_| self.command(file)).into();
+            let parity = self.parity(file);
+            let is_known = parity.is_some() || self.copy(file).is_some();
+            line["mend"] = self.command(file).filter(|_| is_known).into();
+            line["parity"] = json!(parity.as_deref().map(Name::new));
         }
         self.output.json("file", &with_name(line, &file.path))
     }

@@ -28,7 +28,7 @@ use crate::ui::mending::{Telling, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::values;
 use crate::ui::{self, Output};
-use crate::ui::{digests, kernel, sizes};
+use crate::ui::{digests, kernel, parity, sizes};
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -98,6 +98,10 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::AnyPath, help_heading = "Repair")]
     from: Vec<OsString>,
 
+    /// The parity of DIR, where `verisum parity create --to PLACE` put it; what lies beside the files is found
+    #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
+    parity: Option<PathBuf>,
+
     /// Move bad files to this directory instead of removing them
     #[arg(long, value_name = "DIR", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     keep_bad: Option<PathBuf>,
@@ -164,9 +168,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     arguments.results.refuse_own(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
-    if !arguments.from.is_empty() && directories.len() != 1 {
+    if (!arguments.from.is_empty() || arguments.parity.is_some()) && directories.len() != 1 {
         return Err(Failure::Usage(
-            "--from PLACE is a copy of one directory: name that one alone".to_string(),
+            "--from PLACE and --parity PLACE are of one directory: name that one alone".to_string(),
         ));
     }
     let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
@@ -220,6 +224,8 @@ fn mend(
             continue;
         }
         let mut sources = sources(&arguments.from, &arguments.hosts, Some((catalog, path)))?;
+        let named = arguments.parity.as_deref().map(absolute).transpose()?;
+        sources.extend(parity::source(path, named.as_deref())?);
         let options = {
             let mut adapted = repair::Options::default();
             adapted.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;

@@ -186,7 +186,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             return None;
         }
         let remedy = Remedy::of(catalog, self.arguments.catalog.catalog.as_deref(), &root).ok()?;
-        remedy.filter(|remedy| is_bad || remedy.mendable > 0)
+        remedy.filter(|remedy| is_bad || remedy.is_known())
     }
 
     fn failed(&self, path: &Path, failure: &Failure) {

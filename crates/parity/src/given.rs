@@ -1,0 +1,309 @@
+//! The files that parity can give, as a place: repairs of trees take what no copy has from it.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use verisum_digest::{Digest, Output};
+use verisum_files::place::{
+    Capabilities, FileAnswer, FileRead, FileRequest, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
+};
+
+use crate::Error;
+use crate::create::place_of;
+use crate::digest;
+use crate::head::Part;
+use crate::mend::{Solved, lost_blocks};
+use crate::store::{SetFile, Store};
+use crate::tree::Tree;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
+
+/// A place with the files of a tree as they were when its parity was made. What is left of a file is read where it is,
+/// what is lost is computed; only the sets that have the file are read. Paths begin at the top of the tree.
+///
+/// It vouches for nothing: who reads a file from it compares the whole with a record.
+pub struct ParityPlace(Arc<Shared>);
+
+struct Shared {
+    tree: Tree,
+    store: Store,
+    /// Where the pieces of all files are; ascending.
+    pieces: Vec<PieceOf>,
+    /// The set that was solved last: files that follow each other share it.
+    last: Mutex<Option<Arc<SolvedSet>>>,
+}
+
+/// Where a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PieceOf {
+    /// A number that stands for the path.
+    path: u64,
+    offset: u64,
+    set: u64,
+}
+
+/// A set, and what is lost of it.
+struct SolvedSet {
+    set: SetFile,
+    solved: Solved,
+}
+
+impl ParityPlace {
+    /// Opens the parity of `tree` in the directory `place`, or the tree's own one, to read.
+    ///
+    /// # Errors
+    /// There is none, or another process writes to it.
+    pub fn open(tree: &Path, place: Option<&Path>) -> Result<ParityPlace, Error> {
+        let place = place_of(tree, place);
+        let store = Store::open(&place, false)?;
+        let index = store.index()?;
+        let mut pieces = Vec::new();
+        for number in index.sets {
+            // Others may do without a set that cannot be read.
+            let Ok(set) = store.set(number) else { continue };
+            pieces.extend(set.head.pieces.iter().map(|piece| PieceOf {
+                path: number_of(&piece.path),
+                offset: piece.offset,
+                set: number,
+            }));
+        }
+        pieces.sort_unstable();
+        pieces.dedup_by_key(|piece| (piece.path, piece.set));
+        let tree = Tree::open(tree, &Arc::default(), &Arc::default())?;
+        Ok(ParityPlace(Arc::new(Shared { tree, store, pieces, last: Mutex::default() })))
+    }
+
+    /// Whether a file had parity when it was made, by its path from the top of the tree.
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.sets_of(path.as_os_str().as_bytes()).next().is_some()
+    }
+
+    fn content(&self, path: &[u8], range: Range<u64>) -> Content {
+        let path: Box<[u8]> = path.strip_prefix(b"/").unwrap_or(path).into();
+        let sets: VecDeque<u64> = self.0.sets_of(&path).collect();
+        Content { path, range, sets, ..Content::new(&self.0) }
+    }
+
+    /// The digests of a file.
+    fn digests(&self, path: &[u8], digests: &[Digest]) -> Result<Vec<Output>, Reason> {
+        let failed = |error: &dyn std::fmt::Display| Reason::Failed(error.to_string());
+        let mut content = self.content(path, 0..u64::MAX);
+        if content.sets.is_empty() {
+            return Err(Reason::Missing);
+        }
+        let mut streams = Vec::new();
+        for digest in digests {
+            streams.push(digest.stream().map_err(|error| failed(&error))?);
+        }
+        loop {
+            let bytes = content.next_chunk().map_err(|error| failed(&error))?;
+            if bytes.is_empty() {
+                break;
+            }
+            for stream in &mut streams {
+                stream.update(bytes).map_err(|error| failed(&error))?;
+            }
+        }
+        let mut outputs = Vec::new();
+        for (digest, mut stream) in digests.iter().zip(streams) {
+            let mut output = Output::zeroed(digest.len());
+            stream.finish(output.as_mut_bytes()).map_err(|error| failed(&error))?;
+            outputs.push(output);
+        }
+        Ok(outputs)
+    }
+}
+
+impl Place for ParityPlace {
+    fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
+        let mut capabilities = Capabilities::new("parity");
+        (capabilities.in_order, capabilities.reads_ranges) = (true, true);
+        Ok(capabilities)
+    }
+
+    fn list(&mut self, _: &[u8], _: Sink) -> Result<(), PlaceError> {
+        Err(PlaceError::Unsupported("list"))
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        let Files::Named(requests) = files else { return Err(PlaceError::Unsupported("list")) };
+        for request in requests {
+            let answer = match self.digests(&request.path, digests) {
+                Ok(digests) => {
+                    let read = FileRead { digests, ..FileRead::default() };
+                    FileAnswer { request: FileRequest { ..request }, result: Ok(read) }
+                }
+                Err(reason) => FileAnswer::failed(request, reason),
+            };
+            if !sink(PlaceEvent::Answer(answer)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
+        let content = self.content(path, range);
+        match content.sets.is_empty() {
+            true => {
+                let path = OsStr::from_bytes(path).into();
+                Err(verisum_files::Error::NotRead { path, reason: Reason::Missing }.into())
+            }
+            false => Ok(Box::new(content)),
+        }
+    }
+}
+
+impl Shared {
+    fn sets_of(&self, path: &[u8]) -> impl Iterator<Item = u64> {
+        let path = number_of(path);
+        let from = self.pieces.partition_point(|piece| piece.path < path);
+        self.pieces[from..].iter().take_while(move |piece| piece.path == path).map(|piece| piece.set)
+    }
+
+    fn solved(&self, number: u64) -> Result<Arc<SolvedSet>, Error> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_ref().filter(|last| last.set.head.number == number) {
+            return Ok(last.clone());
+        }
+        // Its room is needed.
+        *last = None;
+        let set = self.store.set(number)?;
+        let solved = lost_blocks(&self.tree, &set)?
+            .ok_or(Error::damaged(set.path(), "more is lost than its parity gives"))?;
+        Ok(last.insert(Arc::new(SolvedSet { set, solved })).clone())
+    }
+}
+
+/// The content of a file, piece by piece.
+struct Content {
+    shared: Arc<Shared>,
+    path: Box<[u8]>,
+    /// What is wanted of it.
+    range: Range<u64>,
+    /// The sets that have the rest of it, in the order of their pieces.
+    sets: VecDeque<u64>,
+    current: Option<Arc<SolvedSet>>,
+    parts: VecDeque<Part>,
+    /// What is left of it where it is.
+    file: Option<File>,
+    /// How many bytes came, and how many there are.
+    at: u64,
+    size: Option<u64>,
+    chunk: Vec<u8>,
+    /// How many bytes of the chunk were given.
+    given: usize,
+}
+
+impl Content {
+    fn new(shared: &Arc<Shared>) -> Content {
+        Content {
+            shared: shared.clone(),
+            path: Box::default(),
+            range: 0..0,
+            sets: VecDeque::new(),
+            current: None,
+            parts: VecDeque::new(),
+            file: None,
+            at: 0,
+            size: None,
+            chunk: Vec::new(),
+            given: 0,
+        }
+    }
+
+    /// The next bytes; none at the end of the range, or of the file.
+    fn next_chunk(&mut self) -> io::Result<&[u8]> {
+        self.chunk.clear();
+        self.given = 0;
+        while self.chunk.len() < CHUNK && self.at < self.range.end {
+            match self.parts.pop_front() {
+                Some(part) => self.part(&part)?,
+                None if !self.enter()? => break,
+                None => {}
+            }
+        }
+        if self.chunk.is_empty() && self.at < self.range.end && self.size.is_some_and(|size| size != self.at)
+        {
+            return Err(gap());
+        }
+        Ok(&self.chunk)
+    }
+
+    /// Goes on to the next set. False if that was the last.
+    fn enter(&mut self) -> io::Result<bool> {
+        let Some(number) = self.sets.pop_front() else { return Ok(false) };
+        let current = self.shared.solved(number).map_err(io::Error::other)?;
+        let head = &current.set.head;
+        for (piece, parts) in head.parts_of_pieces() {
+            let piece = &head.pieces[piece];
+            if piece.path == self.path {
+                self.size = Some(piece.size);
+                self.parts.extend(parts);
+            }
+        }
+        if self.file.is_none() {
+            self.file = self.shared.tree.file(&self.path).ok().map(|(_, file)| file);
+        }
+        self.current = Some(current);
+        Ok(true)
+    }
+
+    /// Adds a part to the chunk, as far as it is wanted.
+    fn part(&mut self, part: &Part) -> io::Result<()> {
+        if part.offset != self.at {
+            return Err(gap());
+        }
+        let length = part.range.len();
+        let whole = self.at..self.at + length as u64;
+        self.at = whole.end;
+        let wanted = whole.start.max(self.range.start)..whole.end.min(self.range.end);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let within = (wanted.start - whole.start) as usize..(wanted.end - whole.start) as usize;
+        let Some(current) = &self.current else { return Ok(()) };
+        match (current.solved.get(&part.block), &self.file) {
+            (Some(block), _) => self.chunk.extend_from_slice(&block[part.range.clone()][within]),
+            (None, Some(file)) => {
+                let before = self.chunk.len();
+                self.chunk.resize(before + within.len(), 0);
+                file.read_exact_at(&mut self.chunk[before..], wanted.start)?;
+            }
+            (None, None) => return Err(io::Error::other("it changed while it was read")),
+        }
+        Ok(())
+    }
+}
+
+impl Read for Content {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        if self.given == self.chunk.len() {
+            self.next_chunk()?;
+        }
+        let left = &self.chunk[self.given..];
+        let count = left.len().min(room.len());
+        room[..count].copy_from_slice(&left[..count]);
+        self.given += count;
+        Ok(count)
+    }
+}
+
+fn gap() -> io::Error {
+    io::Error::other("a part of it has no parity that can be read")
+}
+
+/// A number that stands for a path.
+fn number_of(path: &[u8]) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&digest::whole(path)[..8]);
+    u64::from_le_bytes(number)
+}
