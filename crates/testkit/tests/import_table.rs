@@ -47,7 +47,7 @@ const TABLE: &[Row] = &[
     Row { name: "catalog", may_import: &["digest", "files"], unsafe_code: Unsafe::In(&["store/mapping.rs"]) },
     Row {
         name: "mend",
-        may_import: &["digest", "image", "blockhash", "files", "catalog"],
+        may_import: &["digest", "blockhash", "files", "catalog"],
         unsafe_code: Unsafe::Nowhere,
     },
     Row { name: "lake", may_import: &["digest", "files", "catalog"], unsafe_code: Unsafe::Nowhere },
