@@ -41,31 +41,12 @@ fn distance(wanted: &str, known: &str) -> Option<usize> {
     if wanted.len() >= 3 && known.starts_with(wanted) {
         return Some(0);
     }
-    let edits = edits(wanted.as_bytes(), known.as_bytes());
-    (edits <= 1.max(wanted.len().min(known.len()) / 3)).then_some(edits)
-}
-
-/// The number of letters to insert, remove, replace or swap with their neighbour to turn `a` into `b`.
-fn edits(a: &[u8], b: &[u8]) -> usize {
     // Nobody means a name so long.
-    if a.len() > 64 {
-        return usize::MAX;
+    if wanted.len() > 64 {
+        return None;
     }
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let replaced = last[j] + usize::from(a[i] != b[j]);
-            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                best = best.min(before[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
+    let edits = strsim::osa_distance(wanted, known);
+    (edits <= 1.max(wanted.len().min(known.len()) / 3)).then_some(edits)
 }
 
 #[cfg(test)]
@@ -102,13 +83,5 @@ mod tests {
     fn only_the_most_likely_are_named() {
         assert_eq!(similar("sha265"), ["sha256"]);
         assert_eq!(similar("blake"), ["blake3", "blake2b512", "blake2s256"]);
-    }
-
-    #[test]
-    fn edits_are_counted() {
-        assert_eq!(edits(b"", b"abc"), 3);
-        assert_eq!(edits(b"abc", b"abc"), 0);
-        assert_eq!(edits(b"abc", b"acb"), 1);
-        assert_eq!(edits(b"kitten", b"sitting"), 3);
     }
 }
