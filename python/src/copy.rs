@@ -249,7 +249,7 @@ fn fetched(
     act: impl FnOnce(PlaceTree) -> Result<Summary, CopyError>,
 ) -> Result<Summary, CopyError> {
     let address = PathBuf::from(OsStr::from_bytes(from.shown(&from.path)));
-    let open = || hosts.place(&from.host).map_err(|error| PlaceError::Machine(error.to_string()));
+    let open = || hosts.place(&from.host).map_err(|error| PlaceError::Machine(error.into()));
     act(PlaceTree { address: &address, root: &from.path, open: &open })
 }
 

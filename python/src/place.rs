@@ -221,7 +221,7 @@ impl<P: Place> Stopping<P> {
             !stop.is_due() && sink(event)
         };
         match act(place, &watched) {
-            Ok(()) if stop.is_due() => Err(PlaceError::Machine("stopped".to_string())),
+            Ok(()) if stop.is_due() => Err(PlaceError::Machine("stopped".into())),
             ended => ended,
         }
     }

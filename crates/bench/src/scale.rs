@@ -132,7 +132,9 @@ impl SyntheticPlace {
 impl Place for SyntheticPlace {
     fn capabilities(&mut self, digests: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
         if let Some(digest) = digests.iter().find(|digest| digest.len() != 32) {
-            return Err(PlaceError::Digest(format!("{}: made-up digests have 32 bytes", digest.name())));
+            return Err(PlaceError::Digest(
+                format!("{}: made-up digests have 32 bytes", digest.name()).into(),
+            ));
         }
         let mut capabilities = Capabilities::new("formula");
         (capabilities.tells_states, capabilities.in_order) = (true, true);

@@ -104,14 +104,16 @@ impl Machine {
 
     fn check(&self, digest: &Digest) -> Result<(), PlaceError> {
         match self.only {
-            Some(only) if only != digest.name() => Err(PlaceError::Digest(format!("no {}", digest.name()))),
+            Some(only) if only != digest.name() => {
+                Err(PlaceError::Digest(format!("no {}", digest.name()).into()))
+            }
             _ => Ok(()),
         }
     }
 
     fn tree(&mut self, digest: Option<&Digest>, sink: Sink) -> Result<(), PlaceError> {
         if self.is_down {
-            return Err(PlaceError::Machine("connect: it is down".to_string()));
+            return Err(PlaceError::Machine("connect: it is down".into()));
         }
         if let Some(digest) = digest {
             self.check(digest)?;

@@ -141,5 +141,5 @@ pub(crate) fn path(key: &[u8]) -> Vec<u8> {
 
 /// An error after which nothing else of the store can be read.
 pub(crate) fn machine(error: &RequestError) -> PlaceError {
-    PlaceError::Machine(error.to_string())
+    PlaceError::Machine(error.to_string().into())
 }

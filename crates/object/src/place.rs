@@ -113,7 +113,7 @@ impl BucketPlace {
             }
             return Ok(());
         };
-        let unread = |why: String| PlaceError::Machine(format!("read the inventory: {why}"));
+        let unread = |why: String| PlaceError::Machine(format!("read the inventory: {why}").into());
         let mut rows = inventory.rows();
         for file in inventory.files() {
             let content: Box<dyn Read> = match (&inventory.location, &mut *bucket) {

@@ -51,7 +51,7 @@ impl<'a> Queue<'a> {
         sink: Sink<'a>,
     ) -> Result<Queue<'a>, PlaceError> {
         let batches = digests.iter().map(Digest::batch).collect::<Result<_, _>>();
-        let batches = batches.map_err(|error| PlaceError::Digest(error.to_string()))?;
+        let batches = batches.map_err(|error| PlaceError::Digest(error.into()))?;
         let (fetched, small) = (VecDeque::new(), Vec::new());
         Ok(Queue { client: client.clone(), runtime, digests, batches, sink, fetched, small, small_bytes: 0 })
     }
@@ -134,7 +134,7 @@ impl<'a> Queue<'a> {
         let mut sums = vec![Vec::with_capacity(self.digests.len()); small.len()];
         for (digest, batch) in self.digests.iter().zip(&mut self.batches) {
             let mut out = vec![0; messages.len() * digest.len()];
-            batch.hash(&messages, &mut out).map_err(|error| PlaceError::Digest(error.to_string()))?;
+            batch.hash(&messages, &mut out).map_err(|error| PlaceError::Digest(error.into()))?;
             for (place, sums) in sums.iter_mut().enumerate() {
                 let mut output = Output::zeroed(digest.len());
                 output.as_mut_bytes().copy_from_slice(&out[place * digest.len()..][..digest.len()]);
@@ -150,7 +150,7 @@ impl<'a> Queue<'a> {
 
     /// Hashes a large object part by part; the next ones are under way meanwhile.
     fn large(&mut self, request: FileRequest, first: Part) -> Result<bool, PlaceError> {
-        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.to_string());
+        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.into());
         let mut streams =
             self.digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let (size, etag) = (first.size, first.etag.clone());

@@ -151,8 +151,8 @@ impl HostPlace {
                 let opened =
                     Session::open(&self.host, digest, self.options.clone(), self.folder.clone(), sink);
                 let session = opened.map_err(|error| match &error {
-                    SessionError::NoWay(_) => PlaceError::Digest(error.message()),
-                    _ => PlaceError::Machine(error.message()),
+                    SessionError::NoWay(_) => PlaceError::Digest(error.into()),
+                    _ => PlaceError::Machine(error.into()),
                 })?;
                 sink(PlaceEvent::Way(format!("{} by {}", digest.name(), session.described())));
                 self.sessions.push((digest.name().to_string(), session));
@@ -166,14 +166,14 @@ impl HostPlace {
     fn of(&mut self, digests: &[Digest], sink: Sink) -> Result<&mut Session, PlaceError> {
         match digests {
             [digest] => self.session(digest, sink),
-            _ => Err(PlaceError::Digest("a host computes one digest in a read".to_string())),
+            _ => Err(PlaceError::Digest("a host computes one digest in a read".into())),
         }
     }
 
     /// A session that can list.
     fn listing(&mut self, sink: Sink) -> Result<&mut Session, PlaceError> {
         if self.sessions.is_empty() {
-            let digest = Digest::find(LISTING).map_err(|error| PlaceError::Digest(error.to_string()))?;
+            let digest = Digest::find(LISTING).map_err(|error| PlaceError::Digest(error.into()))?;
             self.session(&digest, sink)?;
         }
         Ok(&mut self.sessions[0].1)
@@ -188,7 +188,7 @@ impl HostPlace {
             }
             Err(error) => {
                 self.sessions.clear();
-                Err(PlaceError::Machine(error.message()))
+                Err(PlaceError::Machine(error.into()))
             }
         }
     }
@@ -256,7 +256,7 @@ impl Place for HostPlace {
         let given = added.and_then(|()| {
             sorted.each(|path, seen| sink(PlaceEvent::Answer(FileAnswer::listed(path, seen))))
         });
-        given.map_err(|error| PlaceError::Machine(format!("sort its names: {error}")))
+        given.map_err(|error| PlaceError::Machine(format!("sort its names: {error}").into()))
     }
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
@@ -278,13 +278,13 @@ impl Place for HostPlace {
 
     /// The host hashes what it gave: so a change of the content meanwhile shows, and what happened on the way.
     fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
-        let digest = Digest::find(LISTING).map_err(|error| PlaceError::Digest(error.to_string()))?;
+        let digest = Digest::find(LISTING).map_err(|error| PlaceError::Digest(error.into()))?;
         let session = self.session(&digest, &|_| true)?;
         let Some(link) = session.shell() else {
             return Ok(files.iter().map(|_| None).collect());
         };
         let contents = whole::read(link, files, MOST_WHOLE);
-        let contents = contents.map_err(|error| PlaceError::Machine(error.message()))?;
+        let contents = contents.map_err(|error| PlaceError::Machine(error.into()))?;
         let found: Mutex<Vec<Option<WholeFile>>> = Mutex::new(files.iter().map(|_| None).collect());
         let mut requests = files.iter().zip(0..).map(|(file, tag)| FileRequest { tag, ..file.clone() });
         self.hash(std::slice::from_ref(&digest), Files::Named(&mut requests), &|event| {

@@ -21,20 +21,20 @@ pub(crate) struct RangeReader {
 
 impl RangeReader {
     pub(crate) fn open(link: &Link, path: &[u8], range: Range<u64>) -> Result<RangeReader, PlaceError> {
-        let machine = |error: io::Error| PlaceError::Machine(format!("read its answers: {error}"));
+        let machine = |error: io::Error| PlaceError::Machine(format!("read its answers: {error}").into());
         let count = range.end.saturating_sub(range.start);
         let script = Script::new(RANGE)
             .text(path)
             .text((range.start + 1).to_string().as_bytes())
             .text(count.to_string().as_bytes());
-        let mut running = link.start(false, &script).map_err(|error| PlaceError::Machine(error.message()))?;
+        let mut running = link.start(false, &script).map_err(|error| PlaceError::Machine(error.into()))?;
         match running.record(b'\n').map_err(machine)? {
             Some(word) if word == b"data" => Ok(RangeReader { running: Some(running) }),
             Some(word) => {
                 let path = OsStr::from_bytes(path).into();
                 Err(PlaceError::File(Error::NotRead { path, reason: reason(&word, b"") }))
             }
-            None => Err(PlaceError::Machine(running.broken().message())),
+            None => Err(PlaceError::Machine(running.broken().into())),
         }
     }
 }

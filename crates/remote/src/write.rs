@@ -50,7 +50,7 @@ pub(crate) fn stage(
         Durability::Uncached => "reread",
     };
     let script = Script::new(WRITE).text(how.as_bytes()).text(root).text(files.len().to_string().as_bytes());
-    let started = link.start(false, &script).map_err(|error| PlaceError::Machine(error.message()))?;
+    let started = link.start(false, &script).map_err(|error| PlaceError::Machine(error.into()))?;
     let mut staged = Staged(started);
     let running = &mut staged.0;
     let mut broken = Vec::new();
@@ -131,8 +131,8 @@ impl Staged {
 pub(crate) fn sweep(link: &Link, paths: &[Vec<u8>]) -> Result<(), PlaceError> {
     let script = Script::new(SWEEP).text(paths.len().to_string().as_bytes());
     let script = paths.iter().fold(script, |script, path| script.text(path));
-    let mut running = link.start(false, &script).map_err(|error| PlaceError::Machine(error.message()))?;
-    running.record(0).map(drop).map_err(|error| PlaceError::Machine(error.to_string()))
+    let mut running = link.start(false, &script).map_err(|error| PlaceError::Machine(error.into()))?;
+    running.record(0).map(drop).map_err(|error| PlaceError::Machine(error.into()))
 }
 
 /// Sends one file, and as many bytes as were promised. Returns why they are not the file's.
@@ -221,16 +221,18 @@ impl Said {
             Said::Failed(error) => error,
             other => {
                 let said = text::printable(&format!("{other:?}"));
-                PlaceError::Machine(format!("read its answers: not what a shell says that writes: {said}"))
+                PlaceError::Machine(
+                    format!("read its answers: not what a shell says that writes: {said}").into(),
+                )
             }
         }
     }
 }
 
 fn record(running: &mut Running) -> Result<Said, PlaceError> {
-    let machine = |error: io::Error| PlaceError::Machine(format!("read its answers: {error}"));
+    let machine = |error: io::Error| PlaceError::Machine(format!("read its answers: {error}").into());
     let Some(record) = running.record(0).map_err(machine)? else {
-        return Err(PlaceError::Machine(running.broken().message()));
+        return Err(PlaceError::Machine(running.broken().into()));
     };
     let text = String::from_utf8_lossy(&record).into_owned();
     let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));

@@ -161,7 +161,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         kept.map_err(ReceiveError::Failed)?;
         match ended {
             Ok(()) => Ok(()),
-            Err(PlaceError::Digest(why)) => Err(ReceiveError::Digest(why)),
+            Err(PlaceError::Digest(why)) => Err(ReceiveError::Digest(why.to_string())),
             Err(error) => Err(ReceiveError::Failed(self.error(error.to_string()))),
         }
     }

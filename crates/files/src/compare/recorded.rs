@@ -224,7 +224,7 @@ fn settle<const N: usize>(
     }
     let mut settled = 0;
     for (names, members) in groups {
-        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.to_string());
+        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.into());
         let digests: Vec<Digest> =
             names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
         let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();

@@ -345,12 +345,12 @@ pub type Sink<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
 /// Why a place does not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// Nothing there computes the digest.
-    #[error("{0}")]
-    Digest(String),
-    /// It cannot be reached, or does not do what it should.
-    #[error("{0}")]
-    Machine(String),
+    /// Nothing there computes the digest, for the reason of this error.
+    #[error(transparent)]
+    Digest(Box<dyn std::error::Error + Send + Sync>),
+    /// It cannot be reached, or does not do what it should. This error has its own type, which depends on the place.
+    #[error(transparent)]
+    Machine(Box<dyn std::error::Error + Send + Sync>),
     /// It lists a file of a tree more than once.
     #[error("read its answers: {} is listed twice", crate::text::escaped(.0, false))]
     ListedTwice(Vec<u8>),

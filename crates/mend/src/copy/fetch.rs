@@ -428,7 +428,7 @@ impl<'a> Worker<'a, '_> {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(failed(PlaceError::Machine(format!("read: {error}")))),
+                Err(error) => return Err(failed(PlaceError::Machine(format!("read: {error}").into()))),
             };
             (&temporary.file)
                 .write_all(&buffer[..count])

@@ -59,7 +59,7 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
         let answer = match event {
             PlaceEvent::Answer(answer) => answer,
             PlaceEvent::Unlisted(why) => {
-                self.tell_failed(self.from.address, PlaceError::Machine(format!("list: {why}")));
+                self.tell_failed(self.from.address, PlaceError::Machine(format!("list: {why}").into()));
                 return Ok(None);
             }
             PlaceEvent::Way(_) | PlaceEvent::Note(_) => return Ok(None),
@@ -68,7 +68,7 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
         let Some(below) = below(self.from.root, &path).map(|below| Path::new(OsStr::from_bytes(below)))
         else {
             let what = "it lists a file that was not asked for";
-            self.tell_failed(self.from.address, PlaceError::Machine(what.to_string()));
+            self.tell_failed(self.from.address, PlaceError::Machine(what.into()));
             return Ok(None);
         };
         let address = match below.as_os_str().is_empty() {
@@ -129,7 +129,7 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
                 // A listing is not to be trusted with where a file goes.
                 let mut names = below.as_os_str().as_bytes().split(|byte| *byte == b'/');
                 if names.any(|name| matches!(name, b"" | b"." | b"..")) {
-                    let what = PlaceError::Machine("it lists a name that no file has".to_string());
+                    let what = PlaceError::Machine("it lists a name that no file has".into());
                     return Err(CopyError::place(&self.from.address.join(below), what));
                 }
                 self.enter(below.parent().unwrap_or(Path::new("")))?;

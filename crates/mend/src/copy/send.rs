@@ -419,7 +419,7 @@ impl<'s> Sender<'s> {
         read.map_err(|error| self.place_failed(file, error))?;
         let failed = |error| self.place_failed(file, error);
         let answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let nothing = || failed(PlaceError::Machine("read back: no answer".to_string()));
+        let nothing = || failed(PlaceError::Machine("read back: no answer".into()));
         let found = answer.ok_or_else(nothing)?.map_err(|error| failed(error.into()))?;
         let pairs = sums.outputs.iter().zip(&found).zip(&sums.set.digests);
         let mut other = pairs.filter(|((written, found), _)| written != found);

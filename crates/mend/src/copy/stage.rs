@@ -161,7 +161,7 @@ impl Sender<'_> {
                     Some(CopyOutcome::Differs { algorithm, written, found: *found })
                 }
                 Some(None) => {
-                    let error = PlaceError::Machine("read back: no answer".to_string());
+                    let error = PlaceError::Machine("read back: no answer".into());
                     Some(CopyOutcome::Failed(self.place_failed(arrived.opened.file, error)))
                 }
             };

@@ -24,7 +24,7 @@ const PIECE: u64 = 4 << 20;
 const BATCH: usize = 64 << 20;
 
 /// Fills all of a buffer with the bytes of a copy at an offset.
-pub type ReadAt<'a> = Box<dyn FnMut(&mut [u8], u64) -> Result<(), String> + 'a>;
+pub type ReadAt<'a> = Box<dyn FnMut(&mut [u8], u64) -> io::Result<()> + 'a>;
 
 /// An image that is repaired.
 pub struct Target<'a> {
@@ -225,8 +225,7 @@ impl Target<'_> {
             for number in range.start / self.block_size()..end {
                 let block = self.block(number);
                 let mut bytes = vec![0; range_len(&block) as usize];
-                let failed = |why| self.failed("read", block.start)(io::Error::other(why));
-                read(&mut bytes, block.start).map_err(failed)?;
+                read(&mut bytes, block.start).map_err(self.failed("read", block.start))?;
                 if !self.is_good(number, &bytes)? {
                     return Err(Error::Different { path: self.name.to_path_buf(), offset: block.start });
                 }

@@ -88,7 +88,7 @@ impl PlaceTree<'_> {
         let digests = std::slice::from_ref(digest);
         if !self.place.capabilities(digests, notes)?.tells_states {
             let why = "its programs tell no sizes and times of files: nothing tells rot from a change";
-            return Err(PlaceError::Machine(why.to_string()));
+            return Err(PlaceError::Machine(why.into()));
         }
         let responses = Mutex::new(responses);
         let sink = |event: PlaceEvent| {

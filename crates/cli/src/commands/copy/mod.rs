@@ -171,7 +171,7 @@ impl Remote {
     fn opened<T>(&self, act: impl FnOnce(PlaceTree) -> T) -> T {
         let open = || {
             let opened = self.hosts.place(&self.tree.host);
-            opened.map_err(|error| PlaceError::Machine(error.to_string()))
+            opened.map_err(|error| PlaceError::Machine(error.into()))
         };
         act(PlaceTree { address: &self.address, root: &self.tree.path, open: &open })
     }

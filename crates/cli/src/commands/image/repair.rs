@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -140,7 +140,7 @@ fn journal(map: &Path) -> PathBuf {
 /// Opens the image that is changed, unless somebody else uses it.
 fn open_to_write(name: &Path, dry: bool) -> Result<File, Failure> {
     let failed = |error| Failure::file(name, "open", error);
-    let other = |why: &str| failed(std::io::Error::other(why.to_string()));
+    let other = |why: &str| failed(io::Error::other(why.to_string()));
     let found = std::fs::metadata(name).map_err(failed)?;
     let is_device = found.file_type().is_block_device();
     if !is_device && !found.is_file() {
@@ -159,7 +159,7 @@ fn open_to_write(name: &Path, dry: bool) -> Result<File, Failure> {
 
 /// Opens the image to read, and fails unless its bytes are what a guest sees.
 fn raw(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
-    let refused = |why: &str| Failure::file(input.path(), "repair", std::io::Error::other(why.to_string()));
+    let refused = |why: &str| Failure::file(input.path(), "repair", io::Error::other(why.to_string()));
     match input::open(input, how)? {
         Opened::Stream(_) => Err(refused("only raw image files and block devices can be repaired")),
         Opened::Image(image) => match &image.layers()[..] {
@@ -207,9 +207,9 @@ fn bad(
 fn reader(image: Box<dyn Image>) -> ReadAt<'static> {
     Box::new(move |buffer, offset| {
         if offset + buffer.len() as u64 > image.length() {
-            return Err("it is shorter".to_string());
+            return Err(io::Error::other("it is shorter"));
         }
-        image.read_at(buffer, offset).map_err(|error| error.to_string())
+        image.read_at(buffer, offset).map_err(io::Error::other)
     })
 }
 
@@ -227,8 +227,8 @@ fn copies(
             let length = map.length();
             copies.push(Box::new(move |buffer, offset| {
                 let end = (offset + buffer.len() as u64).min(length);
-                let mut bytes = place.read(&address.path, offset..end).map_err(|error| error.to_string())?;
-                bytes.read_exact(buffer).map_err(|error| error.to_string())
+                let mut bytes = place.read(&address.path, offset..end).map_err(io::Error::other)?;
+                bytes.read_exact(buffer)
             }));
             continue;
         }
@@ -236,7 +236,7 @@ fn copies(
         match input::open(&input, how)? {
             Opened::Image(image) => copies.push(reader(image)),
             Opened::Stream(_) => {
-                let error = std::io::Error::other("a pipe cannot be a copy");
+                let error = io::Error::other("a pipe cannot be a copy");
                 return Err(Failure::file(input.path(), "open", error));
             }
         }
