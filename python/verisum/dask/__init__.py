@@ -65,7 +65,7 @@ def hash_places(
         places: Places, or paths that every worker sees.
         out: The lake: a directory that client and workers share, or an address of fsspec.
         algorithm: The name of a digest, as for `verisum.new`.
-        budget: Begin no more tasks after so many seconds.
+        budget: Time budget in seconds: no task starts after it.
         threads: How many threads a task reads and hashes with; a worker does as many tasks at once as Dask lets it.
         patience: Give up a place after so many seconds without a worker that has it.
         task_files: A task has at least so many files, if there are as many …
@@ -109,7 +109,7 @@ def scrub_places(
         catalog: The lake with the records: a directory that client and workers share, or an address of fsspec.
         algorithm: The name of the digest of files that have no record; others keep theirs.
         max_age: Leave out files that were verified in the last so many seconds. None: read all.
-        budget: Begin no more tasks after so many seconds, and begin with the stalest files.
+        budget: Time budget in seconds: no task starts after it; begin with the stalest files.
         threads: How many threads a task reads and hashes with; a worker does as many tasks at once as Dask lets it.
         patience: Give up a place after so many seconds without a worker that has it.
         task_files: A task has at least so many files, if there are as many …
