@@ -1,6 +1,7 @@
 //! Results of any bench as a report: a table and a chart for each group, and the machine.
 
 mod lines;
+mod verdict;
 
 use crate::export::{Bar, Cell, Chart, Line, Report, Table, decimals};
 use crate::host::Host;
@@ -38,6 +39,14 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
         report.charts.extend(scaling(group, &series));
         report.tables.push(table(group, &series));
     }
+    if let Some(line) = verdict::headline(results) {
+        // What is said at the top is not said again.
+        let tables = report.tables.iter_mut();
+        tables.filter(|table| table.verdict.as_ref() == Some(&line)).for_each(|table| table.verdict = None);
+        let is_warning = |line: &String| line.starts_with("stopped early") || line.starts_with("WRONG");
+        let place = report.lines.iter().rposition(is_warning).map_or(0, |last| last + 1);
+        report.lines.insert(place, line);
+    }
     // Of a machine on which nothing was measured nothing is to be said.
     if results.complete || !report.tables.is_empty() {
         report.tables.push(host(&results.host));
@@ -63,7 +72,7 @@ fn programs(results: &Results) -> Option<Table> {
             found.push((&series.name, &series.group, program));
         }
     }
-    let mut table = Table::new("Programs", "what; program");
+    let mut table = Table::new("Programs", "what; program").detail();
     for (name, group, program) in &found {
         let named = match found.iter().filter(|(other, ..)| other == name).count() {
             1 => name.to_string(),
@@ -99,6 +108,20 @@ pub fn processor_time(series: &Series) -> Option<(f64, f64)> {
     Some((middle * share, middle * (1.0 - share)))
 }
 
+/// Columns that few look for first.
+const DETAILS: [&str; 10] = [
+    "rate from",
+    "rate to",
+    "time from",
+    "time to",
+    "user",
+    "system",
+    "cycles",
+    "memory",
+    "runs",
+    "outliers",
+];
+
 /// The table of one group, fastest first.
 pub fn table(group: &str, series: &[&Series]) -> Table {
     let ranked = ranked(series);
@@ -131,7 +154,8 @@ pub fn table(group: &str, series: &[&Series]) -> Table {
         columns += "; cache";
     }
     columns += "; runs; outliers; relative to the fastest";
-    let mut table = Table::new(group, &columns);
+    let mut table = Table::new(group, &columns).details(&DETAILS);
+    table.verdict = verdict::of_group(&ranked, &ranking);
     for &one in series {
         let three = |interval: Option<Interval>, scale: f64| match interval {
             // One run says nothing of how far others would lie from it.
@@ -285,7 +309,7 @@ fn scaled(interval: Interval, scale: f64) -> Interval {
 
 /// The machine as a table.
 pub fn host(host: &Host) -> Table {
-    let mut table = Table::new("Host", "what; value");
+    let mut table = Table::new("Host", "what; value").detail();
     for (name, value) in host.rows() {
         table.row([Cell::text(name), Cell::text(value)]);
     }

@@ -24,7 +24,8 @@ fn programs(folder: &Path, names: &[&str]) -> PathBuf {
 }
 
 fn bench<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Ended {
-    Ended::of(command(VERISUM).arg("bench").args(arguments).output().unwrap())
+    // On a terminal that has room for every table.
+    Ended::of(command(VERISUM).arg("bench").args(arguments).env("COLUMNS", "500").output().unwrap())
 }
 
 fn read(path: &Path) -> Value {
@@ -142,6 +143,7 @@ fn a_wrong_program_is_caught_and_a_missing_one_is_named() {
         .args(["--program", "coreutils", "--program", "busybox", "--program", "verisum"])
         .arg(&file)
         .env("PATH", &bin)
+        .env("COLUMNS", "500")
         .output()
         .unwrap();
     let ended = Ended::of(output);
@@ -255,6 +257,7 @@ fn a_full_disk_loses_nothing_that_is_printed() {
         "/dev/full",
         "--export-html",
         "/dev/full",
+        "--details",
     ]);
     assert_eq!(ended.code, Some(3));
     assert_eq!(ended.stderr, "verisum: /dev/full: write: No space left on device\n");

@@ -16,7 +16,9 @@ use verisum_testkit::{FsKind, Mount};
 const SEED: &str = "11223344-5566-7788-99aa-bbccddeeff00";
 
 fn dirhash(arguments: &[&str]) -> common::Ended {
-    verisum(["dirhash"].iter().chain(arguments))
+    // On a terminal that has room for every table.
+    let mut command = common::command(common::VERISUM);
+    common::Ended::of(command.arg("dirhash").args(arguments).env("COLUMNS", "500").output().unwrap())
 }
 
 #[test]

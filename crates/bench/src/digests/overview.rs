@@ -98,14 +98,15 @@ fn best(fastest_first: &[(&str, Interval)]) -> Option<(String, Interval)> {
 /// What of a program's time is its start, and what its hashing: from a small file and a large one.
 pub fn start_up(results: &Results) -> Option<Table> {
     let mut table = Table::new(
-        "Starting and hashing told apart",
+        "Start-up time and throughput",
         "digest; program; start (ms); start from (ms); start to (ms); hashing (GB/s); \
-         hashing from (GB/s); hashing to (GB/s); half is start at (bytes)",
+         hashing from (GB/s); hashing to (GB/s); break-even size (bytes)",
     )
     .note(
-        "half is start at: so long is a file whose hashing takes as long as the program's start; of shorter ones \
-         starting takes more than hashing",
-    );
+        "break-even size: hashing a file of this size takes as long as the program's start; with smaller files the \
+         start takes longer",
+    )
+    .details(&["start from", "start to", "hashing from", "hashing to"]);
     for small in results.series.iter().filter(|one| one.group.contains(SMALL) && !one.control) {
         let digest = small.labels.get("digest");
         let large = results.series.iter().find(|one| {

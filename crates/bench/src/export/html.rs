@@ -33,6 +33,7 @@ th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;
 .n{text-align:right;font-variant-numeric:tabular-nums}
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 .wide:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
+@page{margin:12mm}
 @media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{max-width:none;padding:0;font-size:.85rem}
 .wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{white-space:normal;padding:.25rem .3rem}.n{white-space:nowrap}
 td.long{min-width:0}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}}
@@ -137,6 +138,9 @@ fn with_code(line: &str) -> String {
 const LONG: usize = 40;
 
 fn write_table(html: &mut String, table: &Table) {
+    if let Some(verdict) = &table.verdict {
+        let _ = writeln!(html, "<p>{}</p>", escaped(verdict));
+    }
     let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
     // What is wider than the page is reached by keys too, and named to those who hear it.
     let _ = write!(

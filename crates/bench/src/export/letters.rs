@@ -32,6 +32,8 @@ fn printable_table(table: &Table) -> Table {
         columns: table.columns.clone(),
         rows: table.rows.iter().map(|row| row.iter().map(cell).collect()).collect(),
         notes: table.notes.iter().map(|note| plain(note)).collect(),
+        verdict: table.verdict.as_deref().map(plain),
+        is_detail: table.is_detail,
     }
 }
 

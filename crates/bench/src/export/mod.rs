@@ -9,6 +9,7 @@ mod html;
 mod letters;
 mod report;
 mod table;
+mod text;
 mod treemap;
 
 pub use chart::{Bar, Chart, Line, Marker, Shape, Tile};
@@ -16,3 +17,4 @@ pub use letters::csv_text;
 pub use report::Report;
 pub(crate) use table::decimals;
 pub use table::{Cell, Column, Table};
+pub use text::Layout;

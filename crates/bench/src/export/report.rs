@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use verisum_files::store::manifest::JSON_VERSION;
 
 use super::letters::{csv_field, csv_text, markdown_sentence, markdown_text};
-use super::{Cell, Chart, Table, html};
+use super::{Cell, Chart, Layout, Table, html, text};
 
 /// All that an experiment has to say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,42 +32,14 @@ impl Report {
         Report { title: title.into(), ..Report::default() }
     }
 
-    /// For a terminal: columns as wide as their widest cell.
+    /// As text with all that there is; columns as wide as their widest cell.
     pub fn to_text(&self) -> String {
-        let report = self.printable();
-        let mut text = String::new();
-        for line in &report.lines {
-            let _ = writeln!(text, "{line}");
-        }
-        for (index, table) in report.tables.iter().enumerate() {
-            if index > 0 || !report.lines.is_empty() {
-                text.push('\n');
-            }
-            if !table.title.is_empty() {
-                let _ = writeln!(text, "{}", table.title);
-            }
-            let mut lines = vec![table.headings()];
-            lines.extend(table.rows.iter().map(|row| row.iter().map(Cell::shown).collect()));
-            let width = |column: usize| {
-                lines.iter().map(|line: &Vec<String>| line[column].chars().count()).max().unwrap_or(0)
-            };
-            let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
-            for line in &lines {
-                let mut shown = String::new();
-                for (column, cell) in line.iter().enumerate() {
-                    let width = widths[column];
-                    let _ = match table.right(column) {
-                        true => write!(shown, "{cell:>width$}  "),
-                        false => write!(shown, "{cell:<width$}  "),
-                    };
-                }
-                let _ = writeln!(text, "{}", shown.trim_end());
-            }
-            for note in &table.notes {
-                let _ = writeln!(text, "{note}");
-            }
-        }
-        text
+        text::text(self, Layout::WHOLE)
+    }
+
+    /// For a terminal.
+    pub fn to_terminal(&self, layout: Layout) -> String {
+        text::text(self, layout)
     }
 
     /// As one JSON value: its data, or else tables as lists of objects.
@@ -95,6 +67,9 @@ impl Report {
                     .map(|column| (column.name.clone(), json!(column.unit)))
                     .collect();
                 let mut value = json!({ "title": table.title, "units": units, "rows": rows });
+                if let Some(verdict) = &table.verdict {
+                    value["verdict"] = json!(verdict);
+                }
                 if !table.notes.is_empty() {
                     value["notes"] = json!(table.notes);
                 }
@@ -163,6 +138,9 @@ impl Report {
         }
         for table in report.tables.iter().map(Table::exported) {
             let _ = write!(markdown, "\n## {}\n\n", markdown_text(&table.title));
+            if let Some(verdict) = &table.verdict {
+                let _ = write!(markdown, "{}\n\n", markdown_sentence(verdict));
+            }
             let _ = writeln!(markdown, "| {} |", table.headings().join(" | "));
             let rules: Vec<&str> =
                 (0..table.columns.len()).map(|c| if table.right(c) { "-:" } else { "-" }).collect();

@@ -65,6 +65,8 @@ pub struct Column {
     pub name: String,
     /// In what; empty for words and plain counts.
     pub unit: String,
+    /// Whether it only says more of what others say, and is shown on a terminal only where that is asked for.
+    pub is_detail: bool,
 }
 
 /// A table.
@@ -78,6 +80,10 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// What its columns mean where a word or two does not say it; stands below it.
     pub notes: Vec<String>,
+    /// What it comes to, in a sentence that stands above it.
+    pub verdict: Option<String>,
+    /// Whether a terminal is shown it only where details are asked for.
+    pub is_detail: bool,
 }
 
 impl Table {
@@ -85,7 +91,7 @@ impl Table {
     pub fn new(title: impl Into<String>, columns: &str) -> Table {
         let column = |text: &str| {
             let (name, unit) = text.trim().split_once(" (").unwrap_or((text.trim(), ""));
-            Column { name: name.to_string(), unit: unit.trim_end_matches(')').to_string() }
+            Column { name: name.to_string(), unit: unit.trim_end_matches(')').to_string(), is_detail: false }
         };
         let columns = columns.split(';').map(column).collect();
         Table { title: title.into(), columns, ..Table::default() }
@@ -107,19 +113,39 @@ impl Table {
         self
     }
 
+    /// With these columns shown on a terminal only where details are asked for.
+    pub fn details(mut self, names: &[&str]) -> Table {
+        for column in &mut self.columns {
+            column.is_detail |= names.contains(&column.name.as_str());
+        }
+        self
+    }
+
+    /// Shown on a terminal only where details are asked for.
+    pub fn detail(self) -> Table {
+        Table { is_detail: true, ..self }
+    }
+
     /// Without the columns that only a terminal is shown.
     pub(super) fn exported(&self) -> Table {
-        let named = |column: &usize| !self.columns[*column].name.is_empty();
-        let kept: Vec<usize> = (0..self.columns.len()).filter(named).collect();
+        self.filtered(|column| !column.name.is_empty())
+    }
+
+    /// With these columns alone.
+    pub(super) fn filtered(&self, is_kept: impl Fn(&Column) -> bool) -> Table {
+        let kept: Vec<usize> =
+            (0..self.columns.len()).filter(|&column| is_kept(&self.columns[column])).collect();
         Table {
-            title: self.title.clone(),
             columns: kept.iter().map(|&column| self.columns[column].clone()).collect(),
             rows: self
                 .rows
                 .iter()
                 .map(|row| kept.iter().map(|&column| row[column].clone()).collect())
                 .collect(),
+            title: self.title.clone(),
             notes: self.notes.clone(),
+            verdict: self.verdict.clone(),
+            is_detail: self.is_detail,
         }
     }
 

@@ -7,11 +7,12 @@ use std::fmt::{self, Display, Formatter};
 use clap::Args;
 use serde::Serialize;
 use verisum::digest::{ALGORITHMS, Algorithm, Digest, Level, Policy, block_digests, git_digests};
+use verisum_bench::export::{Cell, Report, Table};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::kernel;
-use crate::ui::{Output, names};
+use crate::ui::{Output, terminal};
 
 /// What `verisum digests` takes.
 #[derive(Args, Debug)]
@@ -43,34 +44,33 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         }
         return Ok(Exit::Clean);
     }
-    let head = ["NAME", "BITS", "CLASS", "STREAM", "BATCH", "OTHER SPELLINGS"].map(str::to_string);
-    let mut lines = vec![head];
-    lines.extend(rows.iter().map(Row::columns));
-    print(&lines, output)?;
-    output.line("")?;
-    for row in &rows {
-        if let Some(reason) = &row.unavailable {
-            output.line(&format!("{}: {}", row.name, names::plain(reason)))?;
-        }
-    }
+    let mut table = Table::new("", "NAME; BITS; CLASS; STREAM; BATCH; OTHER SPELLINGS");
+    rows.iter().for_each(|row| table.row(row.cells()));
+    table.notes.push(String::new());
+    let unavailable =
+        rows.iter().filter_map(|row| Some(format!("{}: {}", row.name, row.unavailable.as_ref()?)));
+    table.notes.extend(unavailable);
     let made: Vec<&str> = block_digests().collect();
-    output.line(&format!(
-        "Also, made of the hashes of blocks as other systems make them: {}",
-        made.join(", ")
-    ))?;
+    let made = format!("Also, made of the hashes of blocks as other systems make them: {}", made.join(", "));
     let git: Vec<&str> = git_digests().collect();
-    output.line(&format!("As git names files: {}", git.join(", ")))?;
-    output.line("Of the parts of an upload to S3, with any digest above: s3-etag:8M, s3-sha256:8M")?;
-    explain(&rows, output)?;
+    let git = format!("As git names files: {}", git.join(", "));
+    let parts = "Of the parts of an upload to S3, with any digest above: s3-etag:8M, s3-sha256:8M";
+    table.notes.extend([made, git, parts.to_string()]);
+    table.notes.extend(explanation(&rows));
+    let mut report = Report::new("");
+    report.tables.push(table);
+    output.text(&report.to_terminal(terminal::layout(true)))?;
     Ok(Exit::Clean)
 }
 
 /// What the columns mean, by an example that is there.
-fn explain(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-    output.line("STREAM: who hashes single messages (shani, sha2, sha3, portable: verisum's own)")?;
+fn explanation(rows: &[Row]) -> [String; 2] {
     let example = rows.iter().find_map(|row| row.batch.as_ref());
     let example = example.map(|batch| format!(" ({batch}: {} with {})", batch.lanes, batch.level));
-    output.line(&format!("BATCH: verisum's own code for many blocks at once{}", example.unwrap_or_default()))
+    [
+        "STREAM: who hashes single messages (shani, sha2, sha3, portable: verisum's own)".to_string(),
+        format!("BATCH: verisum's own code for many blocks at once{}", example.unwrap_or_default()),
+    ]
 }
 
 /// A digest, as JSON has it.
@@ -121,35 +121,14 @@ impl Row {
         }
     }
 
-    fn columns(&self) -> [String; 6] {
+    fn cells(&self) -> [Cell; 6] {
         [
-            self.name.to_string(),
-            self.bits.to_string(),
-            self.class.to_string(),
-            self.stream_level.or(self.stream).unwrap_or("unavailable").to_string(),
-            self.batch.as_ref().map_or("-".to_string(), Batch::to_string),
-            self.aliases.join(" "),
+            Cell::text(self.name),
+            Cell::Count(self.bits.into()),
+            Cell::text(self.class),
+            Cell::text(self.stream_level.or(self.stream).unwrap_or("unavailable")),
+            Cell::text(self.batch.as_ref().map_or("-".to_string(), Batch::to_string)),
+            Cell::text(self.aliases.join(" ")),
         ]
     }
-}
-
-/// Prints columns as wide as their longest cell; the second is numbers.
-fn print<const N: usize>(lines: &[[String; N]], output: &mut Output) -> Result<(), Failure> {
-    let mut widths = [0; N];
-    for line in lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    for line in lines {
-        let mut text = String::new();
-        for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
-            match column {
-                1 => text.push_str(&format!("{cell:>width$}  ")),
-                _ => text.push_str(&format!("{cell:<width$}  ")),
-            }
-        }
-        output.line(text.trim_end())?;
-    }
-    Ok(())
 }

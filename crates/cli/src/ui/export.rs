@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use verisum::files::Replacement;
+use verisum::files::replace::ReplaceError;
 use verisum_bench::export::Report;
 
 use crate::ui::failure::Failure;
-use crate::ui::{Output, names};
+use crate::ui::{Output, names, terminal};
 
 /// In which forms.
 #[derive(Args, Debug)]
@@ -17,6 +18,10 @@ pub(crate) struct ReportOptions {
     /// Print one JSON value instead of tables
     #[arg(long)]
     json: bool,
+
+    /// Also print the tables and columns that only say more of what the others say: ranges, and the machine
+    #[arg(long, conflicts_with = "json")]
+    details: bool,
 
     #[command(flatten)]
     pub(crate) files: ExportOptions,
@@ -55,9 +60,14 @@ impl ReportOptions {
     pub(crate) fn show(&self, report: &Report, output: &mut Output) -> Result<(), Failure> {
         match self.json {
             true => output.report(&report.to_json())?,
-            false => output.text(&report.to_text())?,
+            false => output.text(&self.text(report))?,
         }
         self.export(report)
+    }
+
+    /// The report as it is printed.
+    pub(crate) fn text(&self, report: &Report) -> String {
+        report.to_terminal(terminal::layout(self.details))
     }
 
     /// As [`ExportOptions::require`].
@@ -117,11 +127,24 @@ impl ExportOptions {
 /// Writes a file at once or not at all: what was saved before survives a full disk.
 pub(crate) fn write(path: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
+    write_by(path, &Replacement::new, text)
+}
+
+/// The same of a file that others may not read: it has the names of files.
+pub(crate) fn write_private(path: &Path, text: impl Fn() -> String) -> Result<(), Failure> {
+    write_by(path, &Replacement::private, text)
+}
+
+fn write_by(
+    path: &Path,
+    begin: &dyn Fn(&Path) -> Result<Replacement, ReplaceError>,
+    text: impl Fn() -> String,
+) -> Result<(), Failure> {
     let failed = |error| cannot_be_written(path, error);
     if is_written_to(path) {
         return std::fs::write(path, text()).map_err(failed);
     }
-    let replacement = Replacement::new(path)?;
+    let replacement = begin(path)?;
     replacement.file().write_all(text().as_bytes()).map_err(failed)?;
     Ok(replacement.place()?)
 }

@@ -421,7 +421,8 @@ fn start_and_rate(results: &Results) -> Option<Table> {
     let mut table = Table::new(
         "Start-up and throughput",
         "way; start (ms); then (GB/s); then from (GB/s); then to (GB/s)",
-    );
+    )
+    .details(&["then from", "then to"]);
     let groups = results.groups();
     let [small, .., large] = groups.as_slice() else { return None };
     let of = |group: &str, name: &str| -> Option<&Series> {

@@ -264,7 +264,7 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
             }
         }
     }
-    lines.push_str(&report.to_text());
+    lines.push_str(&session.options.report.text(&report));
     session.finish_with(&lines, &report, output)
 }
 

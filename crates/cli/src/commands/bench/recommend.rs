@@ -131,7 +131,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     let mut report = report(&session, &input, &survey, &arguments.on);
     let answered = recommend::decide(&input).is_some();
     // Whoever reads a terminal knows the machine.
-    let text = report.to_text();
+    let text = session.options.report.text(&report);
     report.tables.push(summary::host(&session.results.host));
     match session.finish_with(&text, &report, output)? {
         // What could not be looked at may be most of it.
@@ -267,7 +267,8 @@ fn table(input: &Input, decision: &Decision) -> Table {
     columns += if in_memory { "" } else { "; device (s)" };
     columns += if opened { "; opening and reading from memory (s)" } else { "" };
     columns += "; hashing (s); in all (s); hashing of all (%); bound by";
-    let mut table = Table::new("All files, in the order of preference", &columns);
+    let mut table =
+        Table::new("All files, in the order of preference", &columns).details(&["device", "hashing of all"]);
     for row in &decision.rows {
         let seconds = |value: Option<f64>| value.map_or(Cell::Missing, summary::number);
         let mut cells = vec![Cell::text(row.name)];

@@ -442,7 +442,8 @@ fn ways(results: &Results, batches: &[Batch]) -> Option<Table> {
         "Ways",
         "way; start (ms); files (/s); files from (/s); files to (/s); then (GB/s); then from (GB/s); \
          then to (GB/s); sent a file (bytes); received a file (bytes)",
-    );
+    )
+    .details(&["files from", "files to", "then from", "then to"]);
     let many = batches.iter().find(|batch| batch.paths.len() > 1);
     let large = batches.iter().find(|batch| batch.group != START && batch.paths.len() == 1);
     let of = |batch: Option<&Batch>, name: &str| -> Option<&Series> {

@@ -28,7 +28,7 @@ const SAVED_EVERY: Duration = Duration::from_secs(2);
 
 /// A measurement: begin, [`measure`](Session::measure) once or several times, finish.
 pub(crate) struct Session<'a> {
-    options: &'a BenchOptions,
+    pub(super) options: &'a BenchOptions,
     /// How to measure; may be changed between measurements.
     pub(crate) plan: Plan,
     /// What was measured so far.

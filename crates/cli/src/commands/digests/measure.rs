@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use verisum::digest::{ALGORITHMS, Digest, Policy};
 use verisum_bench::digests::levels::{self, BETTER, CHOICE, COUNTS, LENGTH, Ways};
+use verisum_bench::export::{Cell, Report, Table};
 
-use crate::ui::Output;
 use crate::ui::failure::Failure;
+use crate::ui::{Output, terminal};
 
 /// How long all digests together are measured for, about.
 const TIME: Duration = Duration::from_secs(1);
@@ -23,10 +24,8 @@ pub(super) fn run(policy: &Policy, json: bool, output: &mut Output) -> Result<()
         .filter_map(|algorithm| Digest::of(algorithm, policy).ok())
         .filter(|digest| digest.batch_level().is_some())
         .collect();
-    if !json {
-        let counts = SHOWN.map(|count| format!("{count:>7}")).concat();
-        output.line(&format!("{:<12}{:<10}{counts}  GB/s", "NAME", "WAY"))?;
-    }
+    let counts = SHOWN.map(|count| format!("; {count}")).concat();
+    let mut table = Table::new("", &format!("GB/s; WAY{counts}"));
     let mut better = Vec::new();
     for digest in &digests {
         let ways = levels::measure(digest, policy.max_level, TIME / digests.len() as u32);
@@ -34,7 +33,7 @@ pub(super) fn run(policy: &Policy, json: bool, output: &mut Output) -> Result<()
         if json {
             output.json("measurement", &Row::new(digest.name(), &ways))?;
         } else {
-            table(digest.name(), &ways, output)?;
+            add(&mut table, digest.name(), &ways);
             better.extend(sentences(digest.name(), &ways));
         }
         output.flush()?;
@@ -42,36 +41,32 @@ pub(super) fn run(policy: &Policy, json: bool, output: &mut Output) -> Result<()
     if json {
         return Ok(());
     }
-    output.line("")?;
-    output
-        .line(&format!("1 to 32: messages of {} KiB at once; stream: one after the other", LENGTH / 1024))?;
-    output.line("batch: what verisum takes for blocks of images and for many files")?;
-    for sentence in &better {
-        output.line(sentence)?;
-    }
-    match (digests.is_empty(), better.is_empty()) {
-        (true, _) => output.line("Nothing may be hashed side by side here: nothing was measured."),
+    table.notes.push(String::new());
+    table
+        .notes
+        .push(format!("1 to 32: messages of {} KiB at once; stream: one after the other", LENGTH / 1024));
+    table.notes.push("batch: what verisum takes for blocks of images and for many files".to_string());
+    table.notes.extend(match (digests.is_empty(), better.is_empty()) {
+        (true, _) => vec!["Nothing may be hashed side by side here: nothing was measured.".to_string()],
         (_, true) => {
             let most = COUNTS.end();
-            output.line(&format!("Nothing is {BETTER} times as fast as batch, for 1 to {most} messages."))
+            vec![format!("Nothing is {BETTER} times as fast as batch, for 1 to {most} messages.")]
         }
-        _ => Ok(()),
-    }
+        _ => better,
+    });
+    let mut report = Report::new("");
+    report.tables.push(table);
+    output.text(&report.to_terminal(terminal::layout(true)))
 }
 
-/// A line for each way.
-fn table(name: &str, ways: &Ways, output: &mut Output) -> Result<(), Failure> {
+/// A row for each way.
+fn add(table: &mut Table, name: &str, ways: &Ways) {
     for (index, way) in ways.names.iter().enumerate() {
-        let rates: String = ways
-            .counts
-            .iter()
-            .filter(|times| SHOWN.contains(&times.count))
-            .map(|times| format!("{:>7.2}", times.rate(index) / 1e9))
-            .collect();
-        let name = if index == 0 { name } else { "" };
-        output.line(&format!("{name:<12}{way:<10}{rates}"))?;
+        let shown = ways.counts.iter().filter(|times| SHOWN.contains(&times.count));
+        let mut cells = vec![Cell::text(name), Cell::text(*way)];
+        cells.extend(shown.map(|times| Cell::Number(times.rate(index) / 1e9, 2)));
+        table.row(cells);
     }
-    Ok(())
 }
 
 /// Where another way is better: a sentence for counts that follow each other.

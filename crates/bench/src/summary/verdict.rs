@@ -1,0 +1,133 @@
+//! What a group's times come to, in one sentence.
+
+use super::{is_reached, ranked};
+use crate::record::{Results, Series, ranking};
+use crate::stats::{Pair, Ranking, Verdict};
+
+/// How our own rows begin, of programs and of code in this process.
+const OURS: [&str; 2] = ["verisum", "ours"];
+
+/// How the fastest compares with verisum, or with the next one where verisum is not among them.
+pub(super) fn of_group(ranked: &[&Series], ranking: &Ranking) -> Option<String> {
+    let (fastest, other, pair) = compared(ranked, ranking)?;
+    Some(format!("{} {} here", names_of(fastest, &pair), words(&pair, &other.name)))
+}
+
+/// The same of all groups: of one group its sentence, of many how often verisum is the fastest, and where it is the
+/// furthest behind.
+pub(super) fn headline(results: &Results) -> Option<String> {
+    let mut sentences = Vec::new();
+    let (mut ours, mut alike, mut behind) = (0, 0, Vec::new());
+    for group in results.groups() {
+        let series = results.of_group(group);
+        if !is_reached(&series) {
+            continue;
+        }
+        let ranked = ranked(&series);
+        let ranking = ranking(&ranked);
+        let Some((fastest, other, pair)) = compared(&ranked, &ranking) else { continue };
+        sentences.extend(of_group(&ranked, &ranking));
+        match pair.verdict {
+            Verdict::NotResolved if is_ours(fastest) || is_ours(other) => alike += 1,
+            _ if is_ours(fastest) => ours += 1,
+            Verdict::Faster if is_ours(other) => {
+                behind.push((pair.ratio.median, group, fastest, pair, other))
+            }
+            _ => {}
+        }
+    }
+    let of = ours + alike + behind.len();
+    if sentences.len() < 2 || of == 0 {
+        // Its table has it too, unless nobody reads that far.
+        return sentences.pop().filter(|_| sentences.is_empty());
+    }
+    behind.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut line = format!("verisum is the fastest in {ours} of {of} comparisons");
+    if alike > 0 {
+        line += &format!(", and not significantly slower or faster than the fastest in {alike}");
+    }
+    if let Some((_, group, fastest, pair, other)) = behind.first() {
+        line += &format!("; at worst, {} {} ({group})", fastest.name, words(pair, &other.name));
+    }
+    Some(line)
+}
+
+/// The fastest, and whom it is compared with: verisum's best where there is one, else the next.
+fn compared<'a>(ranked: &[&'a Series], ranking: &Ranking) -> Option<(&'a Series, &'a Series, Pair)> {
+    let fastest = *ranked.first()?;
+    let place = match is_ours(fastest) {
+        true => ranked.iter().position(|one| !is_ours(one)),
+        false => ranked.iter().position(|one| is_ours(one)),
+    };
+    let place = place.or_else(|| (ranked.len() > 1).then_some(1))?;
+    Some((fastest, ranked[place], ranking.pair(0, place)?))
+}
+
+fn is_ours(series: &Series) -> bool {
+    let rest = OURS.iter().find_map(|ours| series.name.strip_prefix(ours));
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+}
+
+fn names_of<'a>(fastest: &'a Series, pair: &Pair) -> std::borrow::Cow<'a, str> {
+    match pair.verdict {
+        Verdict::NotResolved => format!("between {}", fastest.name).into(),
+        _ => fastest.name.as_str().into(),
+    }
+}
+
+fn words(pair: &Pair, other: &str) -> String {
+    match pair.verdict {
+        Verdict::NotResolved => format!("and {other} there is no significant difference"),
+        _ => format!("is {} as {other}", pair.words()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::summary::{Quantity, report};
+    use std::time::Duration;
+
+    fn results(rows: &[(&str, &str, u64)]) -> Results {
+        let mut results = Results::new("test", &Plan::default(), Host::default());
+        for &(group, name, micros) in rows {
+            let mut series = Series::new(&About::new(group, name).bytes(10_000_000));
+            for round in 0..20 {
+                let wall = Duration::from_micros(micros * 100 + u64::from(round) % 3);
+                series.add(round, &Measured { wall, ..Measured::default() }, Cache::Warm);
+            }
+            results.series.push(series);
+        }
+        results
+    }
+
+    fn first(rows: &[(&str, &str, u64)]) -> String {
+        report("T", &results(rows), Quantity::Rate).to_text().lines().next().unwrap().to_string()
+    }
+
+    #[test]
+    fn the_first_line_is_the_verdict() {
+        let rows = [("g", "b3sum", 100), ("g", "verisum", 150), ("g", "slow", 500)];
+        assert_eq!(first(&rows), "b3sum is 1.50 times as fast as verisum here");
+        assert_eq!(
+            first(&[("g", "verisum, 2 threads", 100), ("g", "verisum", 150), ("g", "slow", 500)]),
+            "verisum, 2 threads is 5.00 times as fast as slow here"
+        );
+        assert_eq!(
+            first(&[("g", "a", 100), ("g", "verisum", 100)]),
+            "between a and verisum there is no significant difference here"
+        );
+    }
+
+    #[test]
+    fn of_many_groups_the_worst_is_named() {
+        let rows =
+            [("g", "b3sum", 100), ("g", "verisum", 150), ("h", "verisum", 1), ("h", "x", 2), ("i", "x", 100)];
+        assert_eq!(
+            first(&rows),
+            "verisum is the fastest in 1 of 2 comparisons; at worst, b3sum is 1.50 times as fast as verisum (g)"
+        );
+    }
+}
