@@ -48,6 +48,25 @@ fn a_bucket_is_summed_checked_and_compared_as_any_tree() {
     local.sort_by(|one, other| one[66..].cmp(&other[66..]));
     assert_eq!(sum.lines().collect::<Vec<_>>(), local);
 
+    // A place of the configuration says where its bucket is, and whose keys to use.
+    let home = store.path("home");
+    fs::create_dir_all(home.join(".aws")).unwrap();
+    fs::write(
+        home.join(".aws/credentials"),
+        format!("[archive]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"),
+    )
+    .unwrap();
+    let endpoint = store.options().endpoint.unwrap();
+    fs::write(
+        home.join("places.toml"),
+        format!("[places.offsite]\naddress = 's3://backup'\nprofile = 'archive'\nendpoint = '{endpoint}'\n"),
+    )
+    .unwrap();
+    let mut command = common::command(common::VERISUM);
+    command.args(["sum", "--quiet", "--relative", "s3://backup/data"]).env("HOME", &home);
+    command.env("VERISUM_CONFIG", home.join("places.toml"));
+    assert_eq!(Ended::of(command.output().unwrap()).clean(), sum);
+
     let list = store.path("list");
     fs::write(&list, &sum).unwrap();
     let list = list.to_str().unwrap();

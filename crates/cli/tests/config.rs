@@ -31,6 +31,25 @@ fn run(home: &TempDir, variables: &[(&str, &str)], words: &[&str]) -> Ended {
     Ended::of(command.output().unwrap())
 }
 
+#[test]
+fn places_are_shown_and_looked_at() {
+    let place = "[places.offsite]\naddress = 's3://backup/data'\nprofile = 'archive'\n";
+    let shown = run(&home(place), &[], &["config", "show"]);
+    let lines: Vec<&str> = shown.out().lines().map(|line| line.split("  (").next().unwrap()).collect();
+    assert_eq!(lines, ["places.offsite.address = s3://backup/data", "places.offsite.profile = archive"]);
+    for (wrong, why) in [
+        ("[places.x]\nprofile = 'a'\n", "places.x: address: must be s3://BUCKET"),
+        (
+            "[places.x]\naddress = 's3://b'\npassword = 'a'\n",
+            "places.x: password: a place has address, endpoint",
+        ),
+        ("[places]\nx = 's3://b'\n", "places.x: must be a table"),
+    ] {
+        let ended = run(&home(wrong), &[], &["sum", "data"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains(why), "{wrong}: {}", ended.stderr);
+    }
+}
+
 const MD5: &str = "8d777f385d3dfec8815d20f7496026dc  data\n";
 const CRC32: &str = "adf3f363  data\n";
 

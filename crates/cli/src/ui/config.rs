@@ -19,6 +19,7 @@ use verisum::files::replace::is_trusted;
 
 use super::failure::Failure;
 use super::kernel;
+use super::places::{self, Places};
 
 /// The file of the machine.
 const SYSTEM: &str = "/etc/verisum.toml";
@@ -39,6 +40,7 @@ pub(crate) struct Config {
     tables: BTreeMap<Vec<String>, BTreeMap<String, Setting>>,
     /// Variables, which may be of other things than options.
     variables: BTreeMap<String, Setting>,
+    places: Places,
     /// The files that were looked for, and whether each is there.
     pub(crate) files: Vec<(PathBuf, bool)>,
 }
@@ -79,10 +81,11 @@ impl Config {
             let option = option.to_ascii_lowercase().replace('_', "-");
             config.variables.insert(option, Setting { values: vec![value.to_string()], source });
         }
+        places::know(&config.places);
         Ok(config)
     }
 
-    /// Whether nothing is set.
+    /// Whether no option is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.variables.is_empty()
     }
@@ -91,6 +94,10 @@ impl Config {
     fn add(&mut self, path: &Path, command: &[String], table: Table) -> Result<(), Failure> {
         for (key, value) in table {
             let values = match value {
+                Value::Table(below) if command.is_empty() && key == places::TABLE => {
+                    places::read(path, below, &mut self.places).map_err(|why| wrong(path, &why))?;
+                    continue;
+                }
                 Value::Table(below) if command.is_empty() => {
                     let words: Vec<String> = key.split(' ').map(str::to_string).collect();
                     self.add(path, &words, below)?;
@@ -192,7 +199,13 @@ impl Config {
             options.iter().map(move |(option, setting)| (key(words, option), setting.clone()))
         });
         let variables = self.variables.iter().filter(|(option, _)| find(definition, option).is_some());
-        tables.chain(variables.map(|(option, setting)| (option.clone(), setting.clone()))).collect()
+        let places = self.places.iter().flat_map(|(name, place)| {
+            place
+                .iter()
+                .map(move |(key, setting)| (format!("{}.{name}.{key}", places::TABLE), setting.clone()))
+        });
+        let variables = variables.map(|(option, setting)| (option.clone(), setting.clone()));
+        tables.chain(variables).chain(places).collect()
     }
 }
 

@@ -11,6 +11,7 @@ use verisum::remote::{Address, Host, Hosts};
 
 use super::costs::{Costs, Prices};
 use crate::ui::failure::Failure;
+use crate::ui::places;
 
 /// The heading of these options in help texts.
 pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX)";
@@ -81,7 +82,7 @@ impl BucketArgs {
             let place = arguments.open(bucket, timeout)?;
             let place = match location.clone() {
                 Some(location) => {
-                    let options = arguments.options(timeout)?;
+                    let options = arguments.options(bucket, timeout)?;
                     let folder = std::env::temp_dir();
                     let place = place.with_inventory(location, (bucket, &options), &folder);
                     place.map_err(|error| error.to_string())?
@@ -94,16 +95,20 @@ impl BucketArgs {
 
     /// A bucket, or why it cannot be opened.
     pub(crate) fn open(&self, bucket: &str, timeout: u32) -> Result<BucketPlace, String> {
-        BucketPlace::open(bucket, &self.options(timeout)?).map_err(|error| error.to_string())
+        BucketPlace::open(bucket, &self.options(bucket, timeout)?).map_err(|error| error.to_string())
     }
 
-    fn options(&self, timeout: u32) -> Result<StoreOptions, String> {
+    fn options(&self, bucket: &str, timeout: u32) -> Result<StoreOptions, String> {
         let text = |name: OsString| name.into_string().ok();
         let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
-        let options = StoreOptions::from_environment(variables, self.profile.as_deref());
+        let value = |typed: &Option<String>, option: &str| {
+            typed.clone().or_else(|| places::of_bucket(bucket, option))
+        };
+        let profile = if self.no_sign_request { None } else { value(&self.profile, "profile") };
+        let options = StoreOptions::from_environment(variables, profile.as_deref());
         let mut options = options.map_err(|error| error.to_string())?;
-        options.endpoint.clone_from(&self.endpoint);
-        options.region.clone_from(&self.region);
+        options.endpoint = value(&self.endpoint, "endpoint");
+        options.region = value(&self.region, "region");
         options.unsigned = self.no_sign_request;
         options.requests_per_second = self.requests_per_second;
         options.meter = self.meter.clone();
