@@ -1,7 +1,8 @@
 //! Progress, speed limit and stop of a running hash.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,10 @@ pub struct Progress {
     /// Of files that need not be read.
     skipped_files: AtomicU64,
     skipped_bytes: AtomicU64,
+    /// Whether somebody wants to know which file is read.
+    is_named: AtomicBool,
+    /// The file that was begun last.
+    current: Mutex<PathBuf>,
 }
 
 impl Progress {
@@ -49,6 +54,25 @@ impl Progress {
     pub fn skip(&self, bytes: u64) {
         self.skipped_files.fetch_add(1, Ordering::Relaxed);
         self.skipped_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Has the engine tell which file it reads, which costs a little for each.
+    pub fn name_files(&self) {
+        self.is_named.store(true, Ordering::Relaxed);
+    }
+
+    /// The file that was begun last; empty if that is not told.
+    pub fn current(&self) -> PathBuf {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells which file is begun. Nobody waits for that: where another thread tells it just now, its file is as good.
+    pub(crate) fn begin(&self, path: impl FnOnce() -> PathBuf) {
+        if self.is_named.load(Ordering::Relaxed)
+            && let Ok(mut current) = self.current.try_lock()
+        {
+            *current = path();
+        }
     }
 
     /// Counts more files that came to their end, and more bytes.

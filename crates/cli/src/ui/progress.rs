@@ -18,8 +18,8 @@ use rustix::fs::{FileType, fstat};
 use verisum::blockhash::Progress;
 use verisum::files::{Kind, Walk};
 
-use crate::ui::names;
 use crate::ui::sizes::human;
+use crate::ui::{names, terminal};
 
 /// How often the line is drawn anew.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -138,7 +138,7 @@ pub(crate) fn drawn<T>(
         }
         let width = width();
         let head = head(&name, width);
-        let line = line(progress.bytes(), length, time, width.saturating_sub(columns(&head)));
+        let line = line(progress.bytes(), length, time, width.saturating_sub(columns(&head)), "");
         draw(&format!("{head}{line}"));
     };
     let result = watched(&tick, || work(&progress));
@@ -251,8 +251,12 @@ pub(crate) fn of_files<T>(
         Total::Walked(_) | Total::Unknown => (Tally::default(), None),
     };
     let tally = &tally;
+    if delay.is_some() {
+        progress.name_files();
+    }
+    let furthest = Furthest::default();
     let tick = |time: Duration| {
-        let line = |width: usize| line_of_files(progress, tally.whole(), time, width);
+        let line = |width: usize| line_of_files(progress, &furthest, tally.whole(), time, width);
         if asked.swap(false, Ordering::Relaxed) {
             let _room = make_room();
             let _ = stderr().write_all(format!("verisum: {}\n", line(usize::MAX)).as_bytes());
@@ -280,10 +284,29 @@ pub(crate) fn of_files<T>(
     })
 }
 
+/// The greatest part of the work that was ever shown, in millionths. How much there is to do may grow, and what was
+/// said to be done is not taken back.
+#[derive(Default)]
+struct Furthest(AtomicU64);
+
+impl Furthest {
+    /// How much there is to do, so that no less of it is done than was shown before.
+    fn whole(&self, done: u64, whole: u64) -> u64 {
+        const ALL: u64 = 1_000_000;
+        let part = (u128::from(done) * u128::from(ALL) / u128::from(whole.max(1))).min(ALL.into()) as u64;
+        let most = self.0.fetch_max(part, Ordering::Relaxed).max(part);
+        match most > part {
+            true => (u128::from(done) * u128::from(ALL) / u128::from(most)) as u64,
+            false => whole,
+        }
+    }
+}
+
 /// Files, bytes, rate and, as far as the whole is known, the time that is left. What need not be read is
 /// done as soon as that is seen.
 fn line_of_files(
     progress: &verisum::files::Progress,
+    furthest: &Furthest,
     whole: Option<(u64, u64)>,
     time: Duration,
     width: usize,
@@ -298,17 +321,29 @@ fn line_of_files(
         ),
         None => (format!("{done} files  "), progress.expected()),
     };
+    let bytes = bytes.map(|bytes| furthest.whole(progress.bytes(), bytes.max(progress.bytes())));
     let rest = width.saturating_sub(files.len());
-    files + &line(progress.bytes(), bytes, time, rest)
+    let name = progress.current();
+    let name = name.file_name().map(names::quoted).unwrap_or_default();
+    files + &line(progress.bytes(), bytes, time, rest, &name)
+}
+
+/// Does `work` whose length nobody knows, and says on a terminal after a second that it goes on.
+pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let Some(delay) = Wanted::Late.after() else { return work() };
+    let tick = |time: Duration| {
+        if time >= delay {
+            draw(&format!("{what}  {}", clock(time.as_secs())));
+        }
+    };
+    let result = watched(&tick, work);
+    drop(make_room());
+    result
 }
 
 /// The number of columns of the terminal.
-pub(crate) fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
-    match size.map_or(0, |size| usize::from(size.ws_col)) {
-        0 => 80,
-        columns => columns,
-    }
+fn width() -> usize {
+    terminal::width(rustix::stdio::stderr())
 }
 
 /// What a line that tells several files apart begins with: the name, or the end of a long one, within a
@@ -318,16 +353,21 @@ fn head(name: &str, width: usize) -> String {
     if name.is_empty() || room < 4 {
         return String::new();
     }
+    format!("{}: ", end_of(name, room))
+}
+
+/// A name, or the end of one that is too long.
+fn end_of(name: &str, room: usize) -> String {
     if columns(name) <= room {
-        return format!("{name}: ");
+        return name.to_string();
     }
     let mut end = name;
-    while columns(end) + 3 > room {
+    while columns(end) + 3 > room && !end.is_empty() {
         let mut characters = end.chars();
         characters.next();
         end = characters.as_str();
     }
-    format!("...{end}: ")
+    format!("...{end}")
 }
 
 /// The most columns that a text may take: what is not ASCII may be two wide.
@@ -335,12 +375,21 @@ fn columns(text: &str) -> usize {
     text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
 }
 
-/// The line, shorter than the terminal is wide.
-fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize) -> String {
+/// The shortest room for the name of a file.
+const LEAST_NAME: usize = 8;
+
+/// The line, shorter than the terminal is wide; with a bar, or the name of a file in its place.
+fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize, name: &str) -> String {
+    let named = |text: String| match width.saturating_sub(text.chars().count() + 3) {
+        room if room >= LEAST_NAME && !name.is_empty() && width < usize::MAX => {
+            format!("{text}  {}", end_of(name, room))
+        }
+        _ => text,
+    };
     let rate = bytes as f64 / time.as_secs_f64().max(0.001);
     let rate_text = format!("{}/s", human(rate as u64));
     let text = match length {
-        None => format!("{}  {rate_text}  {}", human(bytes), clock(time.as_secs())),
+        None => named(format!("{}  {rate_text}  {}", human(bytes), clock(time.as_secs()))),
         Some(length) => {
             // Casts instead of `floor` and its like, which are libm's.
             let part = bytes as f64 / length.max(1) as f64;
@@ -352,6 +401,7 @@ fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize) -> String
             let rest = format!("{} of {}  {rate_text}  {left} left", human(bytes), human(length));
             // The percentage, the brackets, spaces between, and a column that stays free.
             match width.saturating_sub(percent.len() + rest.len() + 6).min(WIDEST_BAR) {
+                _ if !name.is_empty() => named(format!("{percent}  {rest}")),
                 0..5 => format!("{percent}  {rest}"),
                 bar => format!("{percent} [{:<bar$}]  {rest}", "=".repeat((part * bar as f64) as usize)),
             }
@@ -376,21 +426,53 @@ mod tests {
 
     #[test]
     fn the_line_has_what_is_known() {
-        let half = line(512 << 20, Some(1 << 30), SECOND, 80);
+        let half = line(512 << 20, Some(1 << 30), SECOND, 80, "");
         assert_eq!(half, " 50% [================                ]  512 MiB of 1 GiB  512 MiB/s  0:01 left");
-        assert_eq!(line(3 << 20, None, 3 * SECOND, 80), "3 MiB  1 MiB/s  0:03");
-        assert!(line(1 << 30, Some(1 << 30), SECOND, 80).starts_with("100% [="));
-        assert!(line(0, Some(1 << 30), Duration::ZERO, 80).ends_with("-:-- left"));
-        assert!(line(0, Some(0), Duration::ZERO, 80).starts_with("  0%"));
+        assert_eq!(line(3 << 20, None, 3 * SECOND, 80, ""), "3 MiB  1 MiB/s  0:03");
+        assert!(line(1 << 30, Some(1 << 30), SECOND, 80, "").starts_with("100% [="));
+        assert!(line(0, Some(1 << 30), Duration::ZERO, 80, "").ends_with("-:-- left"));
+        assert!(line(0, Some(0), Duration::ZERO, 80, "").starts_with("  0%"));
     }
 
     #[test]
     fn the_line_of_files_has_the_whole_once_it_is_known() {
         let progress = verisum::files::Progress::default();
-        assert_eq!(line_of_files(&progress, None, SECOND, 80), "0 files  0 bytes  0 bytes/s  0:01");
-        let known = line_of_files(&progress, Some((3, 1 << 30)), SECOND, 80);
+        assert_eq!(
+            line_of_files(&progress, &Furthest::default(), None, SECOND, 80),
+            "0 files  0 bytes  0 bytes/s  0:01"
+        );
+        let known = line_of_files(&progress, &Furthest::default(), Some((3, 1 << 30)), SECOND, 80);
         assert!(known.starts_with("0 of 3 files    0% ["), "{known}");
         assert!(known.ends_with("0 bytes of 1 GiB  0 bytes/s  -:-- left"), "{known}");
+    }
+
+    #[test]
+    fn what_was_done_is_not_taken_back() {
+        let furthest = Furthest::default();
+        let percent = |done: u64, whole: u64| {
+            let line = line(done, Some(furthest.whole(done, whole)), SECOND, 80, "");
+            line.trim_start().split('%').next().unwrap().parse::<u64>().unwrap()
+        };
+        let mut last = 0;
+        for (done, whole) in
+            [(0, 0), (50, 100), (60, 1000), (61, 1000), (700, 1000), (990, 5000), (5000, 5000)]
+        {
+            let now = percent(done, whole);
+            assert!(now >= last && now <= 100, "{done} of {whole}: {now} after {last}");
+            last = now;
+        }
+        assert_eq!(last, 100);
+    }
+
+    #[test]
+    fn the_file_that_is_read_is_named_where_there_is_room() {
+        let shown = |width| line(512 << 20, Some(1 << 30), SECOND, width, "a-very-long-name-of-a-disk.img");
+        assert_eq!(
+            shown(100),
+            " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left  a-very-long-name-of-a-disk.img"
+        );
+        assert_eq!(shown(60), " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left  ...disk.img");
+        assert_eq!(shown(50), " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left");
     }
 
     #[test]
@@ -408,7 +490,7 @@ mod tests {
     fn the_line_is_shorter_than_the_terminal() {
         for width in 1..200 {
             for bytes in [0, 1, 1 << 20, (1 << 40) + 12345] {
-                let line = line(bytes, Some((1 << 40) + 12345), SECOND, width);
+                let line = line(bytes, Some((1 << 40) + 12345), SECOND, width, "");
                 assert!(line.chars().count() < width, "{width}: {line}");
             }
         }

@@ -335,6 +335,7 @@ impl<'a, T: Send> Engine<'a, T> {
     pub(super) fn look(&self, found: Found<T>, worker: &mut Worker) -> Option<Opened<T>> {
         let Found { job, file, stat } = found;
         let entry = &job.job.entry;
+        self.plan.progress.begin(|| entry.path());
         let before = match stat.map_or_else(|| Stat::of(&file), Ok) {
             Ok(stat) if stat.kind == Kind::File => {
                 self.settled(&file, stat).map_err(|cause| entry.failed(Operation::Stat, cause))

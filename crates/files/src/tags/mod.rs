@@ -29,7 +29,7 @@ pub use adopt::{AdoptOptions, adopt, adopt_listed};
 pub use finding::{Counts, Finding, Outcome};
 pub use place::Conflict;
 pub use retag::{Slot, retag};
-pub use status::{Status, TaggedFile, list, status, would_be_first};
+pub use status::{Status, TaggedFile, list, status, status_before, would_be_first};
 pub use tag::{TagOptions, tag};
 pub use untag::untag;
 pub use verify::{VerifyOptions, verify};

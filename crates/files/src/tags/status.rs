@@ -37,6 +37,8 @@ pub struct Status {
     pub by_digest: BTreeMap<&'static str, u64>,
     /// Tags that tell of no verification.
     pub unverified: u64,
+    /// Tags that were verified too long ago, or never, where somebody said what is too long.
+    pub stale: u64,
     /// When the tag that waits longest was verified, in seconds since 1970.
     pub oldest: Option<i64>,
     /// Untagged files that have a tag of another tool, by its name.
@@ -45,6 +47,16 @@ pub struct Status {
 
 /// Counts the tags of a tree. Only failures are reported, and only they are in the [`Counts`].
 pub fn status(entries: Entries, options: &Options, report: Report) -> (Status, Counts) {
+    status_before(entries, options, None, report)
+}
+
+/// The same, with what was verified before this moment, in seconds since 1970, counted as stale.
+pub fn status_before(
+    entries: Entries,
+    options: &Options,
+    before: Option<i64>,
+    report: Report,
+) -> (Status, Counts) {
     let session = Session::new(options, report);
     let total = Mutex::new(Status::default());
     each(&session, entries, &|opened| {
@@ -52,14 +64,14 @@ pub fn status(entries: Entries, options: &Options, report: Report) -> (Status, C
             true => foreign(&opened.file, &opened.stat).ok().and_then(|found| Some(found.first()?.origin)),
             false => None,
         };
-        lock(&total).add(&opened, origin);
+        lock(&total).add(&opened, origin, before);
     });
     let total = std::mem::take(&mut *lock(&total));
     (total, session.counts())
 }
 
 impl Status {
-    fn add(&mut self, opened: &Opened, origin: Option<Origin>) {
+    fn add(&mut self, opened: &Opened, origin: Option<Origin>, before: Option<i64>) {
         if opened.found.is_empty() {
             self.untagged += 1;
             self.untagged_bytes += opened.stat.size;
@@ -89,6 +101,8 @@ impl Status {
                 Standing::Unknown => &mut self.untimed,
             } += 1;
             *self.by_digest.entry(record.algorithm.id).or_default() += 1;
+            let is_stale = |before| record.verified.is_none_or(|verified| verified < before);
+            self.stale += u64::from(before.is_some_and(is_stale));
             match record.verified {
                 None => self.unverified += 1,
                 Some(verified) => {

@@ -20,6 +20,7 @@ use clap::Subcommand;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::progress::during;
 
 /// Verbs that keep trees true for years.
 #[derive(Debug, Subcommand)]
@@ -62,8 +63,10 @@ pub(crate) enum ScrubCommand {
 pub(crate) fn run(command: ScrubCommand, output: &mut Output) -> Result<Exit, Failure> {
     match command {
         ScrubCommand::Scrub(arguments) => run::run(&arguments, output),
-        ScrubCommand::Accept(arguments) => accept::run(&arguments, output),
-        ScrubCommand::Catalog { command } => catalog::run(&command, output),
+        ScrubCommand::Accept(arguments) => during("accepting", || accept::run(&arguments, output)),
+        ScrubCommand::Catalog { command } => {
+            during("at work on the catalogue", || catalog::run(&command, output))
+        }
         ScrubCommand::Schedule(arguments) => schedule::run(&arguments, output),
     }
 }
