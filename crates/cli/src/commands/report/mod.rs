@@ -6,6 +6,8 @@ mod runs;
 mod tables;
 mod verdict;
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +26,8 @@ use crate::ui::{Output, export, names, values};
 /// What `verisum report` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Write the page to this file, and print what it comes to; without it, the page is printed
+    /// Write the page to this file, which others may not read, and print what it comes to; without it, the page is
+    /// printed
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
@@ -76,7 +79,9 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
     if let Some(folder) = &arguments.csv {
         write_tables(folder, &report, &catalogs)?;
     }
-    export::write(arguments.output.as_deref(), || report.to_html())?;
+    if let Some(path) = &arguments.output {
+        export::write_private(path, || report.to_html())?;
+    }
     if arguments.json {
         output.report(&report.to_json())?;
     } else if is_printed {
@@ -109,13 +114,13 @@ fn open(paths: &[PathBuf]) -> Result<(Vec<Catalog>, Vec<Option<PathBuf>>), Failu
 
 fn write_tables(folder: &Path, report: &Report, catalogs: &[Catalog]) -> Result<(), Failure> {
     let failed = |error| Failure::File { name: folder.to_path_buf(), operation: "create", error };
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     for (name, csv) in report.to_csv_files() {
         let path = folder.join(name);
         for catalog in catalogs {
             refuse_own(catalog.path(), &path)?;
         }
-        export::write(Some(&path), || csv.clone())?;
+        export::write_private(&path, || csv.clone())?;
     }
     Ok(())
 }
