@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::bag::BagCommand;
@@ -33,9 +33,20 @@ pub(crate) struct Verisum<C: Subcommand = Command> {
     pub(crate) command: C,
 
     /// Add to this file when the run began and ended, what it said, and each line about something that is wrong
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Log", hide_short_help = true,
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
         value_hint = ValueHint::FilePath)]
     pub(crate) log_file: Option<PathBuf>,
+
+    /// Colour outcomes: auto does on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Messages",
+        hide_short_help = true
+    )]
+    pub(crate) color: ColorChoice,
 }
 
 /// All verbs.
@@ -241,8 +252,8 @@ fn part<C: Subcommand>(
 ) -> Option<Result<Verisum<AnyCommand>, clap::Error>> {
     let verb = asked.0.get(1)?.to_str()?;
     C::has_subcommand(verb).then(|| {
-        let Verisum { command, log_file } = parsed(asked)?;
-        Ok(Verisum { command: AnyCommand::Listed(whole(command)), log_file })
+        let Verisum { command, log_file, color } = parsed(asked)?;
+        Ok(Verisum { command: AnyCommand::Listed(whole(command)), log_file, color })
     })
 }
 
@@ -300,13 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_can_run_has_an_example() {
-        let mut lack = Vec::new();
-        each(&Verisum::<Command>::command(), "verisum", &mut |verb, name| {
-            if !verb.has_subcommands() && examples::of(name).is_empty() {
-                lack.push(name.to_string());
+    fn every_command_has_two_to_four_examples() {
+        let mut wrong = Vec::new();
+        each(&Verisum::<Command>::command(), "verisum", &mut |_, name| {
+            let count = examples::of(name).len();
+            if !(2..=4).contains(&count) {
+                wrong.push(format!("{name} has {count}"));
             }
         });
-        assert_eq!(lack, Vec::<String>::new());
+        assert_eq!(wrong, Vec::<String>::new());
     }
 }

@@ -13,7 +13,7 @@ use crate::ui::config::{self, Config};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, Output, PROGRAM};
-use crate::ui::{help, log};
+use crate::ui::{color, help, log, progress};
 
 /// The whole program.
 pub fn main() -> ExitCode {
@@ -57,10 +57,11 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         }
         *config = read;
     }
-    let Verisum { command, log_file } = match AnyCommand::parse(&line, config) {
+    let Verisum { command, log_file, color } = match AnyCommand::parse(&line, config) {
         Ok(parsed) => parsed,
         Err(error) => return no_arguments(&line, &error, output),
     };
+    color::choose(color);
     if let Some(path) = log_file {
         log::open(&path, &line)?;
     }
@@ -92,10 +93,16 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, output),
-        Command::Repair(arguments) => commands::repair::run(&arguments, output),
-        Command::Report(arguments) => commands::report::run(&arguments, output),
+        Command::Repair(arguments) => {
+            progress::during("repairing", || commands::repair::run(&arguments, output))
+        }
+        Command::Report(arguments) => {
+            progress::during("reading", || commands::report::run(&arguments, output))
+        }
         Command::Notify(arguments) => commands::notify::run(&arguments, output),
-        Command::Compare(arguments) => commands::compare::run(*arguments, output),
+        Command::Compare(arguments) => {
+            progress::during("comparing", || commands::compare::run(*arguments, output))
+        }
         Command::Bag { command } => commands::bag::run(&command, output),
         Command::Parity { command } => commands::parity::run(command, output),
         Command::Copy(arguments) => commands::copy::run(*arguments, output),

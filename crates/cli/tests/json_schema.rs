@@ -207,6 +207,7 @@ fn what_lists_and_tags_say() {
     trial.take("tags", "verify --json tree", 1);
     trial.take("tags-list", "tags list --json --verbose tree", 0);
     trial.take("status", "status --json tree", 0);
+    trial.take("status", "status --json --older-than 1d tree", 0);
     trial.take("copy", "copy --json --allow-bad --verbose tree third", 1);
     trial.take("tags", "retag --json --verbose --from sha256 --to md5 tree", 1);
     trial.take("tags", "untag --json --verbose tree", 0);

@@ -131,12 +131,21 @@ impl Catalog {
     /// as the catalogue says. Takes one pass over the records, whatever the number of files; more than 1000 are not
     /// looked for.
     pub fn copies_of(&self, files: &[Listed]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
-        let mut copies = HashMap::new();
         let wanted = files.iter().filter(|file| file.record.state.is_repairable() && file.record.size > 0);
+        let contents = wanted.map(|file| (file.record.algorithm, file.record.digest.as_bytes().to_vec()));
+        self.copies_of_contents(&contents.collect::<Vec<_>>())
+    }
+
+    /// The same of contents that are not empty, each by the number of its algorithm and by its digest.
+    pub fn copies_of_contents(
+        &self,
+        contents: &[(i64, Vec<u8>)],
+    ) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
+        let mut copies = HashMap::new();
         let mut values: Vec<Value> = Vec::new();
-        for file in wanted.take(1000) {
-            values.push(file.record.algorithm.into());
-            values.push(file.record.digest.as_bytes().to_vec().into());
+        for (algorithm, digest) in contents.iter().take(1000) {
+            values.push((*algorithm).into());
+            values.push(digest.clone().into());
         }
         if values.is_empty() {
             return Ok(copies);

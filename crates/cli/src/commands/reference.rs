@@ -8,7 +8,7 @@ use crate::ui::Output;
 use crate::ui::examples;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::help::ENVIRONMENT;
+use crate::ui::help::{ENVIRONMENT, GROUPS};
 
 const HEAD: &str = "# Commands\n\n\
     The program makes this page: `cargo run -p verisum-cli -- reference > docs/commands.md`. The same texts are in \
@@ -28,11 +28,15 @@ pub(crate) fn page(command: Command) -> String {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let verbs: Vec<&Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).collect();
-    let mut page = format!("{HEAD}\n| command | what it does |\n|---|---|\n");
-    for verb in &verbs {
-        let name = verb.get_bin_name().unwrap_or_default();
-        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
-        let _ = writeln!(page, "| [`{name}`](#{}) | {} |", name.replace(' ', "-"), cell(&about));
+    let mut page = HEAD.to_string();
+    for (job, names) in GROUPS {
+        let _ = writeln!(page, "\n| {} | what it does |\n|---|---|", job.to_lowercase());
+        let of_job = names.iter().filter_map(|name| verbs.iter().find(|verb| verb.get_name() == *name));
+        for verb in of_job {
+            let name = verb.get_bin_name().unwrap_or_default();
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(page, "| [`{name}`](#{}) | {} |", name.replace(' ', "-"), cell(&about));
+        }
     }
     for verb in verbs {
         section(verb, 2, &mut page);

@@ -2,6 +2,7 @@
 //! check`, `image sum -c` and `md5sum -c` share.
 
 mod b3sum;
+mod bad;
 mod record;
 mod report;
 
@@ -144,6 +145,7 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
     };
     let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
     let mut report = Report::new(options, (lists.names(), bags), &fits, output);
+    report.bases.clone_from(&bases);
     let mut tell = |event: Event| {
         extra.note(&event);
         match report.event(event) {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use verisum::files::check::{Difference, Event, Outcome};
@@ -12,8 +12,11 @@ use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Ski
 use verisum::files::{Error, Kind, Misjudged};
 
 use super::Options;
+use super::bad;
 use super::record::{self, Record};
 use crate::ui::PROGRAM;
+use crate::ui::alarm::{self, Alarm};
+use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
 use crate::ui::names;
@@ -42,6 +45,10 @@ pub(super) struct Report<'a> {
     is_block_hash: &'a (dyn Fn(usize, &Listed) -> bool + Sync),
     /// Whether nothing is left to be said, or nothing more is to be read.
     pub(super) is_over: bool,
+    /// Where the names of each list begin.
+    pub(super) bases: Vec<Option<PathBuf>>,
+    /// The first bad files, and how many there are beyond them.
+    bad: (Vec<Alarm>, u64),
 }
 
 /// How many there were of each kind.
@@ -96,6 +103,8 @@ impl<'a> Report<'a> {
             at_once: rustix::termios::isatty(rustix::stdio::stdout()),
             is_block_hash,
             is_over: false,
+            bases: Vec::new(),
+            bad: (Vec::new(), 0),
         }
     }
 
@@ -150,6 +159,11 @@ impl<'a> Report<'a> {
 
     /// Says how it was as a whole, and gives the exit code.
     pub(super) fn end(mut self) -> Result<Exit, Failure> {
+        if self.is_own() && !self.options.status && !self.bad.0.is_empty() {
+            let (mut alarms, beyond) = std::mem::take(&mut self.bad);
+            alarm::find_copies(None, &mut alarms);
+            alarm::tell(&alarms, beyond, None, self.options.json, self.output)?;
+        }
         if self.options.json {
             self.output.json("summary", &self.total)?;
             self.output.flush()?;
@@ -261,6 +275,16 @@ impl<'a> Report<'a> {
                 "unreadable"
             }
         };
+        if matches!(status, "failed" | "unreadable") && self.is_own() {
+            match self.bad.0.len() < alarm::NAMED {
+                true => {
+                    let list = self.names.get(manifest).map(Path::new);
+                    let base = self.bases.get(manifest).cloned().flatten().unwrap_or_default();
+                    self.bad.0.push(bad::alarm(list, &base, listed, status));
+                }
+                false => self.bad.1 += 1,
+            }
+        }
         if self.options.json {
             let mut record =
                 Record::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
@@ -435,9 +459,17 @@ impl<'a> Report<'a> {
         let mut line = Vec::with_capacity(name.len() + result.len() + 3);
         names::result_name(&mut line, OsStr::from_bytes(name));
         line.extend_from_slice(b": ");
+        let word = line.len()..line.len() + result.len();
         line.extend_from_slice(result.as_bytes());
         line.push(b'\n');
-        self.output.bytes(&line)
+        match self.is_own() {
+            true => {
+                let paint = if result.starts_with("OK") { Paint::Good } else { Paint::Bad };
+                self.output.outcome_bytes(&line, word, paint)
+            }
+            // Those whose name it has know no colour.
+            false => self.output.bytes(&line),
+        }
     }
 
     /// A name in a message. Other programs show letters that are none in the locale by their bytes.

@@ -104,7 +104,7 @@ impl<'o> Telling<'o> {
         }
         self.printed = match self.json {
             true => self.output.json(self.types[0], &line(file)),
-            false => self.output.line(&text(file)),
+            false => self.output.outcome(&text(file), 0..file.outcome.name().len(), exit),
         };
         if self.printed.is_ok() {
             self.printed = self.output.flush();

@@ -3,10 +3,12 @@
 //! Results go to standard output through [`Output`], messages and progress to standard error. Everything
 //! that fails is a [`failure::Failure`], and every way to end is in [`exit`].
 
+pub(crate) mod alarm;
 pub(crate) mod block_hashes;
 pub(crate) mod catalog;
 #[allow(unsafe_code)]
 pub(crate) mod closed;
+pub(crate) mod color;
 pub(crate) mod config;
 mod decomposed;
 pub(crate) mod digests;
@@ -26,6 +28,7 @@ pub(crate) mod mending;
 pub(crate) mod names;
 mod output;
 pub(crate) mod parity;
+pub(crate) mod places;
 pub(crate) mod progress;
 pub(crate) mod reading;
 pub(crate) mod remedy;
@@ -36,6 +39,7 @@ pub(crate) mod signals;
 pub(crate) mod sizes;
 pub(crate) mod sums;
 pub(crate) mod targets;
+pub(crate) mod terminal;
 pub(crate) mod values;
 
 use std::io::Write;

@@ -2,10 +2,13 @@
 //! descriptor that cannot be written for one that takes everything, and writes what is left in its buffer at
 //! the end without a look at the result.)
 
+use std::ops::Range;
+
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::ui::closed;
+use crate::ui::color::{self, Paint};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Object;
@@ -30,6 +33,8 @@ pub(crate) struct Output {
     /// The next line is about something that is wrong.
     is_urgent: bool,
     is_terminal: bool,
+    /// Words in the buffer that have a colour, in their order.
+    painted: Vec<(Range<usize>, Paint)>,
 }
 
 impl Output {
@@ -40,6 +45,7 @@ impl Output {
             worst: Exit::Clean,
             is_urgent: false,
             is_terminal: rustix::termios::isatty(rustix::stdio::stdout()),
+            painted: Vec::new(),
         }
     }
 
@@ -71,6 +77,30 @@ impl Output {
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.text(text)?;
         self.text("\n")
+    }
+
+    /// Adds a line of text whose bytes `word` say how it is with what the line is about.
+    pub(crate) fn outcome(
+        &mut self,
+        text: &str,
+        word: Range<usize>,
+        paint: impl Into<Paint>,
+    ) -> Result<(), Failure> {
+        self.outcome_bytes(format!("{text}\n").as_bytes(), word, paint)
+    }
+
+    /// The same of bytes.
+    pub(crate) fn outcome_bytes(
+        &mut self,
+        bytes: &[u8],
+        word: Range<usize>,
+        paint: impl Into<Paint>,
+    ) -> Result<(), Failure> {
+        if color::is_wanted() {
+            let start = self.buffer.len();
+            self.painted.push((start + word.start..start + word.end, paint.into()));
+        }
+        self.bytes(bytes)
     }
 
     /// Adds bytes.
@@ -106,15 +136,36 @@ impl Output {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let result = self.ready().and_then(|()| match self.is_terminal {
+        let result = self.ready().and_then(|()| match self.is_terminal || !self.painted.is_empty() {
             true => {
                 let _room = progress::make_room();
-                write_all(&names::for_terminal(&self.buffer))
+                write_all(&self.shown())
             }
             false => write_all(&self.buffer),
         });
         self.buffer.clear();
+        self.painted.clear();
         result
+    }
+
+    /// The buffer with its colours; commands for the terminal are escaped in what goes to one.
+    fn shown(&self) -> Vec<u8> {
+        let part = |range: Range<usize>| match self.is_terminal {
+            true => names::for_terminal(&self.buffer[range]),
+            false => self.buffer[range].to_vec(),
+        };
+        let mut shown = Vec::with_capacity(self.buffer.len());
+        let mut done = 0;
+        for (word, paint) in &self.painted {
+            let style = paint.style();
+            shown.extend(part(done..word.start));
+            shown.extend(style.render().to_string().into_bytes());
+            shown.extend(part(word.clone()));
+            shown.extend(style.render_reset().to_string().into_bytes());
+            done = word.end;
+        }
+        shown.extend(part(done..self.buffer.len()));
+        shown
     }
 }
 

@@ -37,9 +37,24 @@ pub(crate) fn repair_command(catalog: Option<&Path>, from: Option<&Path>, path: 
         command += &format!(" --catalog {}", shell::word(catalog.as_os_str().as_bytes()));
     }
     if let Some(from) = from {
-        command += &format!(" --from {}", shell::word(from.as_os_str().as_bytes()));
+        command = with_source(&command, from);
     }
     Some(format!("{command} {}", shell::word(path.as_os_str().as_bytes())))
+}
+
+/// A command with the place to repair from.
+pub(crate) fn with_source(command: &str, from: &Path) -> String {
+    format!("{command} --from {}", shell::word(from.as_os_str().as_bytes()))
+}
+
+/// What repairs the files of a directory by their tags, or by a list. A list does not say whether somebody wrote to a
+/// file since, so that what is there is kept.
+pub(crate) fn repair_by(list: Option<&Path>, directory: &Path) -> String {
+    let by = match list {
+        Some(list) => format!("--sums {} --keep-bad DIR", shell::word(list.as_os_str().as_bytes())),
+        None => "--tags".to_string(),
+    };
+    format!("verisum repair {by} {}", shell::word(directory.as_os_str().as_bytes()))
 }
 
 /// The same for a file whose recorded content is wanted again. What somebody may have written is kept.

@@ -47,10 +47,7 @@ impl<const N: usize> Telling<'_, '_, N> {
             if pair.status == FileStatus::Same {
                 continue;
             }
-            report.worse(match pair.status {
-                FileStatus::Differs | FileStatus::Missing | FileStatus::Extra => Exit::Mismatch,
-                _ => Exit::Unchecked,
-            });
+            report.worse(exit(pair.status));
             let judgement = judged.get(&number);
             counts.unrecorded += u64::from(judgement.is_some_and(|judgement| !judgement.is_recorded));
             let goes_on = match self.arguments.json {
@@ -106,14 +103,16 @@ impl<const N: usize> Telling<'_, '_, N> {
         }
         remarks.extend(judgement.map(|judgement| in_words(&judgement.sides)).into_iter().flatten());
         let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
-        line.extend_from_slice(format!(": {}{remarks}\n", pair.status.name().to_uppercase()).as_bytes());
+        line.extend_from_slice(b": ");
+        let word = line.len()..line.len() + pair.status.name().len();
+        line.extend_from_slice(format!("{}{remarks}\n", pair.status.name().to_uppercase()).as_bytes());
         for (address, file) in self.addresses.iter().zip(&pair.files) {
             if let Some(Err(reason)) = file.as_ref().and_then(|file| file.read.as_ref()) {
                 let name = names::quoted(OsStr::from_bytes(name));
                 self.report.note(&address.host, &format!("{name}: {}", reason.message()));
             }
         }
-        self.report.result(&line)
+        self.report.outcome(&line, word, exit(pair.status))
     }
 
     fn record(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> Record<'_> {
@@ -156,6 +155,14 @@ fn recorded_at<const N: usize>(pair: &Pair<N>) -> Option<String> {
     match pair.evidence {
         Evidence::Recorded(at) => at.map(|at| values::moment_of_seconds(at.time.seconds)),
         _ => None,
+    }
+}
+
+/// What a file that is not the same everywhere means for the end of the run.
+fn exit(status: FileStatus) -> Exit {
+    match status {
+        FileStatus::Differs | FileStatus::Missing | FileStatus::Extra => Exit::Mismatch,
+        _ => Exit::Unchecked,
     }
 }
 

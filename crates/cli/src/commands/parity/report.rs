@@ -63,7 +63,10 @@ impl Reporter<'_> {
         self.output.found(exit);
         let printed = match self.json {
             true => self.output.json(told.kind, &told.line),
-            false => self.output.line(&told.text),
+            false => {
+                let start = told.text.len() - told.tail;
+                self.output.outcome(&told.text, start..start + told.line.outcome.len(), exit)
+            }
         };
         self.failure = self.failure.take().or(printed.err());
     }
@@ -84,6 +87,8 @@ impl Reporter<'_> {
 /// A finding as text and as JSON.
 struct Told {
     text: String,
+    /// How many bytes of it stand after the path.
+    tail: usize,
     /// `file`, or `parity` for a file of the parity itself.
     kind: &'static str,
     line: Line,
@@ -122,7 +127,7 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         // What a later version of the library finds.
         _ => (Exit::Unchecked, String::new()),
     };
-    (exit, Told { text: text(path, outcome, &rest), kind: "file", line })
+    (exit, Told { text: text(path, outcome, &rest), tail: outcome.len() + rest.len(), kind: "file", line })
 }
 
 fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, Told) {
@@ -140,7 +145,7 @@ fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exi
     };
     let outcome = verdict.name();
     let line = Line { name, outcome, bytes: None, can_be_repaired: None, error: None };
-    (exit, Told { text: text(path, outcome, &rest), kind: "parity", line })
+    (exit, Told { text: text(path, outcome, &rest), tail: outcome.len() + rest.len(), kind: "parity", line })
 }
 
 /// A finding in words.

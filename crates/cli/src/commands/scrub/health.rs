@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum::catalog::store::{Catalog, Finding, Listed, Root, Run, State, Trouble};
+use verisum::catalog::store::{Catalog, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
 use super::metrics::{figure, label};
+use crate::ui::alarm::{self, Alarm};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::remedy::Remedy;
-use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
 
@@ -23,19 +23,11 @@ const NAMED: usize = 3;
 pub(super) struct Health {
     trees: Vec<Tree>,
     /// The first of the bad files.
-    bad: Vec<Bad>,
+    bad: Vec<Alarm>,
+    /// How many there are beyond them.
+    more: u64,
     max_age: Option<Duration>,
     now: i64,
-}
-
-/// A bad file.
-struct Bad {
-    file: Listed,
-    finding: Option<Finding>,
-    /// A sound file with its content.
-    copy: Option<PathBuf>,
-    /// What mends it.
-    mend: Option<String>,
 }
 
 struct Tree {
@@ -52,28 +44,6 @@ struct Tree {
     last: Option<(i64, Option<String>)>,
 }
 
-/// The first of the bad files of some trees.
-fn bad_files(catalog: &Catalog, named: Option<&Path>, roots: &[&Root]) -> Result<Vec<Bad>, Failure> {
-    let mut files: Vec<Listed> = Vec::new();
-    for root in roots {
-        let worst = catalog.worst(root, NAMED)?;
-        files.extend(worst.into_iter().filter(|file| file.record.state.is_corrupt()));
-        files.truncate(NAMED);
-    }
-    let copies = catalog.copies_of(&files)?;
-    let bad = |file: Listed| {
-        let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
-        let name = file.path.file_name().unwrap_or_default();
-        Ok(Bad {
-            finding: catalog.finding(file.directory, name)?,
-            copy: copies.get(&content).cloned(),
-            mend: remedy::mend_command(named, None, &file),
-            file,
-        })
-    };
-    files.into_iter().map(bad).collect()
-}
-
 /// What is to be said of the first bad files of some trees, a line each.
 pub(super) fn bad_lines(
     catalog: &Catalog,
@@ -82,8 +52,8 @@ pub(super) fn bad_lines(
 ) -> Result<Vec<String>, Failure> {
     let roots = catalog.roots()?;
     let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let bad = bad_files(catalog, named, &roots)?;
-    Ok(bad.iter().map(|bad| bad.text().replace('|', "_")).collect())
+    let (bad, _) = alarm::of_trees(catalog, named, &roots, NAMED)?;
+    Ok(bad.iter().map(|bad| bad.line().replace('|', "_")).collect())
 }
 
 impl Health {
@@ -93,7 +63,7 @@ impl Health {
         trees: &[(Root, Vec<Run>)],
         max_age: Option<Duration>,
     ) -> Result<Health, Failure> {
-        let mut health = Health { trees: Vec::new(), bad: Vec::new(), max_age, now: values::now() };
+        let mut health = Health { trees: Vec::new(), bad: Vec::new(), more: 0, max_age, now: values::now() };
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
             let is_wanted = troubles.iter().any(|(state, _)| state.is_repairable());
@@ -108,7 +78,7 @@ impl Health {
             });
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
-        health.bad = bad_files(catalog, named, &roots)?;
+        (health.bad, health.more) = alarm::of_trees(catalog, named, &roots, NAMED)?;
         Ok(health)
     }
 
@@ -174,13 +144,12 @@ impl Health {
             let files = counted(files, "file");
             let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
         }
-        for Bad { file, .. } in &self.bad {
-            let path = names::quoted(file.path.as_os_str()).replace('|', "_");
-            let _ = write!(line, ", {} {path}", file.record.state.name());
+        for bad in &self.bad {
+            let path = names::quoted(bad.path.as_os_str()).replace('|', "_");
+            let _ = write!(line, ", {} {path}", bad.outcome);
         }
-        let more = bad.saturating_sub(self.bad.len() as u64);
-        if more > 0 {
-            let _ = write!(line, " and {more} more");
+        if self.more > 0 {
+            let _ = write!(line, " and {} more", self.more);
         }
         match (self.oldest(), self.age()) {
             (Some(0), _) => line.push_str(", some never verified"),
@@ -200,7 +169,7 @@ impl Health {
             _ => write!(line, " oldest=U"),
         };
         for bad in &self.bad {
-            let _ = write!(line, "\n{}", bad.text().replace('|', "_"));
+            let _ = write!(line, "\n{}", bad.line().replace('|', "_"));
         }
         line
     }
@@ -251,35 +220,6 @@ impl Health {
                 }
             }
         });
-        text
-    }
-}
-
-impl Bad {
-    /// What is wrong, since when, what it was, and what mends it.
-    fn text(&self) -> String {
-        let Listed { path, record, algorithm, .. } = &self.file;
-        let mut text = format!("{} {}", record.state.name(), names::quoted(path.as_os_str()));
-        if let Some(finding) = &self.finding {
-            let _ = write!(text, " since {}", values::written(finding.since));
-        }
-        let _ = match record.verified {
-            0 => write!(text, "; never verified"),
-            verified => write!(text, "; last good {}", values::written(verified)),
-        };
-        let _ = write!(text, "; {}; {algorithm} {}", human(record.size), record.digest);
-        match (&self.copy, &self.mend) {
-            (Some(copy), mend) => {
-                let _ = write!(text, "; a good copy is {}", names::quoted(copy.as_os_str()));
-                if let Some(mend) = mend {
-                    let _ = write!(text, "; mend it: {mend}");
-                }
-            }
-            (None, Some(mend)) => {
-                let _ = write!(text, "; no copy is known: {mend} --from PLACE");
-            }
-            (None, None) => text.push_str("; no copy is known"),
-        }
         text
     }
 }

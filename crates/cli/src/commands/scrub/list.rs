@@ -188,7 +188,9 @@ impl List<'_> {
             (None, Some(_)) => format!("it has parity: {command}"),
             (None, None) => format!("no copy is known: {command} --from PLACE"),
         });
-        self.output.line(&line(file, finding.as_ref(), copy, advice))
+        let state = file.record.state;
+        let line = line(file, finding.as_ref(), copy, advice);
+        self.output.outcome(&line, 0..state.name().len(), remedy::exit(state))
     }
 
     /// The command that repairs a file, if one does.

@@ -13,6 +13,7 @@ use verisum::files::{Class, Verdict};
 use super::results::Failing;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::with_name;
+use crate::ui::color::Paint;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::remedy::Remedy;
@@ -117,7 +118,13 @@ impl<'a, 'o> Reporter<'a, 'o> {
         if is_wanted && !is_one_of_many && self.result.is_ok() {
             self.result = match self.style {
                 Style::Json => self.json("file", json!(line(report))),
-                _ => self.output().line(&text(report)),
+                _ => {
+                    let paint = match is_wrong {
+                        true => Paint::from(report.verdict.class().max(Class::Unchecked)),
+                        false => Paint::from(report.verdict.class()),
+                    };
+                    self.output().outcome(&text(report), 0..report.verdict.name().len(), paint)
+                }
             };
             // Bad news is seen at once, and not when thousands of lines have gathered.
             if is_wrong && self.result.is_ok() {

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use verisum::catalog::scrub::{Options, Summary};
-use verisum::catalog::store::{Catalog, State};
+use verisum::catalog::store::{Catalog, Root, State};
 use verisum::digest::{Digest, Policy};
 use verisum::files::{Class, Excludes, Stop};
 use verisum::mend::repair;
@@ -28,7 +28,7 @@ use crate::ui::mending::{Telling, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::values;
 use crate::ui::{self, Output};
-use crate::ui::{digests, kernel, parity, sizes};
+use crate::ui::{alarm, digests, kernel, parity, sizes};
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -191,6 +191,10 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     if arguments.repair && !is_interrupted {
         mend(arguments, &catalog, &summaries, &options, output)?;
     }
+    let alarmed = match arguments.results.style() {
+        Style::Nothing => Ok(()),
+        style => alarm(&catalog, arguments.catalog.catalog.as_deref(), &summaries, style, output),
+    };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(&summaries, worst, &options, output);
@@ -200,7 +204,23 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
             output.line(&line)?;
         }
     }
-    printed.and(told)
+    printed.and(alarmed).and(told)
+}
+
+/// Tells of the first bad files what helps to mend them, when all else is said.
+fn alarm(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    summaries: &Summaries,
+    style: Style,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let roots = catalog.roots()?;
+    let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
+    let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
+    let (alarms, beyond) = alarm::of_trees(catalog, named, &roots, alarm::NAMED)?;
+    let list = Some("verisum catalog list --bad");
+    alarm::tell(&alarms, beyond, list, style == Style::Json, output)
 }
 
 /// Repairs what is bad in the trees of this machine. The run ends with what was found all the same: that something

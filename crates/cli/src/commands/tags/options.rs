@@ -65,7 +65,7 @@ pub(crate) struct DryArgs {
 pub(crate) struct ApartArgs {
     /// The catalogue for files that take no attributes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    catalog: Option<PathBuf>,
+    pub(crate) catalog: Option<PathBuf>,
 }
 
 /// What an operation does to the catalogue and to tags.

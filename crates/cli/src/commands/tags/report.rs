@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;
 use verisum::files::tags::{Counts, Finding, Options, Outcome, RecordStore};
-use verisum::files::{Class, Error, Operation, Stop, Verdict};
+use verisum::files::{Class, Error, Operation, Record, Stop, Verdict};
 
 use super::options::TreeArgs;
 use crate::ui::PROGRAM;
+use crate::ui::alarm::{self, Alarm, Mend};
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::{self, Output, values};
+use crate::ui::{self, Output, remedy, values};
 
 /// Prints findings as they come, from several threads.
 pub(crate) struct Reporter<'a> {
@@ -27,11 +30,15 @@ pub(crate) struct Reporter<'a> {
     stop: Arc<Stop>,
     apart: Option<Arc<dyn RecordStore>>,
     started: Instant,
+    /// Where copies are looked for.
+    catalog: Option<PathBuf>,
     shared: Mutex<Shared<'a>>,
 }
 
 struct Shared<'a> {
     output: &'a mut Output,
+    /// The first bad files, and how many there are beyond them.
+    bad: (Vec<Alarm>, u64),
     /// Why nothing more can be printed.
     failed: Option<Failure>,
 }
@@ -47,8 +54,14 @@ impl<'a> Reporter<'a> {
             stop: options.plan.stop.clone(),
             apart: options.apart.clone(),
             started: Instant::now(),
-            shared: Mutex::new(Shared { output, failed: None }),
+            catalog: None,
+            shared: Mutex::new(Shared { output, bad: (Vec::new(), 0), failed: None }),
         }
+    }
+
+    /// Looks for copies in this catalogue instead of the usual one.
+    pub(crate) fn with_catalog(self, catalog: Option<PathBuf>) -> Reporter<'a> {
+        Reporter { catalog, ..self }
     }
 
     /// Prints a finding, if it is of a kind that is asked for.
@@ -64,6 +77,18 @@ impl<'a> Reporter<'a> {
             };
             ui::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
         }
+        if finding.outcome.class() == Class::Corrupt
+            && let Some(record) = finding.record
+        {
+            let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let alarm = alarm(finding, record);
+            match shared.bad.0.len() < alarm::NAMED {
+                // A file may have tags of several digests.
+                true if shared.bad.0.iter().any(|other| other.path == alarm.path) => {}
+                true => shared.bad.0.push(alarm),
+                false => shared.bad.1 += 1,
+            }
+        }
         if !self.is_shown(finding) {
             return;
         }
@@ -71,7 +96,10 @@ impl<'a> Reporter<'a> {
             output.found(exit(finding.outcome.class()));
             match self.json {
                 true => output.json("file", &Line::new(finding, self.dry)),
-                false => output.line(&text(finding, self.dry)),
+                false => {
+                    let (line, word) = text(finding, self.dry);
+                    output.outcome(&line, word, finding.outcome.class())
+                }
             }
         });
     }
@@ -84,6 +112,7 @@ impl<'a> Reporter<'a> {
     /// Ends the run: prints the counts and says how it ended.
     pub(crate) fn end(self, counts: &Counts) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
+        self.tell_of_bad_files();
         if self.json {
             self.print(|output| output.json("summary", &Summary::new(counts, seconds, self.dry)));
         } else if !self.quiet {
@@ -113,6 +142,19 @@ impl<'a> Reporter<'a> {
         ended(self.apart.as_deref(), counts)
     }
 
+    /// Says of the first bad files what helps to mend them.
+    fn tell_of_bad_files(&self) {
+        let (mut alarms, beyond) = {
+            let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            std::mem::take(&mut shared.bad)
+        };
+        if !alarms.is_empty() {
+            alarms.sort_by(|a, b| a.path.cmp(&b.path));
+            alarm::find_copies(self.catalog.as_deref(), &mut alarms);
+            self.print(|output| alarm::tell(&alarms, beyond, None, self.json, output));
+        }
+    }
+
     fn is_shown(&self, finding: &Finding) -> bool {
         // Errors in words are on standard error.
         if finding.error.is_some() {
@@ -134,6 +176,27 @@ impl<'a> Reporter<'a> {
             shared.failed = Some(failure);
             self.stop.request();
         }
+    }
+}
+
+/// What helps to mend a file that is not as its tag says.
+fn alarm(finding: &Finding, record: &Record) -> Alarm {
+    let path = std::path::absolute(finding.path()).unwrap_or_else(|_| finding.path().to_path_buf());
+    Alarm {
+        outcome: finding.outcome.name(),
+        since: None,
+        last_good: Some(record.verified.map_or(0, |seconds| seconds.saturating_mul(1000))),
+        size: record.size,
+        algorithm: record.algorithm.id.to_string(),
+        digest: Some(record.digest),
+        copy: None,
+        mend: match (path.parent(), path.file_name()) {
+            (Some(directory), Some(name)) => {
+                Mend::Directory { command: remedy::repair_by(None, directory), below: name.into() }
+            }
+            _ => Mend::Nothing,
+        },
+        path,
     }
 }
 
@@ -168,16 +231,19 @@ fn writes(outcome: Outcome) -> bool {
     )
 }
 
-/// `NAME: verdict`, and both digests where they differ.
-fn text(finding: &Finding, dry: bool) -> String {
+/// `NAME: verdict`, and both digests where they differ; and where the verdict stands in it.
+fn text(finding: &Finding, dry: bool) -> (String, Range<usize>) {
     let would = if dry && writes(finding.outcome) { "would be " } else { "" };
-    let mut text = format!("{}: {would}{}", names::quoted(finding.path().as_os_str()), finding.outcome);
+    let mut text = format!("{}: ", names::quoted(finding.path().as_os_str()));
+    let start = text.len();
+    let _ = write!(text, "{would}{}", finding.outcome);
+    let word = start..text.len();
     if let (Some(record), Some(computed)) = (finding.record, finding.computed)
         && record.digest != *computed
     {
         let _ = write!(text, ": {} is {computed}, recorded {}", record.algorithm.id, record.digest);
     }
-    text
+    (text, word)
 }
 
 /// `12 files: 10 tagged, 2 current; 40 KiB read in 0.1 s`.

@@ -23,6 +23,10 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
+    /// Count tags that were last verified longer ago than this, or never, and end with 3 if there are any: 90d
+    #[arg(long, value_name = "DURATION")]
+    older_than: Option<String>,
+
     #[command(flatten)]
     apart: ApartArgs,
 
@@ -32,15 +36,23 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
+    let before = match &arguments.older_than {
+        Some(text) => {
+            let age = values::duration("--older-than", text)?.as_secs().cast_signed();
+            Some(values::now() / 1000 - age)
+        }
+        None => None,
+    };
     let mut walk = arguments.tree.walk()?;
     let json = arguments.tree.json;
     let reporter = Reporter::new(&arguments.tree, &options, output);
-    let (status, counts) = tags::status(&mut walk, &options, &|finding| reporter.finding(finding));
+    let (status, counts) =
+        tags::status_before(&mut walk, &options, before, &|finding| reporter.finding(finding));
     let exit = reporter.end_with(&counts, |output| match json {
-        true => output.json("status", &Json::new(&status, &counts)),
-        false => print(&status, &counts, output),
+        true => output.json("status", &Json::new(&status, &counts, before.is_some())),
+        false => print(&status, &counts, arguments.older_than.as_deref(), output),
     })?;
-    Ok(match (status.damaged, status.unknown) {
+    Ok(match (status.damaged, status.unknown + status.stale) {
         (0, 0) => exit,
         (0, _) => exit.max(Exit::Unchecked),
         (_, _) => exit.max(Exit::Mismatch),
@@ -48,7 +60,12 @@ pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Fa
 }
 
 /// What is not zero, a line each.
-fn print(status: &Status, counts: &Counts, output: &mut Output) -> Result<(), Failure> {
+fn print(
+    status: &Status,
+    counts: &Counts,
+    older_than: Option<&str>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let tagged = format!("({})", human(status.tagged_bytes));
     let untagged = format!("({})", human(status.untagged_bytes));
     let rows = [
@@ -74,6 +91,14 @@ fn print(status: &Status, counts: &Counts, output: &mut Output) -> Result<(), Fa
     }
     for (tool, count) in &status.adoptable {
         row(output, &format!("adoptable: {tool}"), *count, "")?;
+    }
+    if let Some(age) = older_than {
+        row(
+            output,
+            &format!("older than {age}"),
+            status.stale,
+            "`verisum tags list --older-than` names them",
+        )?;
     }
     if status.unverified > 0 {
         row(output, "never verified", status.unverified, "")?;
@@ -108,10 +133,13 @@ struct Json<'a> {
     adoptable: &'a BTreeMap<&'static str, u64>,
     unverified: u64,
     oldest_verified: Option<String>,
+    /// Older than was asked for, if that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<u64>,
 }
 
 impl<'a> Json<'a> {
-    fn new(status: &'a Status, counts: &Counts) -> Json<'a> {
+    fn new(status: &'a Status, counts: &Counts, is_aged: bool) -> Json<'a> {
         Json {
             current: status.current,
             apart: status.apart,
@@ -128,6 +156,7 @@ impl<'a> Json<'a> {
             adoptable: &status.adoptable,
             unverified: status.unverified,
             oldest_verified: status.oldest.map(values::moment_of_seconds),
+            stale: is_aged.then_some(status.stale),
         }
     }
 }

@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     }
     let mut walk = arguments.tree.walk()?;
     let told = options.plan.progress.clone();
-    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let reporter =
+        Reporter::new(&arguments.tree, &options, output).with_catalog(arguments.apart.catalog.clone());
     let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
         tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding))
     });

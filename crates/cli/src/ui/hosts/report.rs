@@ -1,12 +1,14 @@
 //! Prints the results of many hosts on one standard output.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::ui::PROGRAM;
+use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Object;
@@ -58,9 +60,18 @@ impl<'a> Report<'a> {
 
     /// Prints a result. False where nothing can be printed any more.
     pub(crate) fn result(&self, text: &[u8]) -> bool {
+        self.printed(|output| output.bytes(text))
+    }
+
+    /// The same of one whose bytes `word` say how it is.
+    pub(crate) fn outcome(&self, text: &[u8], word: Range<usize>, paint: impl Into<Paint>) -> bool {
+        self.printed(|output| output.outcome_bytes(text, word, paint))
+    }
+
+    fn printed(&self, print: impl FnOnce(&mut Output) -> Result<(), Failure>) -> bool {
         let mut state = self.lock();
         let is_late = state.flushed.elapsed() > PATIENCE;
-        let mut written = state.output.bytes(text);
+        let mut written = print(state.output);
         if is_late {
             written = written.and_then(|()| state.output.flush());
             state.flushed = Instant::now();

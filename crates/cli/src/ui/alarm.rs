@@ -1,0 +1,236 @@
+//! A bad file, told so that it helps at three in the morning: what, since when, when it was last good, what it was
+//! then, where the good content is, and the command that mends it. Text, JSON, mail and Nagios tell the same.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble};
+use verisum::digest::Output as DigestValue;
+use verisum::files::Verdict;
+
+use crate::ui::catalog::{CatalogArgs, with_name};
+use crate::ui::failure::Failure;
+use crate::ui::names::{self, Name};
+use crate::ui::sizes::human;
+use crate::ui::values::{moment_of_milliseconds, written};
+use crate::ui::{self, Output, log, remedy};
+
+/// How many bad files are told of in full; a disk that dies has as many as files.
+pub(crate) const NAMED: usize = 10;
+
+/// A bad file.
+pub(crate) struct Alarm {
+    pub(crate) path: PathBuf,
+    /// What is wrong.
+    pub(crate) outcome: &'static str,
+    /// Since when that is known, in milliseconds since 1970.
+    pub(crate) since: Option<i64>,
+    /// When it was last verified to be good, likewise; 0 for never. None if nothing says.
+    pub(crate) last_good: Option<i64>,
+    /// What it was then.
+    pub(crate) size: Option<u64>,
+    pub(crate) algorithm: String,
+    pub(crate) digest: Option<DigestValue>,
+    /// A sound file with that content, as the catalogue says.
+    pub(crate) copy: Option<PathBuf>,
+    /// What mends it.
+    pub(crate) mend: Mend,
+}
+
+/// A command that mends a file, without the place to mend it from.
+pub(crate) enum Mend {
+    /// There is none.
+    Nothing,
+    /// It finds the copies that the catalogue knows.
+    File(String),
+    /// It mends what is bad in a directory from a copy of that, where the file is at the same path.
+    Directory { command: String, below: PathBuf },
+}
+
+impl Alarm {
+    /// The command as it is to be typed.
+    fn command(&self) -> Option<String> {
+        match (&self.mend, &self.copy) {
+            (Mend::Nothing, _) => None,
+            (Mend::File(command), Some(_)) => Some(command.clone()),
+            (Mend::File(command) | Mend::Directory { command, .. }, None) => {
+                Some(format!("{command} --from PLACE"))
+            }
+            (Mend::Directory { command, below }, Some(copy)) => {
+                let above =
+                    copy.ancestors().nth(below.components().count()).filter(|_| copy.ends_with(below))?;
+                Some(remedy::with_source(command, above))
+            }
+        }
+    }
+
+    /// What it was when it was good, in a few words.
+    fn then(&self) -> String {
+        let mut facts = Vec::new();
+        facts.extend(self.size.map(human));
+        facts.extend(self.digest.map(|digest| format!("{} {digest}", self.algorithm)));
+        facts.join(", ")
+    }
+
+    fn good(&self) -> Option<String> {
+        self.last_good.map(|moment| match moment {
+            0 => "never verified".to_string(),
+            moment => format!("last good {}", written(moment)),
+        })
+    }
+
+    /// All in one line.
+    pub(crate) fn line(&self) -> String {
+        let mut text = format!("{} {}", self.outcome, names::quoted(self.path.as_os_str()));
+        if let Some(since) = self.since {
+            let _ = write!(text, " since {}", written(since));
+        }
+        for fact in self.good().into_iter().chain(Some(self.then()).filter(|then| !then.is_empty())) {
+            let _ = write!(text, "; {fact}");
+        }
+        text.push_str("; ");
+        text + &self.remedy().join("; ")
+    }
+
+    /// The same as a paragraph, the command on a line of its own.
+    fn paragraph(&self, has_command: bool) -> String {
+        let since = self.since.map_or(String::new(), |since| format!(" since {}", written(since)));
+        let mut text = format!("{}: {}{since}\n", names::quoted(self.path.as_os_str()), self.outcome);
+        let facts: Vec<String> =
+            self.good().into_iter().chain(Some(self.then()).filter(|then| !then.is_empty())).collect();
+        if !facts.is_empty() {
+            let _ = writeln!(text, "  {}", facts.join(": "));
+        }
+        for line in self.remedy().iter().take(if has_command { 2 } else { 1 }) {
+            let _ = writeln!(text, "  {line}");
+        }
+        text
+    }
+
+    fn remedy(&self) -> Vec<String> {
+        let copy = match &self.copy {
+            Some(copy) => format!("a good copy is {}", names::quoted(copy.as_os_str())),
+            None => "no copy is known".to_string(),
+        };
+        let command = self.command().map(|command| match self.copy {
+            Some(_) => format!("mend it: {command}"),
+            None => format!("mend it from a copy: {command}"),
+        });
+        std::iter::once(copy).chain(command).collect()
+    }
+
+    /// The fields of JSON.
+    pub(crate) fn json(&self) -> Value {
+        let moment = |moment: i64| (moment != 0).then(|| moment_of_milliseconds(moment));
+        let line = json!({
+            "outcome": self.outcome,
+            "since": self.since.and_then(moment),
+            "verified": self.last_good.and_then(moment),
+            "algorithm": self.algorithm,
+            "digest": self.digest.map(|digest| digest.to_string()),
+            "size": self.size,
+            "copy": self.copy.as_deref().map(Name::new),
+            "mend": self.copy.as_ref().and(self.command()),
+        });
+        with_name(line, &self.path)
+    }
+}
+
+/// Tells of bad files, and how many there are beyond them, which `list` lists: in words on standard error, as findings
+/// have standard output.
+pub(crate) fn tell(
+    alarms: &[Alarm],
+    beyond: u64,
+    list: Option<&str>,
+    json: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if json {
+        return alarms.iter().try_for_each(|alarm| output.json("alarm", &alarm.json()));
+    }
+    output.flush()?;
+    for (number, alarm) in alarms.iter().enumerate() {
+        log::note(alarm.line().as_bytes());
+        // One command may be for several that follow each other: then it stands below the last.
+        let command = alarm.command();
+        let is_repeated =
+            alarms.get(number + 1).is_some_and(|next| command.is_some() && next.command() == command);
+        ui::advise(alarm.paragraph(!is_repeated).trim_end());
+    }
+    if beyond > 0 {
+        let list = list.map_or(String::new(), |list| format!(": `{list}` lists all"));
+        ui::advise(&format!("... and {beyond} more{list}"));
+    }
+    Ok(())
+}
+
+/// Whether its content is to be had again.
+fn is_alarming(state: State) -> bool {
+    state.is_corrupt() || state == State::Trouble(Trouble::Verdict(Verdict::IoError))
+}
+
+/// The first bad files of some trees, the worst first, and how many there are beyond them.
+pub(crate) fn of_trees(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    roots: &[&Root],
+    most: usize,
+) -> Result<(Vec<Alarm>, u64), Failure> {
+    let mut files: Vec<Listed> = Vec::new();
+    let mut all = 0;
+    for root in roots {
+        let troubles = catalog.troubles(root.id)?;
+        all += troubles.iter().filter(|(state, _)| is_alarming(*state)).map(|(_, count)| count).sum::<u64>();
+        let worst = catalog.worst(root, most)?;
+        files.extend(worst.into_iter().filter(|file| is_alarming(file.record.state)));
+        files.truncate(most);
+    }
+    let copies = catalog.copies_of(&files)?;
+    let alarm = |file: Listed| {
+        let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+        let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
+        Ok(Alarm {
+            outcome: file.record.state.name(),
+            since: finding.map(|finding| finding.since),
+            last_good: Some(file.record.verified),
+            size: Some(file.record.size),
+            digest: Some(file.record.digest),
+            copy: copies.get(&content).cloned(),
+            mend: remedy::mend_command(named, None, &file).map_or(Mend::Nothing, Mend::File),
+            path: file.path,
+            algorithm: file.algorithm,
+        })
+    };
+    let alarms: Vec<Alarm> = files.into_iter().map(alarm).collect::<Result<_, Failure>>()?;
+    let beyond = all.saturating_sub(alarms.len() as u64);
+    Ok((alarms, beyond))
+}
+
+/// Looks in the catalogue for copies of files that lists or tags are of. Without a catalogue, or where it cannot be
+/// read, none is known.
+pub(crate) fn find_copies(catalog: Option<&Path>, alarms: &mut [Alarm]) {
+    let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
+    let Ok(Some(catalog)) = named.open_if_there() else { return };
+    let found = || -> Result<HashMap<(i64, Vec<u8>), PathBuf>, Failure> {
+        let numbers = numbers(&catalog)?;
+        let contents = alarms.iter().filter_map(|alarm| content(&numbers, alarm)).collect::<Vec<_>>();
+        Ok(catalog.copies_of_contents(&contents)?)
+    };
+    let (Ok(found), Ok(numbers)) = (found(), numbers(&catalog)) else { return };
+    for alarm in alarms.iter_mut().filter(|alarm| alarm.copy.is_none()) {
+        let copy = content(&numbers, alarm).and_then(|content| found.get(&content));
+        // The catalogue may hold the bad file for sound: it may be older.
+        alarm.copy = copy.filter(|copy| **copy != alarm.path).cloned();
+    }
+}
+
+/// The numbers of digests in a catalogue.
+fn numbers(catalog: &Catalog) -> Result<HashMap<String, i64>, Failure> {
+    Ok(catalog.algorithms()?.into_iter().map(|(number, name)| (name, number)).collect())
+}
+
+fn content(numbers: &HashMap<String, i64>, alarm: &Alarm) -> Option<(i64, Vec<u8>)> {
+    Some((*numbers.get(&alarm.algorithm)?, alarm.digest?.as_bytes().to_vec()))
+}

@@ -1,0 +1,72 @@
+//! Colour on terminals: of outcomes, so that what is wrong is seen among much that is not.
+
+use std::io::stdout;
+use std::sync::OnceLock;
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
+use verisum::files::Class;
+
+use crate::ui::exit::Exit;
+
+/// What somebody typed.
+static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+
+/// Takes the choice of the command line.
+pub(crate) fn choose(choice: ColorChoice) {
+    let _ = CHOICE.set(choice);
+}
+
+/// Whether standard output gets colour: as was chosen, else if it is a terminal that has colours and `NO_COLOR` is
+/// not set.
+pub(crate) fn is_wanted() -> bool {
+    match CHOICE.get() {
+        Some(ColorChoice::Always) => true,
+        Some(ColorChoice::Never) => false,
+        _ => AutoStream::choice(&stdout()) != anstream::ColorChoice::Never,
+    }
+}
+
+/// What an outcome means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Good,
+    Changed,
+    Doubtful,
+    Bad,
+}
+
+impl Paint {
+    /// How a word of it looks.
+    pub(crate) fn style(self) -> Style {
+        let style = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
+        match self {
+            Paint::Good => style(AnsiColor::Green),
+            Paint::Changed => style(AnsiColor::Cyan),
+            Paint::Doubtful => style(AnsiColor::Yellow),
+            Paint::Bad => style(AnsiColor::Red).bold(),
+        }
+    }
+}
+
+impl From<Class> for Paint {
+    fn from(class: Class) -> Paint {
+        match class {
+            Class::Clean => Paint::Good,
+            Class::Change => Paint::Changed,
+            Class::Unchecked => Paint::Doubtful,
+            Class::Corrupt => Paint::Bad,
+        }
+    }
+}
+
+impl From<Exit> for Paint {
+    fn from(exit: Exit) -> Paint {
+        match exit {
+            Exit::Clean => Paint::Good,
+            Exit::Mismatch => Paint::Bad,
+            _ => Paint::Doubtful,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a terminal is shown: tables that are no wider than it, and outcomes in colour.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, VERISUM, change_and_restore_time, command, data_file};
+use tempfile::TempDir;
+use verisum_testkit::require_tool;
+
+struct Trial {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl Trial {
+    /// A tree that is recorded in a catalogue, in tags and in a list, and in which a file has rotted since.
+    fn new() -> Trial {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        fs::create_dir(path.join("tree")).unwrap();
+        for number in 0..3 {
+            fs::write(path.join(format!("tree/f{number}")), format!("content {number}")).unwrap();
+        }
+        let trial = Trial { _folder: folder, path };
+        trial.run("scrub --quiet --catalog c.db tree", &[]).clean();
+        trial.run("tag --quiet tree", &[]).clean();
+        let list = trial.run("sum --recursive tree", &[]).clean();
+        fs::write(trial.path.join("list"), list).unwrap();
+        change_and_restore_time(&trial.path.join("tree/f1"), "CONTENT 1");
+        trial
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = command(VERISUM);
+        command.args(words.split(' ')).current_dir(&self.path).env_remove("COLUMNS").env_remove("NO_COLOR");
+        command.env("HOME", &self.path).env("XDG_STATE_HOME", self.path.join("state"));
+        command
+    }
+
+    fn run(&self, words: &str, environment: &[(&str, &str)]) -> Ended {
+        Ended::of(self.command(words).envs(environment.iter().copied()).output().unwrap())
+    }
+
+    /// What a terminal gets of a command.
+    fn on_terminal(&self, script: &Path, words: &str, environment: &[(&str, &str)]) -> String {
+        let mut terminal = command(script.to_str().unwrap());
+        terminal.args(["-q", "-e", "-c", &format!("{VERISUM} {words}"), "/dev/null"]);
+        terminal.current_dir(&self.path).env_remove("NO_COLOR").env("TERM", "xterm");
+        terminal.env("HOME", &self.path).env("XDG_STATE_HOME", self.path.join("state"));
+        terminal.envs(environment.iter().copied());
+        String::from_utf8(terminal.output().unwrap().stdout).unwrap()
+    }
+}
+
+/// All commands that print tables, with little to do.
+const TABLES: [&str; 15] = [
+    "digests",
+    "digests --measure",
+    "bench digests --runs 2 -a md5 --only process --message 1k",
+    "bench digests --runs 2 -a md5 --details --export-json r.json data",
+    "bench files --runs 2 --way md5sum --way verisum --details tree/f0 data",
+    "bench image --runs 1 --only commands --size 1M --image 50 --details",
+    "bench compare r.json r.json --details",
+    "recommend --on . --for 1s --details",
+    "dirhash cost",
+    "dirhash quality -n 1000",
+    "dirhash names -n 1000",
+    "dirhash bakeoff -n 1000",
+    "dirhash steady -n 1000 --cycles 2",
+    "dirhash attack -n 10",
+    "dirhash hash --hash half_md4 name",
+];
+
+#[test]
+fn no_table_is_wider_than_the_terminal() {
+    let trial = Trial::new();
+    data_file(&trial.path, "data", 100_000);
+    for words in TABLES {
+        for width in ["40", "80"] {
+            let ended = trial.run(words, &[("COLUMNS", width)]);
+            assert!(
+                matches!(ended.code, Some(0 | 3)) && !ended.stdout.is_empty(),
+                "{words}: {}",
+                ended.stderr
+            );
+            let most: usize = width.parse().unwrap();
+            for line in ended.out().lines() {
+                assert!(
+                    line.chars().count() <= most,
+                    "{words}: wider than {width}: {line:?}\n{}",
+                    ended.out()
+                );
+            }
+        }
+    }
+    // Where there is no terminal: 80 columns.
+    let ended = trial.run("bench digests --runs 2 -a md5 --details data", &[]);
+    let is_row = |line: &&str| line.starts_with("verisum ") || line.starts_with("what ");
+    assert!(ended.out().lines().filter(is_row).all(|line| line.len() <= 80), "{}", ended.out());
+}
+
+/// The commands that say an outcome, the word, and its colour when it is bad.
+const OUTCOMES: [(&str, &str); 5] = [
+    ("scrub --catalog c.db tree", "\x1b[1m\x1b[31m"),
+    ("catalog list --bad --catalog c.db", "\x1b[1m\x1b[31m"),
+    ("verify tree", "\x1b[1m\x1b[31m"),
+    ("check list", "\x1b[1m\x1b[31mFAILED\x1b[0m"),
+    ("compare tree other", "\x1b[1m\x1b[31mDIFFERS\x1b[0m"),
+];
+
+#[test]
+fn outcomes_have_colour_on_a_terminal_and_nowhere_else() {
+    let trial = Trial::new();
+    fs::create_dir(trial.path.join("other")).unwrap();
+    for file in ["f0", "f1", "f2"] {
+        fs::write(trial.path.join("other").join(file), "of another kind").unwrap();
+    }
+    for (words, red) in OUTCOMES {
+        let plain = trial.run(words, &[]);
+        assert_eq!(plain.code, Some(1), "{words}: {}", plain.stderr);
+        assert!(!plain.out().contains('\x1b'), "{words}: {}", plain.out());
+        let always = trial.run(&format!("{words} --color always"), &[("NO_COLOR", "1")]);
+        assert!(always.out().contains(red), "{words}: {:?}", always.out());
+        // The same but for the colours.
+        let mut text = always.out().to_string();
+        for code in ["\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[0m"] {
+            text = text.replace(code, "");
+        }
+        assert!(!text.contains('\x1b'), "{words}: {text:?}");
+    }
+    let Some(script) = require_tool("script") else { return };
+    for (words, red) in OUTCOMES {
+        let shown = trial.on_terminal(&script, words, &[]);
+        assert!(shown.contains(red), "{words}: {shown:?}");
+        for (words, environment) in
+            [(words.to_string(), ("NO_COLOR", "1")), (format!("{words} --color never"), ("X", ""))]
+        {
+            let shown = trial.on_terminal(&script, &words, &[environment]);
+            assert!(!shown.contains("\x1b[3") && !shown.is_empty(), "{words}: {shown:?}");
+        }
+    }
+    // A name has no say in colours.
+    fs::write(trial.path.join("tree/\x1b[31mred"), "x").unwrap();
+    let shown = trial.on_terminal(&script, "scrub --verbose --catalog c.db tree", &[]);
+    assert!(shown.contains("\\033[31mred"), "{shown:?}");
+}
