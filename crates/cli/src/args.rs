@@ -260,8 +260,10 @@ fn part<C: Subcommand>(
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use verisum::digest::ALGORITHMS;
 
     use super::*;
+    use crate::commands::completions::with_digests;
     use crate::ui::examples;
     use crate::ui::help::GROUPS;
 
@@ -320,5 +322,22 @@ mod tests {
             }
         });
         assert_eq!(wrong, Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_option_that_takes_a_digest_offers_them() {
+        let whole = with_digests(Verisum::<Command>::command());
+        let (mut taking, mut lack) = (0, Vec::new());
+        each(&whole, "verisum", &mut |verb, name| {
+            let takes_digest =
+                |arg: &&clap::Arg| arg.get_value_names().is_some_and(|names| names[0].starts_with("DIGEST"));
+            for arg in verb.get_arguments().filter(takes_digest) {
+                taking += 1;
+                if arg.get_possible_values().len() != ALGORITHMS.len() {
+                    lack.push(format!("{name} {arg}"));
+                }
+            }
+        });
+        assert!(taking > 10 && lack.is_empty(), "{lack:?} of {taking}");
     }
 }

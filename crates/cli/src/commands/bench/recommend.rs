@@ -218,7 +218,7 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> R
     for group in results.groups() {
         let series = results.of_group(group);
         report.charts.extend(summary::chart(group, &series, summary::Quantity::Rate));
-        report.tables.push(summary::table(group, &series));
+        report.tables.push(summary::table(group, &series).detail());
     }
     let sizes = survey.sizes.iter().enumerate();
     report.data = serde_json::to_value(results).ok().map(|mut data| {

@@ -1,0 +1,129 @@
+//! At three in the morning: what an administrator does who has nothing but the output of a scrub of real file systems
+//! with rot, a deletion and storage that fails.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, VERISUM, command, flip};
+use serde_json::Value;
+use verisum_testkit::{FsKind, Mount};
+
+const MARKER: &[u8] = b"verisum: these bytes are going to rot";
+
+fn run(folder: &Path, words: &[&str]) -> Ended {
+    Ended::of(command(VERISUM).current_dir(folder).args(words).output().unwrap())
+}
+
+/// Runs a command line as it was printed.
+fn typed(folder: &Path, line: &str) -> Ended {
+    let programs = Path::new(VERISUM).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    Ended::of(shell.args(["-c", line]).current_dir(folder).env("PATH", path).output().unwrap())
+}
+
+/// Text after these words, in each line that begins with them.
+fn after<'a>(text: &'a str, words: &str) -> Vec<&'a str> {
+    text.lines().filter_map(|line| line.trim_start().strip_prefix(words)).collect()
+}
+
+/// A disk of this kind rots; the mirror is on another one.
+fn mended_by_what_is_said(kind: FsKind, outcome: &str, code: i32) {
+    let Some(mut mount) = Mount::new(kind, 32 << 20) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    let archive = mount.path().canonicalize().unwrap().join("it's an archive");
+    let mut content = vec![7; 100_000];
+    content[..MARKER.len()].copy_from_slice(MARKER);
+    let files: [(&str, &[u8]); 3] = [("bad", &content), ("gone", b"soon gone"), ("sound", b"sound")];
+    for tree in [&archive, &here.join("mirror")] {
+        fs::create_dir(tree).unwrap();
+        for (name, content) in files {
+            fs::write(tree.join(name), content).unwrap();
+        }
+    }
+    let scrub = |more: &[&str]| {
+        let words = ["scrub", "--catalog", "c.db", "--quiet"];
+        run(&here, &[&words[..], more, &[archive.to_str().unwrap(), "mirror"]].concat())
+    };
+    scrub(&[]).clean();
+    mount.edit_image(|image| flip(image, MARKER));
+    fs::remove_file(archive.join("gone")).unwrap();
+
+    let ended = scrub(&["--json"]);
+    let alarm = ended.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let alarms: Vec<Value> = alarm.filter(|line| line["type"] == "alarm").collect();
+    assert_eq!(alarms.len(), 1, "{}", ended.out());
+    let copy = here.join("mirror/bad");
+    assert_eq!(
+        (&alarms[0]["outcome"], &alarms[0]["copy"]["path"]),
+        (&outcome.into(), &copy.to_str().unwrap().into())
+    );
+
+    let ended = scrub(&[]);
+    assert_eq!(ended.code, Some(code), "{}{}", ended.out(), ended.stderr);
+    let said = &ended.stderr;
+    assert_eq!(after(said, "a good copy is "), [copy.to_str().unwrap()], "{said}");
+    assert!(said.contains(&format!(": {outcome} since 20")) && said.contains("last good 20"), "{said}");
+    assert!(said.contains("97.6 KiB, sha256 "), "{said}");
+    let [mend] = after(said, "mend it: ")[..] else { panic!("{said}") };
+    let mended = typed(&here, mend);
+    assert_eq!(mended.code, Some(0), "{mend}\n{}{}", mended.out(), mended.stderr);
+    assert_eq!(fs::read(archive.join("bad")).unwrap(), content);
+    // What is missing may be meant to be gone: one line says how to have it back.
+    let all = said.split('`').find(|part| part.starts_with("verisum repair ")).unwrap();
+    assert_eq!(typed(&here, all).code, Some(0), "{all}");
+    assert_eq!(fs::read(archive.join("gone")).unwrap(), b"soon gone");
+    scrub(&["--max-age", "90d"]).clean();
+}
+
+#[test]
+fn rot_and_a_deletion_are_mended_by_what_is_said() {
+    mended_by_what_is_said(FsKind::Ext4, "rot", 1);
+}
+
+#[test]
+fn storage_that_fails_is_mended_by_what_is_said() {
+    mended_by_what_is_said(FsKind::Btrfs, "io-error", 3);
+}
+
+#[test]
+fn tags_and_lists_name_the_copy_that_the_catalogue_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let here: PathBuf = folder.path().canonicalize().unwrap();
+    let run = |words: &str| {
+        let mut verisum = command(VERISUM);
+        verisum.current_dir(&here).args(words.split(' ')).env("XDG_STATE_HOME", here.join("state"));
+        Ended::of(verisum.output().unwrap())
+    };
+    for tree in ["tree", "mirror"] {
+        fs::create_dir(here.join(tree)).unwrap();
+        for name in ["a", "b"] {
+            fs::write(here.join(tree).join(name), format!("content of {name}")).unwrap();
+        }
+    }
+    run("scrub --quiet mirror").clean();
+    run("tag --quiet tree").clean();
+    fs::write(here.join("list"), run("sum --relative -r tree").clean()).unwrap();
+    for (verb, keeps) in [("verify --quiet tree", false), ("check --quiet --base tree list", true)] {
+        common::change_and_restore_time(&here.join("tree/a"), "Content of a");
+        let ended = run(verb);
+        assert_eq!(ended.code, Some(1), "{verb}: {}", ended.stderr);
+        let said = &ended.stderr;
+        assert_eq!(
+            after(said, "a good copy is "),
+            [here.join("mirror/a").to_str().unwrap()],
+            "{verb}: {said}"
+        );
+        let [mend] = after(said, "mend it: ")[..] else { panic!("{said}") };
+        assert_eq!(mend.contains("--keep-bad DIR"), keeps, "{mend}");
+        fs::create_dir_all(here.join("bad")).unwrap();
+        let mended = typed(&here, &mend.replace("--keep-bad DIR", "--keep-bad bad"));
+        assert_eq!(mended.code, Some(0), "{mend}\n{}{}", mended.out(), mended.stderr);
+        assert_eq!(fs::read_to_string(here.join("tree/a")).unwrap(), "content of a", "{verb}");
+        run(verb).clean();
+    }
+}
