@@ -9,7 +9,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use common::verisum;
 use rustix::process::{Pid, Signal, kill_process};
 use verisum_testkit::{FsKind, Mount};
 
