@@ -328,11 +328,19 @@ fn line_of_files(
     files + &line(progress.bytes(), bytes, time, rest, &name)
 }
 
+/// Whether ssh may ask on the terminal: a line that is drawn again and again would hide what it asks.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves the terminal to ssh, which may ask for a password on it.
+pub(crate) fn leave_terminal() {
+    IS_ASKED.store(true, Ordering::Relaxed);
+}
+
 /// Does `work` whose length nobody knows, and says on a terminal after a second that it goes on.
 pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let Some(delay) = Wanted::Late.after() else { return work() };
     let tick = |time: Duration| {
-        if time >= delay {
+        if time >= delay && !IS_ASKED.load(Ordering::Relaxed) {
             draw(&format!("{what}  {}", clock(time.as_secs())));
         }
     };

@@ -24,7 +24,7 @@ pub(crate) use self::report::{Report, tally};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::{digests, kernel, values};
+use crate::ui::{digests, kernel, progress, values};
 use verisum::remote::{Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
@@ -242,6 +242,9 @@ impl HostArgs {
     /// A program that is to be pushed cannot be read.
     pub(crate) fn options(&self, hosts: usize) -> Result<Options, Failure> {
         let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
+        if may_ask {
+            progress::leave_terminal();
+        }
         let mut required = self.require.clone();
         required.extend(self.way.clone());
         let mut ssh = SshOptions::default();
