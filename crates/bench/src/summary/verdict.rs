@@ -44,7 +44,7 @@ pub(super) fn headline(results: &Results) -> Option<String> {
     behind.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut line = format!("verisum is the fastest in {ours} of {of} comparisons");
     if alike > 0 {
-        line += &format!(", and not significantly slower or faster than the fastest in {alike}");
+        line += &format!(", and there is no significant difference in {alike}");
     }
     if let Some((_, group, fastest, pair, other)) = behind.first() {
         line += &format!("; at worst, {} {} ({group})", fastest.name, words(pair, &other.name));
