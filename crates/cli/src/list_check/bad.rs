@@ -34,6 +34,7 @@ pub(super) fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: 
         algorithm: claim.map_or(String::new(), |claim| claim.algorithm.to_string()),
         digest: claim.map(|claim| claim.digest),
         copy: None,
+        parity: None,
         mend,
     }
 }

@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble};
+use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
 use verisum::digest::Output as DigestValue;
 use verisum::files::Verdict;
 
 use crate::ui::catalog::{CatalogArgs, with_name};
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
+use crate::ui::parity::Beside;
 use crate::ui::sizes::human;
 use crate::ui::values::{moment_of_milliseconds, written};
 use crate::ui::{self, Output, log, remedy};
@@ -35,6 +36,8 @@ pub(crate) struct Alarm {
     pub(crate) digest: Option<DigestValue>,
     /// A sound file with that content, as the catalogue says.
     pub(crate) copy: Option<PathBuf>,
+    /// Parity beside it, looked for where no copy is known.
+    pub(crate) parity: Option<PathBuf>,
     /// What mends it.
     pub(crate) mend: Mend,
 }
@@ -50,11 +53,17 @@ pub(crate) enum Mend {
 }
 
 impl Alarm {
+    /// Whether a copy or parity is known.
+    fn is_mendable(&self) -> bool {
+        self.copy.is_some() || self.parity.is_some()
+    }
+
     /// The command as it is to be typed.
     fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
             (Mend::Nothing, _) => None,
             (Mend::File(command), Some(_)) => Some(command.clone()),
+            (Mend::File(command), None) if self.parity.is_some() => Some(command.clone()),
             (Mend::File(command) | Mend::Directory { command, .. }, None) => {
                 Some(format!("{command} --from PLACE"))
             }
@@ -110,13 +119,14 @@ impl Alarm {
     }
 
     fn remedy(&self) -> Vec<String> {
-        let copy = match &self.copy {
-            Some(copy) => format!("a good copy is {}", names::quoted(copy.as_os_str())),
-            None => "no copy is known".to_string(),
+        let copy = match (&self.copy, &self.parity) {
+            (Some(copy), _) => format!("a good copy is {}", names::quoted(copy.as_os_str())),
+            (None, Some(parity)) => format!("parity may mend it: {}", names::quoted(parity.as_os_str())),
+            (None, None) => "no copy is known".to_string(),
         };
-        let command = self.command().map(|command| match self.copy {
-            Some(_) => format!("mend it: {command}"),
-            None => format!("mend it from a copy: {command}"),
+        let command = self.command().map(|command| match self.is_mendable() {
+            true => format!("mend it: {command}"),
+            false => format!("mend it from a copy: {command}"),
         });
         std::iter::once(copy).chain(command).collect()
     }
@@ -132,7 +142,8 @@ impl Alarm {
             "digest": self.digest.map(|digest| digest.to_string()),
             "size": self.size,
             "copy": self.copy.as_deref().map(Name::new),
-            "mend": self.copy.as_ref().and(self.command()),
+            "parity": self.parity.as_deref().map(Name::new),
+            "mend": self.command().filter(|_| self.is_mendable()),
         });
         with_name(line, &self.path)
     }
@@ -188,16 +199,20 @@ pub(crate) fn of_trees(
         files.truncate(most);
     }
     let copies = catalog.copies_of(&files)?;
+    let mut beside = Beside::default();
     let alarm = |file: Listed| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
+        let copy = copies.get(&content).cloned();
+        let is_here = copy.is_none() && !is_address(&file.path);
         Ok(Alarm {
+            parity: if is_here { beside.of(&file.path) } else { None },
             outcome: file.record.state.name(),
             since: finding.map(|finding| finding.since),
             last_good: Some(file.record.verified),
             size: Some(file.record.size),
             digest: Some(file.record.digest),
-            copy: copies.get(&content).cloned(),
+            copy,
             mend: remedy::mend_command(named, None, &file).map_or(Mend::Nothing, Mend::File),
             path: file.path,
             algorithm: file.algorithm,

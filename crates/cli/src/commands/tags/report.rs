@@ -190,6 +190,7 @@ fn alarm(finding: &Finding, record: &Record) -> Alarm {
         algorithm: record.algorithm.id.to_string(),
         digest: Some(record.digest),
         copy: None,
+        parity: None,
         mend: match (path.parent(), path.file_name()) {
             (Some(directory), Some(name)) => {
                 Mend::Directory { command: remedy::repair_by(None, directory), below: name.into() }
