@@ -9,7 +9,7 @@ main() {
     local job=${1:-build}
     case $job in
     build) ensure_packages build && ensure_rust ;;
-    test) ensure_packages test && ensure_versitygw && ensure_ipfs ;;
+    test) ensure_packages test && ensure_versitygw && ensure_clouds && ensure_ipfs ;;
     lint) ensure_packages lint && ensure_rust_checkers ;;
     package) ensure_packages package ;;
     *) die "setup.sh: unknown job '$job' (build, test, lint or package)" ;;
@@ -142,13 +142,42 @@ ensure_versitygw() {
     echo "$version" >"$tools/versitygw.version"
 }
 
+# Servers that speak as Google Cloud Storage and Azure Blob Storage do, for the tests of buckets.
+ensure_clouds() {
+    local google=v1.56.1 azure=3.37.0 tools="$ROOT/target/tools"
+    if [ ! -x "$tools/fake-gcs-server" ] || [ "$(cat "$tools/fake-gcs-server.version" 2>/dev/null)" != "$google" ]; then
+        say "building fake-gcs-server $google with Go into $tools"
+        if have go && GOBIN="$tools" GOFLAGS=-mod=mod GOTOOLCHAIN=auto \
+            go install "github.com/fsouza/fake-gcs-server@$google"; then
+            echo "$google" >"$tools/fake-gcs-server.version"
+        else
+            warn "could not build fake-gcs-server: the tests of Google's buckets have no server"
+        fi
+    fi
+    if [ -x "$tools/azurite-blob" ] && [ "$(cat "$tools/azurite.version" 2>/dev/null)" = "$azure" ]; then
+        return 0
+    fi
+    ensure_npm || { warn "there is no npm: the tests of Azure's containers have no server"; return 0; }
+    say "installing azurite $azure with npm into $tools/azurite"
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$tools/azurite" "azurite@$azure" ||
+        { warn "could not install azurite: the tests of Azure's containers have no server"; return 0; }
+    # shellcheck disable=SC2016 # For the script that is written.
+    printf '#!/bin/sh\nexec "$(dirname "$0")/azurite/node_modules/.bin/azurite-blob" "$@"\n' >"$tools/azurite-blob"
+    chmod +x "$tools/azurite-blob"
+    echo "$azure" >"$tools/azurite.version"
+}
+
+ensure_npm() {
+    have npm || { have apt-get && say "installing Debian packages: npm" && apt_update_once && apt_install npm; }
+}
+
 # An implementation of IPFS's importer, which the digest `ipfs` is compared with.
 ensure_ipfs() {
     local tools="$ROOT/target/tools" wanted="ipfs-unixfs-importer@15.4.0 blockstore-core@5.0.4"
     if [ -x "$tools/ipfs-cid" ] && [ "$(cat "$tools/ipfs.version" 2>/dev/null)" = "$wanted" ]; then
         return 0
     fi
-    have npm || { have apt-get && say "installing Debian packages: npm" && apt_update_once && apt_install npm; } ||
+    ensure_npm ||
         { warn "there is no npm: the digest of IPFS has no peer"; return 0; }
     say "installing $wanted with npm into $tools/ipfs"
     # shellcheck disable=SC2086 # Two words.

@@ -99,7 +99,11 @@ impl SyntheticPlace {
     fn answer(&self, root: &[u8], number: u64, is_read: bool) -> FileAnswer {
         let file = self.file(number);
         let time = Timestamp { seconds: file.modified, nanoseconds: 0 };
-        let seen = FileState { size: Some(file.size), modified: Some(Modified { time, is_exact: true }) };
+        let seen = FileState {
+            size: Some(file.size),
+            modified: Some(Modified { time, is_exact: true }),
+            ..FileState::default()
+        };
         let path = [root, b"/", file.path.as_bytes()].concat();
         let request = FileRequest { path, seen, ..FileRequest::default() };
         FileAnswer::read(request, is_read.then_some(file.digest), false)

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use verisum_catalog::scrub::{
@@ -13,9 +15,10 @@ use verisum_catalog::scrub::{
 use verisum_catalog::store::{Catalog, Identity, State};
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Sink,
+    Capabilities, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
+    PlaceEvent, Sink,
 };
-use verisum_files::{Error, Excludes, Operation, Timestamp, Verdict};
+use verisum_files::{Class, Error, Excludes, Operation, Stop, Timestamp, Verdict};
 
 const SECOND: i64 = 1_000_000_000;
 const SRV: &str = "ssh://web/srv";
@@ -26,6 +29,8 @@ struct File {
     content: [String; 2],
     mtime: i64,
     is_exact: bool,
+    /// That of its inode; 0 where the machine does not tell it.
+    number: u64,
     error: Option<&'static str>,
 }
 
@@ -74,7 +79,7 @@ impl Machine {
 
     fn put(&mut self, name: &str, content: &str, seconds: i64) {
         let content = [content.to_string(), content.to_string()];
-        let file = File { content, mtime: seconds * SECOND + 5, is_exact: true, error: None };
+        let file = File { content, mtime: seconds * SECOND + 5, is_exact: true, number: 0, error: None };
         self.files.insert(name.to_string(), file);
     }
 
@@ -92,7 +97,8 @@ impl Machine {
         let mtime = if file.is_exact { file.mtime } else { file.mtime / SECOND * SECOND };
         let time = Timestamp { seconds: mtime / SECOND, nanoseconds: (mtime % SECOND) as u32 };
         let modified = Some(Modified { time, is_exact: file.is_exact });
-        let seen = FileState { size: Some(content.len() as u64), modified };
+        let identity = (file.number > 0).then_some(FileIdentity { number: file.number, born: None });
+        let seen = FileState { size: Some(content.len() as u64), modified, identity };
         let path = path_of(name).into_os_string().into_vec();
         let digest = digest.map(|digest| digest.hash(content.as_bytes()).unwrap());
         PlaceEvent::Answer(FileAnswer::read(
@@ -506,4 +512,91 @@ fn whole_seconds_and_lists_are_compared_as_far_as_they_go() {
     }
     let mut machine = Machine::new(&FILES[..2]);
     assert_eq!(records.expect(&mut machine, &[(Verdict::Rot, "two")]).bytes, 11);
+}
+
+#[test]
+fn only_what_is_due_is_read_and_the_rest_is_there() {
+    let (mut records, mut machine) = first(&FILES);
+    let mut options = records.options();
+    options.max_age = Some(Duration::from_secs(3600));
+    let summary = records.expect_with(&mut machine, &options, &[]);
+    assert_eq!((summary.read_files, summary.complete, machine.reads.len()), (0, true, 0));
+
+    machine.put("one", "another one", 2);
+    machine.put("new", "new", 2);
+    machine.files.remove("two");
+    let changes = [(Verdict::Modified, "one"), (Verdict::New, "new"), (Verdict::Missing, "two")];
+    let summary = records.expect_with(&mut machine, &options, &changes);
+    assert_eq!(
+        (summary.read_files, std::mem::take(&mut machine.reads)),
+        (2, vec![("sha256".to_string(), 2)])
+    );
+
+    // Without time nothing is read, and what changed waits.
+    machine.put("a/three", "other three", 3);
+    let mut hasty = records.options();
+    hasty.budget = Some(Duration::ZERO);
+    let summary = records.expect_with(&mut machine, &hasty, &[]);
+    assert_eq!((summary.read_files, summary.waiting, summary.complete), (0, 1, false));
+    assert!(summary.forecast.is_some() || summary.oldest.is_some());
+    // The next run goes on with it.
+    let summary = records.expect(&mut machine, &[(Verdict::Modified, "a/three")]);
+    assert_eq!((summary.read_files, summary.complete), (5, true));
+
+    let mut some = records.options();
+    some.sample = 1e-9;
+    assert_eq!(records.expect_with(&mut machine, &some, &[]).read_files, 0);
+    let mut since = records.options();
+    since.since = Some(records.now);
+    assert_eq!(records.expect_with(&mut machine, &since, &[]).read_files, 5);
+}
+
+#[test]
+fn bad_files_are_read_though_they_are_not_due() {
+    let (mut records, mut machine) = first(&FILES);
+    machine.put("one", "CONTENT ONE", 1);
+    records.expect(&mut machine, &[(Verdict::Rot, "one")]);
+    machine.reads.clear();
+    let mut options = records.options();
+    options.max_age = Some(Duration::from_secs(36_000));
+    records.expect_with(&mut machine, &options, &[(Verdict::Rot, "one")]);
+    assert_eq!(std::mem::take(&mut machine.reads), [("sha256".to_string(), 1)]);
+}
+
+#[test]
+fn a_run_that_is_ended_calls_nothing_missing() {
+    let (mut records, mut machine) = first(&FILES);
+    let stop = Arc::new(Stop::when(Arc::new(AtomicBool::new(true))));
+    let mut options = records.options();
+    options.stop = stop;
+    let (summary, reports) = records.run(SRV, &mut machine, &options);
+    let summary = summary.unwrap();
+    assert!(reports.is_empty() && summary.interrupted && !summary.complete, "{reports:?}");
+    // The next one goes on.
+    assert_eq!(records.expect(&mut machine, &[]).count(Verdict::Ok) + summary.read_files, 5);
+}
+
+#[test]
+fn another_file_of_the_same_time_is_no_rot() {
+    let (mut records, mut machine) = first(&FILES);
+    for (number, (name, _)) in (1..).zip(FILES) {
+        machine.file(name).number = number;
+        machine.file(name).mtime = 5 * SECOND;
+    }
+    records.run(SRV, &mut machine, &records.options()).0.unwrap();
+    // Two names change places, a file is replaced, and one rots.
+    let two = machine.files["two"].clone();
+    let three = std::mem::replace(machine.file("a/three"), two);
+    *machine.file("two") = three;
+    machine.file("a/b/four").content = ["CONTENT FOUR".to_string(), "CONTENT FOUR".to_string()];
+    machine.file("a/b/four").number = 9;
+    machine.file("one").content = ["CONTENT ONE".to_string(), "CONTENT ONE".to_string()];
+    let (summary, reports) = records.run(SRV, &mut machine, &records.options());
+    let bad: Vec<_> = reports.iter().filter(|report| report.verdict.class() >= Class::Unchecked).collect();
+    assert!(
+        matches!(&bad[..], [one] if one.path.ends_with("one") && one.verdict == Verdict::Rot),
+        "{reports:?}"
+    );
+    assert_eq!(summary.unwrap().count(Verdict::Missing), 0);
+    records.expect(&mut machine, &[(Verdict::Rot, "one")]);
 }

@@ -193,7 +193,8 @@ fn state(seen: &FileState, read: &FileRead) -> [String; 4] {
     let modified = seen.modified.map(|modified| modified.time).unwrap_or_default();
     let digest = read.digest().map_or("-".to_string(), |digest| digest.to_string());
     let changed = if read.changed { "changed" } else { "-" };
-    [seen.size.unwrap_or(0).to_string(), modified.to_string(), digest, changed.to_string()]
+    let number = seen.identity.map_or(0, |identity| identity.number);
+    [seen.size.unwrap_or(0).to_string(), format!("{modified}/{number}"), digest, changed.to_string()]
 }
 
 fn why(error: &Error) -> (&'static str, String) {

@@ -46,7 +46,7 @@ fn ask(
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let url = format!("{}/{path}", store.options().endpoint.unwrap());
     // Which chooses what speaks TLS.
-    drop(BucketPlace::open("box", &store.options()).unwrap());
+    drop(BucketPlace::open("s3://box", &store.options()).unwrap());
     runtime.block_on(async {
         let http = ReqwestConnector::default()
             .connect(&object_store::ClientOptions::new().with_allow_http(true))
@@ -105,7 +105,7 @@ fn upload(store: &Store, path: &str, content: &[u8], part: usize, (theirs, ours)
 }
 
 fn record(store: &Store, bucket: &str, key: &str) -> FileRecord {
-    let mut place = BucketPlace::open(bucket, &store.options()).unwrap();
+    let mut place = BucketPlace::open(&format!("s3://{bucket}"), &store.options()).unwrap();
     let request = FileRequest { path: format!("/{key}").into_bytes(), ..FileRequest::default() };
     place.records(&[request]).unwrap().pop().unwrap().unwrap()
 }
@@ -243,7 +243,7 @@ fn images_are_hashed_where_they_are_without_their_holes() {
     assert!(sum.stderr.contains("cost: "), "{}", sum.stderr);
     // What is not allocated is not asked for.
     let options = store.options();
-    let mut place = BucketPlace::open("box", &options).unwrap();
+    let mut place = BucketPlace::open("s3://box", &options).unwrap();
     let name = "s3://box/disk.qcow2".as_ref();
     let opened = verisum::open_image(&mut place, b"/disk.qcow2", name, &Default::default()).unwrap();
     let params = Params::new(Digest::find("sha256").unwrap()).threads(8).unwrap();

@@ -3,8 +3,8 @@
 //! One request tells them (`GetObjectAttributes`). Stores and keys that do not have it are asked for the headers that the
 //! same things come in.
 
-use data_encoding::BASE64;
-use http::header::{ETAG, LAST_MODIFIED};
+use data_encoding::{BASE64, HEXLOWER};
+use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, Method};
 use object_store::client::HttpRequestBody;
 use quick_xml::de::from_reader;
@@ -15,6 +15,7 @@ use verisum_files::place::{FileRecord, FileState, RecordedDigest};
 use crate::client::{Client, MOST_TEXT, Request, text};
 use crate::error::RequestError;
 use crate::listing::time_of_header;
+use crate::store::Store;
 
 /// The digests of which stores keep checksums: the names that stores have for them, and ours.
 const CHECKSUMS: [(&str, &str); 10] = [
@@ -30,6 +31,7 @@ const CHECKSUMS: [(&str, &str); 10] = [
     ("xxhash128", "xxh3-128"),
 ];
 
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 const WANTED: HeaderName = HeaderName::from_static("x-amz-object-attributes");
 const AFTER: HeaderName = HeaderName::from_static("x-amz-part-number-marker");
 const MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode");
@@ -132,6 +134,9 @@ impl Checksums {
 impl Client {
     /// What the store recorded of an object.
     pub(crate) async fn record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
+        if !matches!(self.store, Store::S3 { .. }) {
+            return self.plain_record(key).await;
+        }
         let (mut found, of) = match self.attributes(key).await {
             // The right to ask for headers is another one, and some stores know only those.
             Err(RequestError::Refused { .. } | RequestError::Answer(_)) => self.headers(key).await?,
@@ -142,6 +147,26 @@ impl Client {
             found.first_part = self.first_part(key).await?;
         }
         Ok(FileRecord { digests: found.digests(), of: FileState { size: found.size.or(of.size), ..of } })
+    }
+
+    /// What Google and Azure recorded, which the headers tell: CRC32C and MD5 of the whole object.
+    async fn plain_record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
+        let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
+        let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
+        let hashes = answer.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
+        let hashes = hashes.flat_map(|value| value.split(',')).filter_map(|hash| hash.trim().split_once('='));
+        let known = ["crc32c", "md5"];
+        let checksums = hashes.filter_map(|(name, value)| {
+            Some((*known.iter().find(|known| **known == name)?, value.to_string()))
+        });
+        let found = Attributes { checksums: checksums.collect(), ..Attributes::default() };
+        // Azure keeps the MD5 that a client gave, also one that it did not check: it proves as little as an ETag.
+        let md5 = text(&answer.headers, &CONTENT_MD5).filter(|_| matches!(self.store, Store::Azure { .. }));
+        let etag = md5.and_then(|md5| Some(HEXLOWER.encode(&BASE64.decode(md5.as_bytes()).ok()?)));
+        let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|size| size.parse().ok());
+        let found = Attributes { size, etag, ..found };
+        let of = self.seen(key, size, &answer.headers);
+        Ok(FileRecord { digests: found.digests(), of })
     }
 
     async fn attributes(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
@@ -188,7 +213,7 @@ impl Client {
             Some((*ours, text(headers, &name)?.to_string()))
         };
         let found = Attributes {
-            size: text(headers, &http::header::CONTENT_LENGTH).and_then(|text| text.parse().ok()),
+            size: text(headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok()),
             etag: text(headers, &ETAG).map(str::to_string),
             is_opaque: is_opaque(headers),
             checksums: CHECKSUMS.iter().filter_map(checksum).collect(),
@@ -196,7 +221,7 @@ impl Client {
             ..Attributes::default()
         };
         let modified = text(headers, &LAST_MODIFIED).and_then(time_of_header);
-        Ok((found, FileState { size: None, modified }))
+        Ok((found, FileState { size: None, modified, identity: None }))
     }
 
     /// The length of the first part of an object.
@@ -204,9 +229,7 @@ impl Client {
         let (method, query, body) = (Method::HEAD, "partNumber=1".to_string(), HttpRequestBody::empty());
         let asked = Request { method, key, query, headers: Vec::new(), body, most: 0 };
         match self.ask(&asked).await {
-            Ok(answer) => {
-                Ok(text(&answer.headers, &http::header::CONTENT_LENGTH).and_then(|text| text.parse().ok()))
-            }
+            Ok(answer) => Ok(text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok())),
             Err(RequestError::Refused { .. } | RequestError::Range) => Ok(None),
             Err(error) => Err(error),
         }

@@ -7,11 +7,10 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE};
 use http::{HeaderMap, HeaderName, Method, Uri};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, AwsCredentialProvider};
+use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
 };
-use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use tokio::time::Instant;
 use verisum_files::Timestamp;
 use verisum_files::place::{FileState, KnownState, Modified};
@@ -20,7 +19,7 @@ use crate::error::{OpenError, RequestError, root};
 use crate::listing::{self, Page};
 use crate::meter::{Meter, RequestClass};
 use crate::options::StoreOptions;
-use crate::upload::ORIGINAL_TIME;
+use crate::store::{AZURE_CODE, Opened, Store};
 
 /// How often a request is sent until it is given up.
 const ATTEMPTS: u32 = 5;
@@ -34,11 +33,9 @@ pub(crate) const MOST_TEXT: u64 = 16 << 20;
 /// A bucket, and how to ask for what is in it.
 pub(crate) struct Client {
     http: HttpClient,
-    credentials: AwsCredentialProvider,
-    region: String,
+    pub(crate) store: Store,
     /// The URL of the bucket, without a slash at its end.
     url: String,
-    signs: bool,
     meter: Arc<Meter>,
     pace: Option<Pace>,
 }
@@ -98,53 +95,16 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    pub(crate) fn new(bucket: &str, options: &StoreOptions) -> Result<Client, OpenError> {
+    /// The bucket with this URL.
+    pub(crate) fn new(url: &str, options: &StoreOptions) -> Result<Client, OpenError> {
         // Fails where another part of the program chose one before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = AmazonS3Builder::new();
-        for (name, value) in &options.settings {
-            if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
-                builder = builder.with_config(key, value);
-            }
-        }
-        let setting = |key| builder.get_config_value(&key);
-        let region = options.region.clone().or_else(|| setting(AmazonS3ConfigKey::Region));
-        let region = region.or_else(|| setting(AmazonS3ConfigKey::DefaultRegion));
-        let region = region.unwrap_or_else(|| "us-east-1".to_string());
-        let endpoint = options.endpoint.clone().or_else(|| setting(AmazonS3ConfigKey::Endpoint));
-        let url = match &endpoint {
-            Some(endpoint) => format!("{}/{bucket}", plain_endpoint(endpoint)?),
-            // Certificates of AWS do not cover names of buckets with points.
-            None if bucket.contains('.') => format!("https://s3.{region}.amazonaws.com/{bucket}"),
-            None => format!("https://{bucket}.s3.{region}.amazonaws.com"),
-        };
+        let Opened { store, url } = Opened::of(url, options)?;
         url.parse::<Uri>().map_err(|_| OpenError::Setting("the endpoint is no URL".to_string()))?;
-        let timeout = Duration::from_secs(options.timeout.into());
-        let client = ClientOptions::new()
-            .with_allow_http(url.starts_with("http://"))
-            .with_connect_timeout(timeout)
-            .with_read_timeout(timeout)
-            .with_timeout(timeout * WHOLE);
-        let retry = RetryConfig { backoff: BackoffConfig::default(), max_retries: 1, retry_timeout: timeout };
-        let wrong = |error: object_store::Error| OpenError::Setting(root(&error));
-        let builder = builder
-            .with_bucket_name(bucket)
-            .with_region(&region)
-            .with_client_options(client.clone())
-            .with_retry(retry);
-        let credentials = builder.build().map_err(wrong)?.credentials().clone();
-        let http = ReqwestConnector::default().connect(&client);
+        let http = ReqwestConnector::default().connect(&client_options(&url, options));
         let http = http.map_err(|error| OpenError::System(root(&error)))?;
-        let pace = options.requests_per_second.map(Pace::new);
-        Ok(Client {
-            http,
-            credentials,
-            region,
-            url,
-            signs: !options.unsigned,
-            meter: options.meter.clone(),
-            pace,
-        })
+        let (pace, meter) = (options.requests_per_second.map(Pace::new), options.meter.clone());
+        Ok(Client { http, store, url, meter, pace })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.
@@ -154,6 +114,13 @@ impl Client {
         next: Option<&str>,
         most: usize,
     ) -> Result<Page, RequestError> {
+        match &self.store {
+            Store::S3 { .. } => {}
+            Store::Google { list, .. } => return self.google_page(list, prefix, (next, most)).await,
+            Store::Azure { .. } => return self.azure_page(prefix, (next, most)).await,
+            Store::Web if prefix.is_empty() => return Err(RequestError::Answer("only one object has a URL")),
+            Store::Web => return Ok(Page { objects: Vec::new(), next: None }),
+        }
         let mut query = String::new();
         if let Some(next) = next {
             query = format!("continuation-token={}&", listing::encoded(next.as_bytes(), false));
@@ -189,9 +156,20 @@ impl Client {
         let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
         let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
         let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
-        let now = FileState { size, modified: modified(&answer.headers) };
+        let now = self.seen(key, size, &answer.headers);
         let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
-        Ok((KnownState { now, original: original(&answer.headers) }, etag))
+        Ok((KnownState { now, original: self.original(&answer.headers) }, etag))
+    }
+
+    pub(crate) fn seen(&self, key: &[u8], size: Option<u64>, headers: &HeaderMap) -> FileState {
+        let version = text(headers, &self.store.version());
+        let identity = version.and_then(|version| listing::identity(key, version));
+        FileState { size, modified: modified(headers), identity }
+    }
+
+    /// When the file was modified that an object was uploaded from.
+    fn original(&self, headers: &HeaderMap) -> Option<Modified> {
+        time_of_upload(text(headers, &self.store.original_time()?)?)
     }
 
     /// A range of an object, which is not empty; with an ETag only of that content. It is shorter where the object
@@ -228,18 +206,23 @@ impl Client {
         if got != most.min(size.saturating_sub(range.start)) {
             return Err(RequestError::Answer("an object is cut"));
         }
-        let seen = FileState { size: Some(size), modified: modified(&answer.headers) };
+        let seen = self.seen(key, Some(size), &answer.headers);
         let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
-        let original = original(&answer.headers);
+        let original = self.original(&answer.headers);
         Ok(Part { bytes: answer.body, seen, size, original, etag })
     }
 
     /// Sends a request until it succeeds, or must fail.
     pub(crate) async fn ask(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
+        self.ask_at(&self.url, request).await
+    }
+
+    /// The same below another URL than that of the bucket.
+    pub(crate) async fn ask_at(&self, url: &str, request: &Request<'_>) -> Result<Answer, RequestError> {
         let mut wait = FIRST_WAIT;
         let mut attempt = 1;
         loop {
-            match self.once(request).await {
+            match self.once(url, request).await {
                 Err(error) if error.may_pass() && attempt < ATTEMPTS => tokio::time::sleep(wait).await,
                 ended => return ended,
             }
@@ -248,14 +231,15 @@ impl Client {
         }
     }
 
-    async fn once(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
+    async fn once(&self, url: &str, request: &Request<'_>) -> Result<Answer, RequestError> {
         // URLs resolve `..`: such a key would name something outside the bucket.
         if !request.key.is_empty() && !listing::is_name(request.key) {
             return Err(RequestError::Missing);
         }
-        let key = listing::encoded(request.key, true);
-        let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
-        let url = format!("{}/{key}{query}", self.url);
+        let mut url = format!("{url}{}", self.store.path(request.key));
+        if !request.query.is_empty() {
+            url = format!("{url}?{}", request.query);
+        }
         let mut asked = HttpRequest::new(request.body.clone());
         *asked.method_mut() = request.method.clone();
         *asked.uri_mut() = url.parse().map_err(|_| RequestError::Answer("a key makes no URL"))?;
@@ -263,12 +247,7 @@ impl Client {
             let value = value.parse().map_err(|_| RequestError::Answer("an ETag is no text"))?;
             asked.headers_mut().insert(name, value);
         }
-        if self.signs {
-            let credential = self.credentials.get_credential().await;
-            let credential = credential.map_err(|error| RequestError::Credentials(root(&error)))?;
-            let signed = AwsAuthorizer::new(&credential, "s3", &self.region).try_authorize(&mut asked, None);
-            signed.map_err(|error| RequestError::Credentials(root(&error)))?;
-        }
+        self.store.sign(&mut asked).await?;
         if let Some(pace) = &self.pace {
             pace.wait().await;
         }
@@ -277,9 +256,12 @@ impl Client {
         let answer = self.http.execute(asked).await.map_err(|error| RequestError::of_network(&error))?;
         let status = answer.status();
         if !status.is_success() {
+            // Answers to HEAD have no body.
+            let named = text(answer.headers(), &AZURE_CODE).map(str::to_string);
             // What is wrong with the body is of no interest then.
             let body =
                 body(answer, MOST_TEXT, &self.meter).await.map(|answer| answer.body).unwrap_or_default();
+            let body = named.map_or(body, |code| format!("<Code>{code}</Code>").into_bytes());
             return Err(RequestError::of_answer(status.as_u16(), &body));
         }
         body(answer, request.most, &self.meter).await
@@ -317,10 +299,6 @@ fn time_of_upload(text: &str) -> Option<Modified> {
     Some(Modified { time: Timestamp { seconds: seconds.parse().ok()?, nanoseconds }, is_exact: true })
 }
 
-fn original(headers: &HeaderMap) -> Option<Modified> {
-    time_of_upload(text(headers, &ORIGINAL_TIME)?)
-}
-
 fn modified(headers: &HeaderMap) -> Option<Modified> {
     listing::time_of_header(text(headers, &LAST_MODIFIED)?)
 }
@@ -334,8 +312,18 @@ fn whole(text: &str, start: u64, length: u64) -> Option<u64> {
     (start == first && start.checked_add(length)?.checked_sub(1)? == last && last < whole).then_some(whole)
 }
 
+/// How connections to a store are made.
+pub(crate) fn client_options(url: &str, options: &StoreOptions) -> ClientOptions {
+    let timeout = Duration::from_secs(options.timeout.into());
+    ClientOptions::new()
+        .with_allow_http(url.starts_with("http://"))
+        .with_connect_timeout(timeout)
+        .with_read_timeout(timeout)
+        .with_timeout(timeout * WHOLE)
+}
+
 /// The URL of a store, without a slash at its end.
-fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
+pub(crate) fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
     let wrong = |why: &str| Err(OpenError::Setting(format!("the endpoint {why}")));
     let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
         return wrong("must begin with https:// or http://");

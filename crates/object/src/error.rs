@@ -44,11 +44,13 @@ pub(crate) enum RequestError {
     Replaced,
     /// The range begins behind the object's end.
     Range,
-    /// No credentials were found.
-    Credentials(String),
+    /// No credentials were found: why, and what to do.
+    Credentials(String, &'static str),
     /// The store cannot be reached, or the connection breaks.
     Network(String),
-    /// The answer is not one of S3.
+    /// The store has no such names.
+    Name(&'static str),
+    /// The answer is not one of such a store.
     Answer(&'static str),
 }
 
@@ -58,7 +60,7 @@ impl RequestError {
     pub(crate) fn of_answer(status: u16, body: &[u8]) -> RequestError {
         let code = code(&String::from_utf8_lossy(body));
         match (status, &code[..]) {
-            (404, "NoSuchBucket") => RequestError::NoBucket,
+            (404, "NoSuchBucket" | "ContainerNotFound") => RequestError::NoBucket,
             (404, _) => RequestError::Missing,
             (412, _) => RequestError::Replaced,
             (416, _) => RequestError::Range,
@@ -83,8 +85,12 @@ impl RequestError {
     /// Whether it is about this object only: the next one may be read.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
-            RequestError::Missing | RequestError::Replaced | RequestError::Range => true,
-            RequestError::Refused { code, .. } => matches!(&code[..], "AccessDenied" | "InvalidObjectState"),
+            RequestError::Missing | RequestError::Replaced | RequestError::Range | RequestError::Name(_) => {
+                true
+            }
+            RequestError::Refused { code, .. } => {
+                matches!(&code[..], "AccessDenied" | "InvalidObjectState" | "BlobArchived")
+            }
             _ => false,
         }
     }
@@ -110,11 +116,9 @@ impl fmt::Display for RequestError {
             },
             RequestError::Replaced => f.write_str("it was replaced while it was read"),
             RequestError::Range => f.write_str("it became shorter while it was read"),
-            RequestError::Credentials(why) => {
-                write!(f, "no credentials ({why}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ")?;
-                f.write_str("name a profile by --profile, or use --no-sign-request for a public bucket")
-            }
+            RequestError::Credentials(why, remedy) => write!(f, "no credentials ({why}): {remedy}"),
             RequestError::Network(why) => write!(f, "the store cannot be reached: {why}"),
+            RequestError::Name(why) => write!(f, "the store takes no such name: {why}"),
             RequestError::Answer(what) => write!(f, "the store's answer is wrong: {what}"),
         }
     }

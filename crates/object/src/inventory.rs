@@ -211,8 +211,10 @@ impl Rows<'_> {
         let etag = of(self.columns.etag).filter(|_| !is_opaque).unwrap_or_default();
         // No file has such a name, and it must not hide where a key ends.
         let key: Vec<u8> = key.into_iter().map(|byte| if byte == 0 { b'/' } else { byte }).collect();
-        self.sorted
-            .add([&key, &b"\0"[..], etag.as_bytes()].concat(), FileState { size: Some(size), modified })
+        self.sorted.add(
+            [&key, &b"\0"[..], etag.as_bytes()].concat(),
+            FileState { size: Some(size), modified, ..FileState::default() },
+        )
     }
 
     /// Calls `each` with all objects in the order of their keys, until it returns false.

@@ -1,4 +1,4 @@
-//! Trees of objects in buckets: listed, hashed and written over S3.
+//! Trees of objects in buckets of S3, Google Cloud Storage and Azure, and objects on the web: listed, hashed and written.
 //!
 //! A [`BucketPlace`] takes `/KEY` as the path of an object. Credentials, signatures and connections are those of
 //! `object_store`; keys are listed here, because it takes no page with a key that is no file name.
@@ -11,7 +11,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut options = StoreOptions::default();
 //! options.settings = std::env::vars().collect();
-//! let mut place = BucketPlace::open("bucket", &options)?;
+//! let mut place = BucketPlace::open("s3://bucket", &options)?;
 //! let print = |event: PlaceEvent| {
 //!     if let PlaceEvent::Answer(answer) = event
 //!         && let Ok(read) = answer.result
@@ -31,17 +31,21 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod azure;
 mod client;
 mod error;
+mod google;
 mod inventory;
 mod keys;
 mod listing;
 mod meter;
 mod options;
 mod place;
+mod process;
 mod profile;
 mod queue;
 mod ranged;
+mod store;
 mod upload;
 
 pub use error::OpenError;

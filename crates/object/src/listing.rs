@@ -2,8 +2,8 @@
 
 use quick_xml::de::from_reader;
 use serde::Deserialize;
-use verisum_digest::Output;
-use verisum_files::place::{FileState, Modified, Recorded};
+use verisum_digest::{Digest, Output};
+use verisum_files::place::{FileIdentity, FileState, Modified, Recorded};
 
 use crate::error::RequestError;
 
@@ -62,7 +62,12 @@ impl Page {
             };
             let modified = found.last_modified.as_deref().and_then(time_of_listing);
             let recorded = found.etag.as_deref().and_then(recorded);
-            objects.push(Listed { key, seen: FileState { size: Some(found.size), modified }, recorded });
+            let identity = found.etag.as_deref().and_then(|etag| identity(&key, etag));
+            objects.push(Listed {
+                key,
+                seen: FileState { size: Some(found.size), modified, identity },
+                recorded,
+            });
         }
         let next = match (answer.is_truncated, answer.next_continuation_token) {
             (true, None) => return Err(RequestError::Answer("it is cut and has no next page")),
@@ -72,6 +77,19 @@ impl Page {
         };
         Ok(Page { objects, next })
     }
+}
+
+/// A number for a version of an object, from its ETag or its generation.
+pub(crate) fn identity(key: &[u8], version: &str) -> Option<FileIdentity> {
+    let version = version.strip_prefix("W/").unwrap_or(version).trim_matches('"');
+    if version.is_empty() {
+        return None;
+    }
+    let digest =
+        Digest::find("sha256").and_then(|digest| digest.hash(&[key, b"\0", version.as_bytes()].concat()));
+    let start = digest.ok()?.as_bytes()[..8].try_into().ok()?;
+    // Catalogues keep numbers with a sign.
+    Some(FileIdentity { number: (u64::from_le_bytes(start) >> 1).max(1), born: None })
 }
 
 /// Whether a key can be the name of a file below its bucket.
@@ -116,6 +134,11 @@ pub(crate) fn encoded(text: &[u8], keeps_slashes: bool) -> String {
         }
     }
     out
+}
+
+/// The bytes that stand for themselves or as %XX.
+pub(crate) fn decoded_name(text: &[u8]) -> Option<Vec<u8>> {
+    decoded(&String::from_utf8_lossy(text).replace('+', "%2B").into_bytes())
 }
 
 /// The bytes that stand for themselves or as %XX; + is a space.

@@ -12,8 +12,10 @@ const TIMEOUT: u32 = 30;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Variables by their usual names, such as `AWS_ACCESS_KEY_ID`; others than those of S3 are passed over.
+    /// Variables by their usual names, such as `AWS_ACCESS_KEY_ID`; those of other stores are passed over.
     pub settings: Vec<(String, String)>,
+    /// A command that prints credentials of S3 as JSON, in place of keys, as profiles of the AWS tools name one.
+    pub credential_process: Option<String>,
     /// The URL of the store, in place of that of AWS or of the settings.
     pub endpoint: Option<String>,
     /// The region, in place of that of the settings.
@@ -28,11 +30,36 @@ pub struct StoreOptions {
     pub timeout: u32,
 }
 
+/// How the variables of the stores begin.
+const VARIABLES: [&str; 6] = ["AWS_", "AZURE_", "GOOGLE_", "IDENTITY_", "MSI_", "STORAGE_EMULATOR_HOST"];
+
+impl StoreOptions {
+    /// The settings of the environment, for a store whose tools keep no profiles.
+    pub fn of_variables(variables: impl IntoIterator<Item = (String, String)>) -> StoreOptions {
+        let is_one = |name: &str| VARIABLES.iter().any(|start| name.starts_with(start));
+        let settings = variables.into_iter().filter(|(name, value)| is_one(name) && !value.is_empty());
+        StoreOptions { settings: settings.collect(), ..StoreOptions::default() }
+    }
+
+    /// The last value of a setting.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let found = self.settings.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, value)| &value[..])
+    }
+
+    /// The settings whose names begin so.
+    pub(crate) fn settings_of(&self, start: &str) -> impl Iterator<Item = (&str, &str)> {
+        let settings = self.settings.iter().filter(move |(name, _)| name.starts_with(start));
+        settings.map(|(name, value)| (&name[..], &value[..]))
+    }
+}
+
 impl Default for StoreOptions {
     /// No settings: AWS, with the credentials of the machine that this is.
     fn default() -> StoreOptions {
         StoreOptions {
             settings: Vec::new(),
+            credential_process: None,
             endpoint: None,
             region: None,
             unsigned: false,

@@ -26,6 +26,7 @@ use crate::listing::Listed;
 use crate::options::StoreOptions;
 use crate::queue::{AT_ONCE, PIECE, Queue};
 use crate::ranged::RangedObject;
+use crate::store::Store;
 use crate::upload::{self, UploadError};
 
 /// Threads that wait for the network.
@@ -46,21 +47,18 @@ struct Inventoried {
 }
 
 impl BucketPlace {
-    /// The bucket of this name. Nobody is asked yet.
+    /// The bucket with this URL: `s3://BUCKET`, `gs://BUCKET`, `az://CONTAINER`, or `https://HOST` for single objects, which are
+    /// only read. Nobody is asked yet.
     ///
     /// # Errors
     /// The name is none of a bucket, or an option is wrong.
-    pub fn open(bucket: &str, options: &StoreOptions) -> Result<BucketPlace, OpenError> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if bucket.is_empty() || bucket.starts_with('.') || !bucket.bytes().all(is_plain) {
-            return Err(OpenError::Address("the bucket's name has characters that no bucket's name has"));
-        }
+    pub fn open(url: &str, options: &StoreOptions) -> Result<BucketPlace, OpenError> {
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
         let runtime = runtime.map_err(|error| OpenError::System(error.to_string()))?;
         let client = {
             // Clients of HTTP start timers when they are made.
             let _inside = runtime.enter();
-            Client::new(bucket, options)?
+            Client::new(url, options)?
         };
         Ok(BucketPlace { client: Arc::new(client), runtime: Arc::new(runtime), inventory: None })
     }
@@ -93,7 +91,9 @@ impl BucketPlace {
                 Some(source)
             }
         };
-        let inventory = Inventory::new(&manifest, bucket, location, scratch)?;
+        let name =
+            bucket.strip_prefix("s3://").ok_or(OpenError::Address("inventories are of buckets of S3"))?;
+        let inventory = Inventory::new(&manifest, name, location, scratch)?;
         Ok(BucketPlace { inventory: Some(Box::new(Inventoried { inventory, bucket: source })), ..self })
     }
 
@@ -154,7 +154,7 @@ impl Place for BucketPlace {
         capabilities.tells_states = true;
         capabilities.in_order = true;
         capabilities.reads_ranges = true;
-        capabilities.writes = true;
+        capabilities.writes = self.client.store.takes_files();
         Ok(capabilities)
     }
 
@@ -201,10 +201,13 @@ impl Place for BucketPlace {
     }
 
     fn tells_records(&self) -> bool {
-        true
+        !matches!(self.client.store, Store::Web)
     }
 
     fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
+        if !self.tells_records() {
+            return Ok(vec![None; files.len()]);
+        }
         let mut found = Vec::with_capacity(files.len());
         let mut asked = VecDeque::new();
         let mut is_told = true;
@@ -270,6 +273,9 @@ impl Place for BucketPlace {
     }
 
     fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
+        if !self.client.store.takes_files() {
+            return Err(PlaceError::Unsupported("write"));
+        }
         upload::write(&self.client, &self.runtime, key(path), content, about).map_err(|error| match error {
             UploadError::Content(source) => Error::io(&path_of(path), Operation::Read, source).into(),
             UploadError::Request(error) => machine(&error),

@@ -26,7 +26,8 @@ const USUAL: &str = "default";
 impl StoreOptions {
     /// The settings that the AWS tools would use: those of the environment, then those of the profile in
     /// `~/.aws/credentials` and `~/.aws/config`. A profile that is named here has its credentials before the
-    /// environment's; `AWS_PROFILE` names one behind them.
+    /// environment's; `AWS_PROFILE` names one behind them. A profile may
+    /// name a program in place of keys.
     ///
     /// # Errors
     /// There is no such profile, or it has no keys of its own, or a file cannot be read.
@@ -60,7 +61,10 @@ impl StoreOptions {
         }
         let value = |key: &str| credentials.get(name, key).or_else(|| config.get(section, key));
         let has_own = value("aws_access_key_id").is_some() && value("aws_secret_access_key").is_some();
-        if named.is_some() && !has_own {
+        // Keys of the environment hold before it, unless a profile is named here.
+        let takes_other = !has_own && (profile.is_some() || !has_keys);
+        let credential_process = value("credential_process").filter(|_| takes_other);
+        if named.is_some() && !has_own && credential_process.is_none() {
             let how = format!("`aws configure export-credentials --profile {name} --format env` prints some");
             return Err(OpenError::Setting(format!("profile {name} has no keys of its own; {how}")));
         }
@@ -76,7 +80,7 @@ impl StoreOptions {
         });
         settings.extend(variables);
         settings.extend(keys);
-        Ok(StoreOptions { settings, ..StoreOptions::default() })
+        Ok(StoreOptions { settings, credential_process, ..StoreOptions::default() })
     }
 }
 
@@ -101,19 +105,23 @@ fn read(path: Option<PathBuf>) -> Result<Ini, OpenError> {
 mod tests {
     use super::*;
 
-    fn settings(variables: &[(&str, &str)], profile: Option<&str>) -> Result<Vec<(String, String)>, String> {
+    fn found(variables: &[(&str, &str)], profile: Option<&str>) -> Result<StoreOptions, String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".aws")).unwrap();
         let credentials = "[default]\naws_access_key_id = D\naws_secret_access_key = d/+=:d\n\n\
             [work]\naws_access_key_id=W\naws_secret_access_key=w\naws_session_token=t\n";
         std::fs::write(folder.path().join(".aws/credentials"), credentials).unwrap();
         let config = "# of the tools\n[default]\nregion = eu-central-1\n[profile work]\nregion = us-west-2\n\
-            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile sso]\nsso_session = x\n";
+            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile vault]\ncredential_process = vault \"a b\"\n[profile sso]\nsso_session = x\n";
         std::fs::write(folder.path().join(".aws/config"), config).unwrap();
         let home = [("HOME", folder.path().to_str().unwrap())];
         let variables =
             home.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
-        let found = StoreOptions::from_environment(variables, profile).map_err(|error| error.to_string())?;
+        StoreOptions::from_environment(variables, profile).map_err(|error| error.to_string())
+    }
+
+    fn settings(variables: &[(&str, &str)], profile: Option<&str>) -> Result<Vec<(String, String)>, String> {
+        let found = found(variables, profile)?;
         let mut last = std::collections::BTreeMap::new();
         last.extend(found.settings);
         Ok(last.into_iter().filter(|(name, _)| name != "AWS_PROFILE").collect())
@@ -149,6 +157,17 @@ mod tests {
         assert_settings(settings(&keys, None), &own);
         let region = [("ACCESS_KEY_ID", "D"), ("REGION", "here"), ("SECRET_ACCESS_KEY", "d/+=:d")];
         assert_settings(settings(&[("AWS_REGION", "here")], None), &region);
+    }
+
+    #[test]
+    fn a_profile_may_name_a_program_for_its_keys() {
+        let of = |keys: &[(&str, &str)], profile| found(keys, profile).unwrap().credential_process;
+        assert_eq!(of(&[], Some("vault")).as_deref(), Some("vault \"a b\""));
+        assert_eq!(of(&[("AWS_PROFILE", "vault")], None).as_deref(), Some("vault \"a b\""));
+        let keys = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_SECRET_ACCESS_KEY", "e")];
+        assert_eq!(of(&keys, None), None);
+        assert_eq!(of(&keys, Some("vault")).as_deref(), Some("vault \"a b\""));
+        assert_eq!(of(&[], Some("work")), None);
     }
 
     #[test]

@@ -18,10 +18,12 @@ use verisum_files::place::FileState;
 
 use crate::client::{Client, MOST_TEXT, Request, SharedClient, text};
 use crate::error::RequestError;
+use crate::google;
 use crate::listing::encoded;
+use crate::store::Store;
 
 /// The shortest part but the last; what is not longer is written at once.
-const PART: u64 = 16 << 20;
+pub(crate) const PART: u64 = 16 << 20;
 /// The most parts of an object, as S3 has them.
 const MOST_PARTS: u64 = 10_000;
 /// How many parts are under way.
@@ -29,8 +31,6 @@ const AT_ONCE: usize = 3;
 
 const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-checksum-sha256");
 const CHECKSUM_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-checksum-algorithm");
-/// When the file was modified, in seconds since 1970 with a fraction, as rclone and s3fs write it.
-pub(crate) const ORIGINAL_TIME: HeaderName = HeaderName::from_static("x-amz-meta-mtime");
 
 /// Why an object is not written.
 #[derive(Debug)]
@@ -47,10 +47,10 @@ impl From<RequestError> for UploadError {
 }
 
 /// A part that the store has.
-struct Written {
-    number: u64,
-    etag: String,
-    checksum: String,
+pub(crate) struct Written {
+    pub(crate) number: u64,
+    pub(crate) etag: String,
+    pub(crate) checksum: String,
 }
 
 #[derive(Deserialize)]
@@ -67,16 +67,23 @@ pub(crate) fn write(
     content: &mut dyn Read,
     about: &FileState,
 ) -> Result<(), UploadError> {
+    if matches!(client.store, Store::Azure { .. }) && key.contains(&b'\\') {
+        return Err(RequestError::Name("it makes / of \\").into());
+    }
     let part = about.size.unwrap_or(0).div_ceil(MOST_PARTS - 1).next_multiple_of(1 << 20).max(PART);
     let first = piece(content, part)?;
     let original = about.modified.map(|modified| modified.time);
     if (first.len() as u64) < part {
         return Ok(runtime.block_on(client.put(key, first, original))?);
     }
+    if let Store::Google { upload, .. } = &client.store {
+        return google::resumable((client, upload), runtime, (key, original), first, content);
+    }
     let upload = runtime.block_on(client.begin(key, original))?;
     let written = parts((client, runtime), key, &upload, first, (content, part));
-    let ended = written
-        .and_then(|parts| runtime.block_on(client.complete(key, &upload, &parts)).map_err(UploadError::from));
+    let ended = written.and_then(|parts| {
+        runtime.block_on(client.complete(key, &upload, &parts, original)).map_err(UploadError::from)
+    });
     if ended.is_err() {
         // Stores keep the parts of uploads that nobody ends, and ask money for them.
         let _ = runtime.block_on(client.abort(key, &upload));
@@ -117,7 +124,7 @@ fn parts(
 }
 
 /// So much of the content, or what is left.
-fn piece(content: &mut dyn Read, most: u64) -> Result<Vec<u8>, UploadError> {
+pub(crate) fn piece(content: &mut dyn Read, most: u64) -> Result<Vec<u8>, UploadError> {
     let mut bytes = Vec::new();
     content.take(most).read_to_end(&mut bytes).map_err(UploadError::Content)?;
     Ok(bytes)
@@ -129,14 +136,20 @@ fn checksum(body: &[u8]) -> Result<String, RequestError> {
     Ok(BASE64.encode(digest.as_bytes()))
 }
 
-fn original_time(time: Option<Timestamp>) -> Option<(HeaderName, String)> {
-    time.map(|time| (ORIGINAL_TIME, time.to_string()))
-}
-
 impl Client {
+    /// When the file was modified, in seconds since 1970 with a fraction, as rclone and s3fs write it.
+    pub(crate) fn original_header(&self, time: Option<Timestamp>) -> Option<(HeaderName, String)> {
+        Some((self.store.original_time()?, time?.to_string()))
+    }
+
     async fn put(&self, key: &[u8], body: Vec<u8>, original: Option<Timestamp>) -> Result<(), RequestError> {
+        match &self.store {
+            Store::Google { upload, .. } => return self.google_put(upload, (key, original), body).await,
+            Store::Azure { .. } => return self.azure_put(key, body, original).await,
+            Store::S3 { .. } | Store::Web => {}
+        }
         let mut headers = vec![(CHECKSUM, checksum(&body)?)];
-        headers.extend(original_time(original));
+        headers.extend(self.original_header(original));
         let query = String::new();
         self.ask(&Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT })
             .await
@@ -144,8 +157,12 @@ impl Client {
     }
 
     async fn begin(&self, key: &[u8], original: Option<Timestamp>) -> Result<String, RequestError> {
+        if let Store::Azure { .. } = self.store {
+            // It keeps the parts of an object until they are named, and for a week.
+            return Ok(String::new());
+        }
         let mut headers = vec![(CHECKSUM_ALGORITHM, "SHA256".to_string())];
-        headers.extend(original_time(original));
+        headers.extend(self.original_header(original));
         let query = "uploads=".to_string();
         let request =
             Request { method: Method::POST, key, query, headers, body: Vec::new().into(), most: MOST_TEXT };
@@ -162,6 +179,9 @@ impl Client {
         number: u64,
         body: Vec<u8>,
     ) -> Result<Written, RequestError> {
+        if let Store::Azure { .. } = self.store {
+            return self.azure_part(key, number, body).await;
+        }
         let checksum = checksum(&body)?;
         let headers = vec![(CHECKSUM, checksum.clone())];
         let query = format!("partNumber={number}&uploadId={}", encoded(upload.as_bytes(), false));
@@ -172,7 +192,16 @@ impl Client {
         Ok(Written { number, etag: etag.to_string(), checksum })
     }
 
-    async fn complete(&self, key: &[u8], upload: &str, parts: &[Written]) -> Result<(), RequestError> {
+    async fn complete(
+        &self,
+        key: &[u8],
+        upload: &str,
+        parts: &[Written],
+        original: Option<Timestamp>,
+    ) -> Result<(), RequestError> {
+        if let Store::Azure { .. } = self.store {
+            return self.azure_complete(key, parts, original).await;
+        }
         let mut body = "<CompleteMultipartUpload>".to_string();
         for Written { number, etag, checksum } in parts {
             let etag = escape(etag);
@@ -199,6 +228,9 @@ impl Client {
     }
 
     async fn abort(&self, key: &[u8], upload: &str) -> Result<(), RequestError> {
+        if let Store::Azure { .. } = self.store {
+            return Ok(());
+        }
         let query = format!("uploadId={}", encoded(upload.as_bytes(), false));
         let (headers, body) = (Vec::new(), Vec::new().into());
         self.ask(&Request { method: Method::DELETE, key, query, headers, body, most: MOST_TEXT })

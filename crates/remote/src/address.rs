@@ -17,17 +17,26 @@ pub struct Address {
     bare: bool,
 }
 
-/// How addresses of buckets begin.
-const S3: &[u8] = b"s3://";
+/// How addresses of buckets begin, and those of single objects on the web.
+const STORES: [&str; 5] = ["s3://", "gs://", "az://", "https://", "http://"];
 
 /// What is wrong with a URL that leads to no place.
-const OTHER_SCHEME: &str = "no place has this scheme: take ssh:// or s3://, or ./ before the name of a file";
+const OTHER_SCHEME: &str =
+    "no place has this scheme: take ssh://, s3://, gs://, az:// or https://, or ./ before the name of a file";
 
-/// Whether it begins with a scheme and `://`.
+/// Schemes that are known elsewhere. Nobody means a host of this name by them; another name may be one: `HOST://PATH`.
+const OTHER_SCHEMES: [&str; 35] = [
+    "abfs", "abfss", "adl", "azure", "b2", "cos", "dav", "davs", "dropbox", "file", "ftp", "ftps", "gcs",
+    "gdrive", "git", "git+ssh", "hdfs", "minio", "nbd", "nbds", "nfs", "obs", "oss", "r2", "rclone", "rsync",
+    "s3a", "s3n", "scp", "sftp", "smb", "swift", "wasb", "wasbs", "webdav",
+];
+
+/// Whether it begins with a scheme of ours or of others and `://`.
 fn is_url(text: &[u8]) -> bool {
-    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
-    let end = text.windows(3).position(|part| part == b"://");
-    end.is_some_and(|end| text[0].is_ascii_alphabetic() && text[..end].iter().all(is_of_scheme))
+    let Some(end) = text.windows(3).position(|part| part == b"://") else { return false };
+    let scheme = text[..end].to_ascii_lowercase();
+    let is_ours = |one: &&str| one.as_bytes().strip_suffix(b"://") == Some(&scheme);
+    scheme == b"ssh" || STORES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme)
 }
 
 /// Which machine, or which bucket.
@@ -42,13 +51,13 @@ pub enum Host {
         /// The port; none for ssh's own choice.
         port: Option<u16>,
     },
-    /// A bucket of an object store, without ssh.
+    /// A bucket of an object store, or a server of the web, by its URL without a slash at its end; without ssh.
     Bucket(String),
 }
 
 impl Address {
-    /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `s3://BUCKET/PREFIX`, `local:PATH`; where `plain` is allowed also a path of
-    /// this machine.
+    /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `s3://BUCKET/PREFIX` and those of other stores, `local:PATH`; where
+    /// `plain` is allowed also a path of this machine.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -57,8 +66,8 @@ impl Address {
         if let Some(rest) = bytes.strip_prefix(b"ssh://") {
             return url(rest);
         }
-        if let Some(rest) = bytes.strip_prefix(S3) {
-            return bucket(rest);
+        if let Some(found) = bucket(bytes) {
+            return found;
         }
         if is_url(bytes) {
             return Err(OTHER_SCHEME);
@@ -178,8 +187,8 @@ impl Address {
 
     /// The place of an address by which a catalogue knows it, with whatever is in its path.
     pub fn of_address(address: &[u8]) -> Option<Address> {
-        if let Some(rest) = address.strip_prefix(S3) {
-            return bucket(rest).ok();
+        if let Some(found) = bucket(address) {
+            return found.ok();
         }
         let (name, port, path) = taken_apart(address.strip_prefix(b"ssh://")?).ok()?;
         Some(Address::new(Host::named(name, port).ok()?, from_home(path)))
@@ -189,7 +198,7 @@ impl Address {
     pub fn address(&self) -> Vec<u8> {
         let mut address = match &self.host {
             Host::Local => return self.path.clone(),
-            Host::Bucket(name) => format!("s3://{name}").into_bytes(),
+            Host::Bucket(url) => url.clone().into_bytes(),
             Host::Ssh { destination, port } => {
                 let port = port.map(|port| format!(":{port}")).unwrap_or_default();
                 format!("ssh://{}{port}", bracketed(destination)).into_bytes()
@@ -272,7 +281,7 @@ impl Host {
     pub fn name(&self) -> String {
         match self {
             Host::Local => "local".to_string(),
-            Host::Bucket(name) => format!("s3://{name}"),
+            Host::Bucket(url) => url.clone(),
             Host::Ssh { destination, port: None } => bracketed(destination),
             Host::Ssh { destination, port: Some(port) } => format!("ssh://{}:{port}", bracketed(destination)),
         }
@@ -339,20 +348,31 @@ fn url(rest: &[u8]) -> Result<Address, &'static str> {
     Ok(Address::new(host, from_home(&path)))
 }
 
-/// What follows `s3://`. Nothing is decoded, as in the stores' own tools.
-fn bucket(rest: &[u8]) -> Result<Address, &'static str> {
+/// The address of something in a bucket, if it begins as one. Nothing is decoded, as in the stores' own tools.
+fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
+    let scheme = STORES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))?;
+    let rest = &address[scheme.len()..];
     let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let name = std::str::from_utf8(&rest[..slash]).unwrap_or_default();
-    if name.is_empty() {
-        return Err("the bucket's name is missing");
-    }
-    if name.starts_with('.')
-        || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
-    {
-        return Err("the bucket's name has characters that no bucket's name has");
+    let is_web = scheme.starts_with("http");
+    let others = if is_web { "-._:[]" } else { "-._$" };
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
+    if is_web && rest.iter().any(|byte| b"?#".contains(byte)) {
+        // Names of files are shown and recorded.
+        return Some(Err("must be without ? and #: what follows them may be secret"));
     }
     let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
-    Ok(Address::new(Host::Bucket(name.to_string()), path))
+    Some(match () {
+        () if name.is_empty() && is_web => Err("the host's name is missing"),
+        () if name.is_empty() => Err("the bucket's name is missing"),
+        () if is_web && !name.chars().all(is_usual) => {
+            Err("the host's name has characters that no host's name has")
+        }
+        () if name.starts_with('.') || !name.chars().all(is_usual) => {
+            Err("the bucket's name has characters that no bucket's name has")
+        }
+        () => Ok(Address::new(Host::Bucket(format!("{scheme}{name}")), path)),
+    })
 }
 
 /// The name of a host, a port and a path.
@@ -426,9 +446,13 @@ mod tests {
             ("ssh://web", "web", "."),
             ("ssh://web/~/a", "web", "./a"),
             ("ssh://web/~a", "web", "/~a"),
+            ("web://srv", "web", "/srv"),
             ("s3://b.1/x//y/", "s3://b.1", "/x/y"),
             ("s3://b/a%20b", "s3://b", "/a%20b"),
             ("s3://b", "s3://b", "/"),
+            ("gs://b_1/x", "gs://b_1", "/x"),
+            ("az://$root/x", "az://$root", "/x"),
+            ("https://host:8443/a%20b", "https://host:8443", "/a%20b"),
             ("local:a", "local", "./a"),
             ("./a:b", "local", "./a:b"),
             ("./[b]:c", "local", "./[b]:c"),
@@ -464,6 +488,9 @@ mod tests {
             "ftp://h/x",
             "S3://b/x",
             "git+ssh://h/x",
+            "gs:///x",
+            "https://user:secret@host/x",
+            "https://host/x?signature=secret",
         ] {
             assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");
         }
@@ -555,7 +582,9 @@ mod tests {
 
     #[test]
     fn addresses_lead_to_the_same_place() {
-        for text in ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv", "alice@[::1]:data"] {
+        for text in
+            ["web:/srv", "web:", "web:data", "ssh://alice@web:2222/srv", "alice@[::1]:data", "gs://b/x"]
+        {
             let found = place(text);
             let again = place(std::str::from_utf8(&found.address()).unwrap());
             assert_eq!((&again.host, &again.path), (&found.host, &found.path), "{text}");

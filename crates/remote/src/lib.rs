@@ -57,7 +57,9 @@ mod write;
 
 use verisum_digest::Output;
 use verisum_files::Timestamp;
-use verisum_files::place::{FileAnswer, FileRequest, FileState, Modified, PlaceEvent, Reason, Sink};
+use verisum_files::place::{
+    FileAnswer, FileIdentity, FileRequest, FileState, Modified, PlaceEvent, Reason, Sink,
+};
 
 pub use address::{Address, Host};
 pub use error::SessionError;
@@ -73,6 +75,16 @@ pub use ways::{NAMES as WAYS, Way};
 
 /// The longest record that a host may send, in bytes: a path and its digest are much shorter.
 pub const MOST_RECORD: usize = 1 << 20;
+
+/// When a file was modified, and which one it is: `TIME`, `TIME/NUMBER` or `TIME/NUMBER/BIRTH`. What some systems do not
+/// know is 0, nothing or `-`.
+fn times(text: &str) -> Option<(Modified, Option<FileIdentity>)> {
+    let mut fields = text.split('/');
+    let time = modified(fields.next()?)?;
+    let number = fields.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+    let born = fields.next().and_then(modified).map(|born| born.time).filter(|born| born.seconds > 0);
+    Some((time, number.map(|number| FileIdentity { number, born })))
+}
 
 /// Seconds since 1970, with or without a fraction.
 fn modified(text: &str) -> Option<Modified> {

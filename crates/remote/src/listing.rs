@@ -78,8 +78,8 @@ impl Tools {
         }
         let mut fields = record.splitn(3, |byte| *byte == b' ');
         let size = number(fields.next()?)?;
-        let modified = crate::modified(std::str::from_utf8(fields.next()?).ok()?)?;
-        let seen = FileState { size: Some(size), modified: Some(modified) };
+        let (modified, identity) = crate::times(std::str::from_utf8(fields.next()?).ok()?)?;
+        let seen = FileState { size: Some(size), modified: Some(modified), identity };
         Some(Listed::File(FileRequest { path: fields.next()?.to_vec(), seen, ..FileRequest::default() }))
     }
 }

@@ -9,7 +9,7 @@
 
 use verisum_digest::Output;
 
-use crate::{FileState, Reason, hexadecimal, modified, reason};
+use crate::{FileState, Reason, hexadecimal, reason, times};
 
 /// What is said first.
 pub const GREETING: &[u8] = b"verisum-remote 1";
@@ -64,14 +64,14 @@ fn state<'a>(
     length: Option<usize>,
 ) -> Option<(FileState, Option<Output>, bool)> {
     let size = number(next()?)?;
-    let modified = modified(std::str::from_utf8(next()?).ok()?)?;
+    let (modified, identity) = times(std::str::from_utf8(next()?).ok()?)?;
     let digest = next()?;
     let digest = match length {
         Some(length) => Some(hexadecimal(digest, length).or_else(|| certutil(digest, length))?),
         None => None,
     };
     let changed = next()? == b"changed";
-    Some((FileState { size: Some(size), modified: Some(modified) }, digest, changed))
+    Some((FileState { size: Some(size), modified: Some(modified), identity }, digest, changed))
 }
 
 /// The digest in what certutil printed, with `|` between its lines: the one line that is nothing else. Before
@@ -136,6 +136,16 @@ mod tests {
             parse(b"e\tdenied\tPermission denied\t./a\tb"),
             Some(Record::Failed { path: b"./a\tb".to_vec(), reason: Reason::Denied })
         );
+        let of = |time: &str| match parse(format!("h\t7\t3\t{time}\tff\t-").as_bytes()) {
+            Some(Record::Hashed { seen, .. }) => seen.identity.map(|one| (one.number, one.born.is_some())),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of("5.5/12/4.25"), Some((12, true)));
+        for (time, known) in
+            [("5/12/", Some((12, false))), ("5/12/-", Some((12, false))), ("5/0", None), ("5", None)]
+        {
+            assert_eq!(of(time), known, "{time}");
+        }
         assert!(matches!(
             parse(b"h\t7\t3\t5\tff\tchanged"),
             Some(Record::Hashed { number: 7, changed: true, .. })

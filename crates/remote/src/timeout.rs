@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn large_files_take_longer_and_unknown_ones_any_time() {
         let answer = Duration::from_secs(70);
-        let seen = |size| FileState { size, modified: None };
+        let seen = |size| FileState { size, ..FileState::default() };
         let mut load = Load::default();
         load.add(&seen(Some(5_000_000_000)));
         assert_eq!(load.limit(answer), Some(Duration::from_secs(1070)));

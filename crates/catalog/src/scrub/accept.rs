@@ -120,8 +120,10 @@ fn read_remote(
     let mut found: HashMap<Vec<u8>, Result<Option<Seen>, String>> = HashMap::new();
     let ended = tree.ask(digest, Ask::Settled(requests.clone()), &mut |response| {
         match response {
-            Response::File(Request { name, condition: Condition { size, mtime, .. } }, Some(digest)) => {
-                found.insert(name, Ok(Some(Seen { size, mtime, ctime: 0, inode: 0, digest })));
+            Response::File(Request { name, condition }, Some(digest)) => {
+                let Condition { size, mtime, identity, .. } = condition;
+                let inode = identity.map_or(0, |identity| identity.number);
+                found.insert(name, Ok(Some(Seen { size, mtime, ctime: 0, inode, digest })));
             }
             Response::Changed(name) => {
                 found.insert(name, Err("read: it changed while it was read".to_string()));

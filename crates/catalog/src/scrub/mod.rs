@@ -378,9 +378,7 @@ pub fn scrub_tree(
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = digests(catalog, options)?;
     let plan = due::Plan::new(options, &history, clock);
-    // Trees of other machines are read whole: each run is a cycle.
-    let cycle = if is_here { plan.cycle } else { options.now };
-    let mut run = Run { started: options.now, cycle, ..Run::default() };
+    let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
     drop(held);
     let run_plan = RunPlan { history: &history, due: &plan, algorithm };

@@ -1,10 +1,15 @@
 //! Scrubs a tree of another place, which lists it, reads its files and tells what they are. What that
 //! means is judged, written and reported as for a tree of this machine.
 //!
-//! Of such files neither the inode nor the time of its last change is known. A content that is another while
-//! the time of modification is the recorded one is bad: rot if the length is the recorded one, else
-//! suspicious. A file that got another name is known again by its content alone.
+//! What is due is decided as for a tree of this machine, by one plan: where all of it is to be read, the place lists
+//! and reads it in one go; else it lists it, and reads the bad files first, then the new and the changed ones,
+//! then the stalest, as long as there is time.
+//!
+//! Of such files the time of the inode's last change is not known, and which file it is only where the place tells that.
+//! A content that is another while the time of modification is the recorded one is bad: rot if the length is the
+//! recorded one, else suspicious; unless it is another file, as after a renaming.
 
+mod choice;
 mod listing;
 mod reader;
 
@@ -13,17 +18,19 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use verisum_digest::{Digest, Output};
 
+use super::finish::last_known;
 use super::jobs::Outcome;
 use super::judge::{Judge, Look, Token};
 use super::writer::{Message, Writer};
 use super::{Digests, Error, Options, Report, RunPlan, Scope, Summary, Tally, guard};
-use crate::store::{Catalog, Identity, Record, Run, Seen, State};
+use crate::store::{Catalog, Identity, Record, Run, Seen, State, stamp};
+use choice::{Choice, Heap};
 use listing::Listing;
-use verisum_files::place::PlaceError;
+use verisum_files::place::{FileIdentity, PlaceError};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
 use reader::Sink;
@@ -84,32 +91,32 @@ pub(super) fn work<'t>(
         set: next.1.unwrap_or_default(),
         responses: Vec::new(),
         doubtful: Vec::new(),
-        listed: BTreeMap::new(),
+        choice: Choice::new(plan, options.sample),
+        is_listed: false,
         failed: None,
     };
     let mut needed: Vec<usize> = used.iter().filter_map(|algorithm| set_of.get(algorithm).copied()).collect();
     needed.push(scrub.set);
-    // With one digest for all files they are listed and read in one go.
-    let in_one_go = needed.iter().all(|set| *set == needed[0]) && !scrub.listing.leaves_out_any();
-    let digest = in_one_go.then(|| &sets[needed[0]]);
-    let hashed = digest.is_some();
-    let digest = digest.unwrap_or(&options.digest);
+    // With one digest for all files, and all of them due, they are listed and read in one go.
+    let has_one_digest = needed.iter().all(|set| *set == needed[0]);
+    let reads_all = plan.is_in_one_pass && plan.before >= options.now && options.limits.is_none();
+    let hashed = has_one_digest && reads_all && !scrub.listing.leaves_out_any();
+    let digest = if hashed { &sets[needed[0]] } else { &options.digest };
     match scrub.receive(&mut |sink| tree.ask(digest, Ask::Tree { hashed }, sink)) {
         Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
         Err(ReceiveError::Failed(error)) => return Err(error),
         Ok(()) => {}
     }
-    for (set, files) in std::mem::take(&mut scrub.listed) {
-        match scrub.receive(&mut |sink| tree.ask(&sets[set], Ask::Files(files.clone()), sink)) {
-            Err(ReceiveError::Digest(why)) => scrub.cannot_read(files, &why)?,
-            Err(ReceiveError::Failed(error)) => return Err(error),
-            Ok(()) => {}
-        }
+    scrub.is_listed = true;
+    for heap in scrub.choice.heaps(options.shuffle) {
+        scrub.read_heap(heap, &sets, tree)?;
     }
-    scrub.read_again(&sets, tree)?;
-    let mut summary = scrub.finish()?;
+    if !options.stop.is_due() {
+        scrub.read_again(&sets, tree)?;
+    }
+    let (mut summary, is_through) = scrub.finish()?;
     summary.count_reads(&tally);
-    Ok((summary, true))
+    Ok((summary, is_through))
 }
 
 /// Why no more responses are received.
@@ -137,8 +144,10 @@ struct RemoteScrub<'a, 't, Clock> {
     responses: Vec<Response>,
     /// Files that are read again before they are called bad.
     doubtful: Vec<(Token, ReadFile)>,
-    /// Files that were listed, by their digests.
-    listed: BTreeMap<usize, Vec<Request>>,
+    /// Files that were listed and are to be read.
+    choice: Choice<'a>,
+    /// Whether the listing is through: then all that is there was met.
+    is_listed: bool,
     failed: Option<Error>,
 }
 
@@ -152,7 +161,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             {
                 self.failed = Some(error);
             }
-            self.failed.is_none()
+            self.failed.is_none() && !self.judge.options.stop.is_due()
         });
         let kept = match self.failed.take() {
             Some(error) => Err(error),
@@ -215,13 +224,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         if self.listing.leaves_out(&request.name) {
             return Ok(());
         }
-        let Some(digest) = digest else {
-            let record =
-                self.listing.known(self.writer.catalog, &request.name)?.and_then(|(_, record)| record);
-            let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
-            self.listed.entry(set.unwrap_or(self.set)).or_default().push(request);
-            return Ok(());
-        };
+        let Some(digest) = digest else { return self.listed(request) };
         let token = self.token(&request.name, messages)?;
         let tally = self.judge.tally;
         tally.read_files.fetch_add(1, Ordering::Relaxed);
@@ -234,6 +237,70 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
                 let look = self.look(&token, &read, comparison);
                 self.judged(token, &read.request.name, look, messages);
             }
+        }
+        Ok(())
+    }
+
+    /// Takes note of a file that was listed, and chooses it if it is due.
+    fn listed(&mut self, request: Request) -> Result<(), Error> {
+        self.listing.meet_any();
+        let known = self.listing.known(self.writer.catalog, &request.name)?;
+        let known = known.and_then(|(directory, record)| Some((directory, record?)));
+        if let Some((directory, _)) = known {
+            self.listing.meet(directory, &request.name, true);
+        }
+        let record = known.map(|(_, record)| record);
+        let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
+        self.choice.add(record.as_ref(), request, set.unwrap_or(self.set));
+        Ok(())
+    }
+
+    /// Reads files of one digest, as long as there is time.
+    fn read_heap(&mut self, heap: Heap, sets: &[Digest], tree: &mut PlaceTree) -> Result<(), Error> {
+        let (options, plan) = (self.judge.options, self.choice.plan);
+        let given = AtomicUsize::new(0);
+        let may_go_on = |file: &&Request| {
+            if let Some(limits) = &options.limits {
+                limits.wait(file.condition.size, 1, &options.stop);
+            }
+            !options.stop.is_due() && !plan.is_over()
+        };
+        let mut files = heap.files.iter().take_while(may_go_on).cloned().inspect(|_| {
+            given.fetch_add(1, Ordering::Relaxed);
+        });
+        let ended = self.receive(&mut |sink| tree.ask(&sets[heap.set], Ask::Files(&mut files), sink));
+        let given = given.load(Ordering::Relaxed);
+        match ended {
+            // Nothing there computes it.
+            Err(ReceiveError::Digest(why)) => return self.cannot_read(heap.files, &why),
+            Err(ReceiveError::Failed(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        let left = &heap.files[given.min(heap.files.len())..];
+        self.choice.is_stopped |= !left.is_empty();
+        if heap.is_fresh && !options.stop.is_due() {
+            self.left_waiting(left)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of new and changed files for which there is no time.
+    fn left_waiting(&mut self, left: &[Request]) -> Result<(), Error> {
+        self.listing.outcome.waiting += left.len() as u64;
+        for files in left.chunks(BATCH) {
+            let _turn = (self.take_turn)();
+            let mut messages = Vec::new();
+            for file in files {
+                let known = self.listing.known(self.writer.catalog, &file.name)?;
+                if let Some((directory, Some(record))) = known
+                    && record.state == State::Sound
+                {
+                    let name = OsStr::from_bytes(listing::split(&file.name).1).to_os_string();
+                    let is_resized = record.size != file.condition.size;
+                    messages.push(Message::Waiting { directory, name, is_resized });
+                }
+            }
+            self.writer.keep(&mut messages)?;
         }
         Ok(())
     }
@@ -274,7 +341,11 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
     }
 
     fn token(&mut self, name: &[u8], messages: &mut Vec<Message>) -> Result<Token, Error> {
-        let (directory, record) = self.listing.meet(self.writer.catalog, name, messages)?;
+        let (directory, record) = self.listing.locate(self.writer.catalog, name, messages)?;
+        self.listing.meet_any();
+        if record.is_none() || !self.is_listed {
+            self.listing.meet(directory, name, record.is_some());
+        }
         let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
         let name = OsStr::from_bytes(listing::split(name).1).to_os_string();
         Ok(Token { directory, name, device: 0, set: set.unwrap_or(self.set), record, is_known_bad: false })
@@ -294,13 +365,15 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         // A list that was recorded says nothing of lengths and times.
         let is_from_list = record.verified == 0;
         let has_its_size = record.size == size || is_from_list && record.size == 0;
+        let same_file = is_same_file(record, read.request.condition.identity);
         Some(Comparison {
             same_digest: record.digest == read.digest,
             same_mtime: is_same_time(record.mtime, mtime) || is_from_list && record.mtime == 0,
             // No ordinary writing moves the length and not the time.
             same_ctime: (!has_its_size).then_some(false),
-            same_file: None,
-            time_tells: true,
+            same_file,
+            // Of another file that is found out at the end of the run, by the times of all.
+            time_tells: same_file != Some(false),
             second: SecondRead::NotMade,
         })
     }
@@ -391,8 +464,21 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         (name, look)
     }
 
-    /// Finds what is missing, and ends the run.
-    fn finish(mut self) -> Result<Summary, Error> {
+    /// Finds what is missing, and ends the run. Returns also whether all that is due was read.
+    fn finish(mut self) -> Result<(Summary, bool), Error> {
+        let is_interrupted = self.judge.options.stop.is_due();
+        let is_through = !is_interrupted && !self.choice.is_stopped;
+        if !is_interrupted {
+            self.find_missing()?;
+        }
+        let _turn = (self.take_turn)();
+        let passed_over = self.listing.passed_over();
+        let mut outcome = Outcome { passed_over, is_interrupted, is_through, ..self.listing.outcome };
+        outcome.is_complete = is_through && outcome.unlisted == 0;
+        Ok((self.writer.finish(&outcome)?, is_through))
+    }
+
+    fn find_missing(&mut self) -> Result<(), Error> {
         if let (true, Some(error)) = (self.listing.has_met_nothing(), self.listing.first_error.take()) {
             return Err(self.error(error));
         }
@@ -414,18 +500,22 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             },
         )?;
         self.listing.outcome.known += messages.len() as u64;
-        self.writer.keep(&mut messages)?;
-        let passed_over = self.listing.passed_over();
-        let mut outcome = Outcome { passed_over, ..self.listing.outcome };
-        outcome.is_through = true;
-        outcome.is_complete = outcome.unlisted == 0;
-        self.writer.finish(&outcome)
+        self.writer.keep(&mut messages)
     }
+}
+
+/// Whether a file is the one that was recorded, as far as both are known.
+fn is_same_file(record: &Record, identity: Option<FileIdentity>) -> Option<bool> {
+    let identity = identity.filter(|_| record.inode != 0)?;
+    let was_made_before = identity.born.is_none_or(|born| stamp(born) / 1_000_000 <= last_known(record));
+    Some(identity.number == record.inode && was_made_before)
 }
 
 /// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.
 fn seen(record: Option<&Record>, read: &ReadFile) -> Seen {
-    let Condition { size, mtime, is_exact } = read.request.condition;
+    let Condition { size, mtime, is_exact, identity } = read.request.condition;
     let recorded = record.map(|record| record.mtime).filter(|time| !is_exact && is_same_time(*time, mtime));
-    Seen { size, mtime: recorded.unwrap_or(mtime), ctime: 0, inode: 0, digest: read.digest }
+    // A program that does not tell which file it is leaves that as it was.
+    let inode = identity.map_or_else(|| record.map_or(0, |record| record.inode), |identity| identity.number);
+    Seen { size, mtime: recorded.unwrap_or(mtime), ctime: 0, inode, digest: read.digest }
 }

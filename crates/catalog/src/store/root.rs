@@ -54,10 +54,10 @@ impl Root {
 }
 
 /// How the addresses of places begin that are not on this machine.
-const SCHEMES: [&str; 2] = ["ssh://", "s3://"];
+const SCHEMES: [&str; 6] = ["ssh://", "s3://", "gs://", "az://", "https://", "http://"];
 
 /// Whether a path is the address of something on another machine or in a store: `ssh://[USER@]HOST[:PORT]/PATH`,
-/// `s3://BUCKET/PREFIX`.
+/// `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, `https://…`.
 pub fn is_address(path: &Path) -> bool {
     scheme(path.as_os_str().as_bytes()).is_some()
 }

@@ -56,6 +56,7 @@ pub(crate) fn know(places: &Places) {
 
 /// What the configuration says of a bucket: an option of the place that has it.
 pub(crate) fn of_bucket(bucket: &str, option: &str) -> Option<String> {
+    let bucket = bucket.strip_prefix("s3://")?;
     let is_in = |place: &&BTreeMap<String, Setting>| {
         let address = place.get(ADDRESS).and_then(|setting| setting.values[0].strip_prefix("s3://"));
         address.is_some_and(|address| address.split('/').next() == Some(bucket))

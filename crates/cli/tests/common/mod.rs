@@ -3,6 +3,7 @@
 
 pub mod bucket;
 pub mod chroot;
+pub mod cloud;
 pub mod network;
 pub mod recording;
 pub mod scrubbing;

@@ -31,6 +31,17 @@ pub struct FileState {
     pub size: Option<u64>,
     /// When its bytes last changed.
     pub modified: Option<Modified>,
+    /// Which file it is, where the place tells that.
+    pub identity: Option<FileIdentity>,
+}
+
+/// What tells a file from another that takes its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// The number of its inode; in a bucket one that stands for the object's version. Never 0.
+    pub number: u64,
+    /// When it was made, if that is known: numbers of inodes are used again.
+    pub born: Option<Timestamp>,
 }
 
 /// What is known of one file besides its content.

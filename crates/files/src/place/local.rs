@@ -12,7 +12,8 @@ use verisum_digest::{Digest, Output};
 
 use super::ordered_sink::OrderedSink;
 use super::{
-    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Sink,
+    Capabilities, FileAnswer, FileIdentity, FileRead, FileRequest, FileState, Files, Place, PlaceError,
+    PlaceEvent, Sink,
 };
 use crate::hash_reader::hash_reader;
 use crate::{
@@ -248,7 +249,7 @@ impl Jobs<'_, '_, '_> {
         let answer = match hashed {
             Ok((digests, length)) => FileAnswer {
                 request: FileRequest {
-                    seen: FileState { size: Some(length), modified: None },
+                    seen: FileState { size: Some(length), ..FileState::default() },
                     ..request.clone()
                 },
                 result: Ok(FileRead { digests, ..FileRead::default() }),
@@ -273,7 +274,8 @@ fn failed(error: Error, tag: u64, expected: Option<Output>) -> FileAnswer {
 }
 
 fn state(stat: &Stat, size: u64) -> FileState {
-    FileState { size: Some(size), modified: Some(stat.modified.into()) }
+    let identity = Some(FileIdentity { number: stat.inode, born: None });
+    FileState { size: Some(size), modified: Some(stat.modified.into()), identity }
 }
 
 fn path_of(path: &[u8]) -> &Path {

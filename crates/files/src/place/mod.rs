@@ -42,8 +42,8 @@ use verisum_digest::Digest;
 use crate::{Error, ReplaceError};
 
 pub use answer::{
-    Durability, FileAnswer, FileRead, FileRecord, FileRequest, FileState, KnownState, Modified, NewFile,
-    PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
+    Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState, Modified,
+    NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
 };
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
@@ -324,6 +324,7 @@ pub enum Files<'a> {
 
 /// What a place tells while it works.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are answers, and none is kept")]
 pub enum PlaceEvent {
     /// What came of a file.
     Answer(FileAnswer),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FileState, Modified};
+use super::{FileIdentity, FileState, Modified};
 use crate::Timestamp;
 
 /// How many bytes are held in memory, about.
@@ -97,16 +97,32 @@ impl Sorted {
     }
 }
 
-/// The length of the path, the path, which of size and time are known, the size, and the time.
+/// The length of the path, the path, what is known, the size, the time, and the number and birth of the file.
 fn write(part: &mut impl Write, path: &[u8], seen: &FileState) -> io::Result<()> {
     part.write_all(&(path.len() as u32).to_le_bytes())?;
     part.write_all(path)?;
     let modified = seen.modified.map_or(0, |modified| 2 | u8::from(modified.is_exact) << 2);
-    part.write_all(&[u8::from(seen.size.is_some()) | modified])?;
+    let born = seen.identity.and_then(|identity| identity.born);
+    let known = modified | u8::from(seen.identity.is_some()) << 3 | u8::from(born.is_some()) << 4;
+    part.write_all(&[u8::from(seen.size.is_some()) | known])?;
     part.write_all(&seen.size.unwrap_or(0).to_le_bytes())?;
     let time = seen.modified.map(|modified| modified.time).unwrap_or_default();
+    write_time(part, time)?;
+    let Some(identity) = seen.identity else { return Ok(()) };
+    part.write_all(&identity.number.to_le_bytes())?;
+    write_time(part, born.unwrap_or_default())
+}
+
+fn write_time(part: &mut impl Write, time: Timestamp) -> io::Result<()> {
     part.write_all(&time.seconds.to_le_bytes())?;
     part.write_all(&time.nanoseconds.to_le_bytes())
+}
+
+fn read_time(part: &mut impl Read) -> io::Result<Timestamp> {
+    let (mut seconds, mut nanoseconds) = ([0; 8], [0; 4]);
+    part.read_exact(&mut seconds)?;
+    part.read_exact(&mut nanoseconds)?;
+    Ok(Timestamp { seconds: i64::from_le_bytes(seconds), nanoseconds: u32::from_le_bytes(nanoseconds) })
 }
 
 fn read(part: &mut impl Read) -> io::Result<Option<Listed>> {
@@ -117,15 +133,20 @@ fn read(part: &mut impl Read) -> io::Result<Option<Listed>> {
     }
     let mut path = vec![0; u32::from_le_bytes(length) as usize];
     part.read_exact(&mut path)?;
-    let (mut known, mut size, mut seconds, mut nanoseconds) = ([0], [0; 8], [0; 8], [0; 4]);
+    let (mut known, mut size) = ([0], [0; 8]);
     part.read_exact(&mut known)?;
     part.read_exact(&mut size)?;
-    part.read_exact(&mut seconds)?;
-    part.read_exact(&mut nanoseconds)?;
-    let time =
-        Timestamp { seconds: i64::from_le_bytes(seconds), nanoseconds: u32::from_le_bytes(nanoseconds) };
+    let time = read_time(part)?;
     let modified = (known[0] & 2 != 0).then_some(Modified { time, is_exact: known[0] & 4 != 0 });
-    Ok(Some((path, FileState { size: (known[0] & 1 != 0).then_some(u64::from_le_bytes(size)), modified })))
+    let mut identity = None;
+    if known[0] & 8 != 0 {
+        let mut number = [0; 8];
+        part.read_exact(&mut number)?;
+        let born = Some(read_time(part)?).filter(|_| known[0] & 16 != 0);
+        identity = Some(FileIdentity { number: u64::from_le_bytes(number), born });
+    }
+    let size = (known[0] & 1 != 0).then_some(u64::from_le_bytes(size));
+    Ok(Some((path, FileState { size, modified, identity })))
 }
 
 #[cfg(test)]
@@ -140,6 +161,12 @@ mod tests {
             modified: (!number.is_multiple_of(5)).then_some(Modified {
                 time: Timestamp { seconds: -i64::from(number), nanoseconds: number },
                 is_exact: !number.is_multiple_of(2),
+            }),
+            identity: (!number.is_multiple_of(7)).then_some(FileIdentity {
+                number: u64::MAX - u64::from(number),
+                born: number
+                    .is_multiple_of(4)
+                    .then_some(Timestamp { seconds: number.into(), nanoseconds: 5 }),
             }),
         };
         for most in [1, 1000, HELD] {

@@ -344,8 +344,11 @@ impl<'s> Sender<'s> {
             .map_err(|source| opened.digest_failed(source))?;
         let (sums, mismatch) = loop {
             let mut content = opened.content(self.shared, &set)?;
-            let about =
-                FileState { size: Some(opened.stat.size), modified: Some(opened.stat.modified.into()) };
+            let about = FileState {
+                size: Some(opened.stat.size),
+                modified: Some(opened.stat.modified.into()),
+                ..FileState::default()
+            };
             let written = self.place.write(&file.path, &mut content, &about);
             match (content.end, written) {
                 (Some(End::Whole(sums, mismatch)), Ok(())) => break (sums, mismatch),

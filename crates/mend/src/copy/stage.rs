@@ -220,7 +220,7 @@ impl Sender<'_> {
             let mut requests = these.into_iter().map(|(number, arrived)| FileRequest {
                 path: arrived.passing.clone(),
                 tag: number as u64,
-                seen: FileState { size: Some(arrived.opened.stat.size), modified: None },
+                seen: FileState { size: Some(arrived.opened.stat.size), ..FileState::default() },
                 ..FileRequest::default()
             });
             self.place.hash(std::slice::from_ref(&digest), Files::Named(&mut requests), &keep)?;

@@ -23,7 +23,7 @@ sub file {
   return word() unless @s;
   return ("directory", "") if -d _;
   return ("special", "") unless -f _;
-  return ("ok", $s[7], $s[9], "-", "-") if $alg eq "-";
+  return ("ok", $s[7], "$s[9]/$s[1]", "-", "-") if $alg eq "-";
   open(my $h, "<", $p) or return word();
   binmode $h;
   my $d = digest();
@@ -36,7 +36,7 @@ sub file {
   }
   my @t = stat($h);
   my $c = ($t[7] == $s[7] && $t[9] == $s[9] && $t[10] == $s[10]) ? "-" : "changed";
-  return ("ok", $t[7], $t[9], $d->hexdigest, $c);
+  return ("ok", $t[7], "$t[9]/$t[1]", $d->hexdigest, $c);
 }
 sub one {
   my ($p, $after) = @_;

@@ -27,9 +27,10 @@ def word(e):
     return (w, text(e.strerror).replace(b"\t", b" "))
 def when(s):
     ns = getattr(s, "st_mtime_ns", None)
+    born = getattr(s, "st_birthtime", 0)
     if ns is None:
-        return text(int(s.st_mtime // 1))
-    return text("%d.%09d" % (ns // 1000000000, ns % 1000000000))
+        return text("%d/%d/%d" % (s.st_mtime // 1, s.st_ino, born))
+    return text("%d.%09d/%d/%d" % (ns // 1000000000, ns % 1000000000, s.st_ino, born))
 def state(s):
     return (s.st_size, s.st_mtime, s.st_ctime)
 def read(p, alg):

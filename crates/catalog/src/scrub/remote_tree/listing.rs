@@ -24,6 +24,8 @@ pub(super) struct Listing<'a> {
     directories: HashMap<Vec<u8>, i64>,
     next_directory: i64,
     state: RandomState,
+    /// Whether anything was listed.
+    has_met_any: bool,
     met: Vec<u64>,
     /// What could not be read and may be a directory.
     pub unlisted: Vec<Vec<u8>>,
@@ -43,6 +45,7 @@ impl<'a> Listing<'a> {
             directories: HashMap::new(),
             next_directory: 0,
             state: RandomState::new(),
+            has_met_any: false,
             met: Vec::new(),
             unlisted: Vec::new(),
             is_blind: false,
@@ -62,7 +65,12 @@ impl<'a> Listing<'a> {
 
     /// Whether there was no file at all.
     pub(super) fn has_met_nothing(&self) -> bool {
-        self.met.is_empty()
+        !self.has_met_any
+    }
+
+    /// Takes note that something was listed.
+    pub(super) fn meet_any(&mut self) {
+        self.has_met_any = true;
     }
 
     /// Whether anything may be left out.
@@ -107,8 +115,14 @@ impl<'a> Listing<'a> {
         Ok(Some((directory, catalog.record(directory, OsStr::from_bytes(file))?)))
     }
 
-    /// Takes note of a file: the number of its directory, which is made if need be, and what is recorded.
-    pub(super) fn meet(
+    /// Takes note of a file that is there, and that is recorded or will be.
+    pub(super) fn meet(&mut self, directory: i64, name: &[u8], is_known: bool) {
+        self.met.push(self.state.hash_one((directory, split(name).1)));
+        self.outcome.known += u64::from(is_known);
+    }
+
+    /// The number of a file's directory, which is made if need be, and what is recorded.
+    pub(super) fn locate(
         &mut self,
         catalog: &Catalog,
         name: &[u8],
@@ -117,8 +131,6 @@ impl<'a> Listing<'a> {
         let (folder, file) = split(name);
         let directory = self.directory(catalog, folder, messages)?;
         let record = catalog.record(directory, OsStr::from_bytes(file))?;
-        self.met.push(self.state.hash_one((directory, file)));
-        self.outcome.known += u64::from(record.is_some());
         Ok((directory, record))
     }
 

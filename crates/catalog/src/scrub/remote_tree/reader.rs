@@ -4,7 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason, below,
+    FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
+    below,
 };
 use verisum_files::{Timestamp, message_says_storage_failed};
 
@@ -22,6 +23,8 @@ pub(in crate::scrub) struct Condition {
     pub mtime: i64,
     /// Whether its nanoseconds are known.
     pub is_exact: bool,
+    /// Which file it is, where the place tells that.
+    pub identity: Option<FileIdentity>,
 }
 
 /// A file that is to be read, by its name below the directory.
@@ -57,11 +60,11 @@ pub(in crate::scrub) enum Response {
 pub(in crate::scrub) type Sink<'a> = &'a mut (dyn FnMut(Response) -> bool + Send);
 
 /// What is asked of a tree.
-pub(in crate::scrub) enum Ask {
+pub(in crate::scrub) enum Ask<'a> {
     /// List all regular files, and read them if they are to be read. What is gone meanwhile is not told.
     Tree { hashed: bool },
     /// Read these.
-    Files(Vec<Request>),
+    Files(&'a mut (dyn Iterator<Item = Request> + Send)),
     /// Read these, and look at each before and after.
     Settled(Vec<Request>),
 }
@@ -100,24 +103,28 @@ impl PlaceTree<'_> {
             response
                 .is_none_or(|response| (responses.lock().unwrap_or_else(PoisonError::into_inner))(response))
         };
-        let requests = |files: Vec<Request>| files.into_iter().map(|file| file.of(root));
         match ask {
             Ask::Tree { hashed: false } => self.place.list(root, &sink),
             Ask::Tree { hashed: true } => {
                 let mut roots = std::iter::once(root.to_vec());
                 self.place.hash(digests, Files::Trees(&mut roots), &sink)
             }
-            Ask::Files(files) => self.place.hash(digests, Files::Named(&mut requests(files)), &sink),
-            Ask::Settled(files) => self.place.hash_settled(digest, requests(files).collect(), &sink),
+            Ask::Files(files) => {
+                self.place.hash(digests, Files::Named(&mut files.map(|file| file.of(root))), &sink)
+            }
+            Ask::Settled(files) => {
+                let requests = files.into_iter().map(|file| file.of(root)).collect();
+                self.place.hash_settled(digest, requests, &sink)
+            }
         }
     }
 }
 
 impl Request {
     fn of(self, root: &[u8]) -> FileRequest {
-        let Condition { size, mtime, is_exact } = self.condition;
+        let Condition { size, mtime, is_exact, identity } = self.condition;
         let time = Timestamp::of_nanoseconds(mtime);
-        let seen = FileState { size: Some(size), modified: Some(Modified { time, is_exact }) };
+        let seen = FileState { size: Some(size), modified: Some(Modified { time, is_exact }), identity };
         let slash: &[u8] = if root == b"/" { b"" } else { b"/" };
         FileRequest { path: [root, slash, &self.name].concat(), seen, ..FileRequest::default() }
     }
@@ -131,7 +138,8 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
         Ok(read) if read.changed => return Some(Response::Changed(name)),
         Ok(read) => match (request.seen.size, request.seen.modified) {
             (Some(size), Some(modified)) => {
-                let condition = Condition { size, mtime: stamp(modified.time), is_exact: modified.is_exact };
+                let (mtime, is_exact) = (stamp(modified.time), modified.is_exact);
+                let condition = Condition { size, mtime, is_exact, identity: request.seen.identity };
                 return Some(Response::File(Request { name, condition }, read.digest()));
             }
             _ => (Reason::Failed("the host told no size and time of it".to_string()), false),

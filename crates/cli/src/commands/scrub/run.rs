@@ -19,7 +19,7 @@ use super::metrics::Summaries;
 use super::report::Style;
 use super::results::{Failing, ResultArgs};
 use super::trees::{self, Trees};
-use crate::ui::PROGRAM;
+use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -27,7 +27,6 @@ use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::values;
-use crate::ui::{self, Output};
 use crate::ui::{alarm, digests, kernel, parity, sizes};
 
 /// What `verisum scrub` takes.
@@ -106,8 +105,7 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "DIR", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     keep_bad: Option<PathBuf>,
 
-    /// The directories. HOST:DIR and ssh://HOST/DIR are on other machines, s3://BUCKET/PREFIX in a bucket; all their
-    /// files are read
+    /// The directories. HOST:DIR and ssh://HOST/DIR are on other machines, s3://BUCKET/PREFIX in a bucket
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) directories: Vec<OsString>,
 
@@ -126,15 +124,7 @@ impl ScrubArgs {
 
     /// The first option that was given and that trees on other machines do not have.
     fn refused_for_hosts(&self) -> Result<(), Failure> {
-        refuse(&[
-            ("--max-age", self.max_age.is_some()),
-            ("--for", self.budget.is_some()),
-            ("--sample", self.sample.is_some()),
-            ("--shuffle", self.shuffle),
-            ("--since", self.since.is_some()),
-            ("--cross-file-systems", self.cross_file_systems),
-            ("--limit", self.reading.is_limiting()),
-        ])
+        refuse(&[("--cross-file-systems", self.cross_file_systems)])
     }
 
     /// The files that it names, the directories not among them.
@@ -174,9 +164,6 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         ));
     }
     let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
-    if let (true, Err(failure)) = (all_recorded && !places.is_empty(), arguments.refused_for_hosts()) {
-        ui::say(PROGRAM, &format!("{}: they are read whole", failure.message()));
-    }
     if !arguments.foreground {
         verisum::files::go_to_background();
     }
@@ -185,8 +172,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     trees.here(&directories, &mut catalog, &mut options);
     let is_interrupted = options.stop.is_due();
     if !is_interrupted && !places.is_empty() {
-        trees.there(&places, &catalog, &of_hosts(&options))?;
+        trees.there(&places, &catalog, &options)?;
     }
+    let is_interrupted = options.stop.is_due();
     let (summaries, found, printed) = trees.end();
     if arguments.repair && !is_interrupted {
         mend(arguments, &catalog, &summaries, &options, output)?;
@@ -260,19 +248,6 @@ fn mend(
         telling.end(&done, false)?;
     }
     Ok(())
-}
-
-/// The options of a scrub of trees on hosts, which are read whole by programs that are there.
-fn of_hosts(options: &Options) -> Options {
-    let mut adapted = Options::new(options.digest.clone());
-    adapted.policy = options.policy.clone();
-    adapted.alarm = options.alarm;
-    adapted.archive = options.archive;
-    adapted.missing_fails = options.missing_fails;
-    adapted.replaced_root = options.replaced_root;
-    adapted.excludes = options.excludes.clone();
-    adapted.now = options.now;
-    adapted
 }
 
 /// What is scrubbed here: each directory, and the roots below it, which have records of their own.

@@ -14,12 +14,12 @@ use crate::ui::failure::Failure;
 use crate::ui::places;
 
 /// The heading of these options in help texts.
-pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX)";
+pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX, gs://, az://, https://)";
 
 /// How to reach buckets. Credentials are no options: others can read those.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BucketArgs {
-    /// Address of the store, instead of AWS_ENDPOINT_URL or that of AWS
+    /// Address of the store, instead of AWS_ENDPOINT_URL, AZURE_STORAGE_ENDPOINT, STORAGE_EMULATOR_HOST or the usual one
     #[arg(long, value_name = "URL", help_heading = BUCKETS)]
     endpoint: Option<String>,
 
@@ -105,8 +105,11 @@ impl BucketArgs {
             typed.clone().or_else(|| places::of_bucket(bucket, option))
         };
         let profile = if self.no_sign_request { None } else { value(&self.profile, "profile") };
-        let options = StoreOptions::from_environment(variables, profile.as_deref());
-        let mut options = options.map_err(|error| error.to_string())?;
+        let mut options = match bucket.starts_with("s3://") {
+            true => StoreOptions::from_environment(variables, profile.as_deref())
+                .map_err(|error| error.to_string())?,
+            false => StoreOptions::of_variables(variables),
+        };
         options.endpoint = value(&self.endpoint, "endpoint");
         options.region = value(&self.region, "region");
         options.unsigned = self.no_sign_request;

@@ -201,7 +201,11 @@ pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Address, Failure> {
 }
 
 fn bad_place(text: &OsString, must: &str) -> Failure {
-    let value = text.to_string_lossy().into_owned();
+    let mut value = text.to_string_lossy().into_owned();
+    if value.contains("://") && !value.starts_with("ssh://") {
+        // What stands there may be secret.
+        value = value.split(['?', '#', '@']).next().unwrap_or_default().to_string();
+    }
     Failure::Value { option: "PLACE", value, must: must.to_string() }
 }
 

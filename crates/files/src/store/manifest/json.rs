@@ -89,7 +89,7 @@ fn name(path: &str, path_bytes_hex: Option<&str>) -> Option<Vec<u8>> {
 
 /// What stands between a host and a path on it: addresses need a path from the root.
 fn before_path(host: &str, path: &[u8]) -> &'static [u8] {
-    if host.starts_with("s3://") {
+    if host.contains("://") && !host.starts_with("ssh://") {
         return if path.starts_with(b"/") { b"" } else { b"/" };
     }
     match (host.starts_with("ssh://"), path.starts_with(b"/")) {
@@ -130,6 +130,7 @@ mod tests {
         assert_eq!(name("ssh://web:2222", "/srv/a"), "ssh://web:2222/srv/a");
         assert_eq!(name("ssh://web:2222", "a"), "ssh://web:2222/~/a");
         assert_eq!(name("s3://bucket", "a/b"), "s3://bucket/a/b");
+        assert_eq!(name("gs://bucket", "/a/b"), "gs://bucket/a/b");
         assert_eq!(name("local", "a"), "a");
     }
 

@@ -1,0 +1,193 @@
+//! What Azure Blob Storage does in its own way: pages of keys, and uploads. Objects are read as in S3.
+
+use data_encoding::BASE64;
+use http::{HeaderName, Method};
+use quick_xml::de::from_reader;
+use serde::Deserialize;
+use verisum_files::Timestamp;
+use verisum_files::place::FileState;
+
+use crate::client::{Client, MOST_TEXT, Request};
+use crate::error::RequestError;
+use crate::google::{md5_of, recorded};
+use crate::listing::{Listed, Page, decoded_name, encoded, identity, time_of_header};
+use crate::upload::Written;
+
+const KIND: HeaderName = HeaderName::from_static("x-ms-blob-type");
+const MD5: HeaderName = HeaderName::from_static("content-md5");
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    #[serde(default)]
+    blobs: Blobs,
+    #[serde(default)]
+    next_marker: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Blobs {
+    #[serde(default)]
+    blob: Vec<Blob>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Blob {
+    name: Name,
+    properties: Properties,
+}
+
+/// A name, which is encoded where XML has no such characters.
+#[derive(Deserialize)]
+struct Name {
+    #[serde(rename = "@Encoded", default)]
+    encoded: bool,
+    #[serde(rename = "$text", default)]
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Properties {
+    #[serde(rename = "Last-Modified")]
+    modified: Option<String>,
+    #[serde(rename = "Content-Length")]
+    length: Option<u64>,
+    #[serde(rename = "Etag")]
+    etag: Option<String>,
+    #[serde(rename = "Content-MD5")]
+    md5: Option<String>,
+    /// Where an account has directories, they are listed too.
+    #[serde(rename = "ResourceType")]
+    resource: Option<String>,
+}
+
+/// Reads the XML of a page.
+fn page(xml: &[u8]) -> Result<Page, RequestError> {
+    let answer: Answer = from_reader(xml).map_err(|_| RequestError::Answer("no list of objects"))?;
+    let mut objects = Vec::with_capacity(answer.blobs.blob.len());
+    let was_empty = answer.blobs.blob.is_empty();
+    for Blob { name, properties } in answer.blobs.blob {
+        if properties.resource.as_deref() == Some("directory") {
+            continue;
+        }
+        let key = match name.encoded {
+            true => decoded_name(name.text.as_bytes()),
+            false => Some(name.text.into_bytes()),
+        };
+        let key = key.ok_or(RequestError::Answer("a key is badly encoded"))?;
+        let size = properties.length.ok_or(RequestError::Answer("an object has no length"))?;
+        let modified = properties.modified.as_deref().and_then(time_of_header);
+        let recorded = properties.md5.as_deref().and_then(recorded);
+        let identity = properties.etag.as_deref().and_then(|etag| identity(&key, etag));
+        objects.push(Listed { key, seen: FileState { size: Some(size), modified, identity }, recorded });
+    }
+    let next = Some(answer.next_marker).filter(|marker| !marker.is_empty());
+    if was_empty && next.is_some() {
+        return Err(RequestError::Answer("a page is empty"));
+    }
+    Ok(Page { objects, next })
+}
+
+impl Client {
+    pub(crate) async fn azure_page(
+        &self,
+        prefix: &[u8],
+        (next, most): (Option<&str>, usize),
+    ) -> Result<Page, RequestError> {
+        let mut query =
+            format!("restype=container&comp=list&maxresults={most}&prefix={}", encoded(prefix, false));
+        if let Some(next) = next {
+            query.push_str(&format!("&marker={}", encoded(next.as_bytes(), false)));
+        }
+        let request = Request {
+            method: Method::GET,
+            key: b"",
+            query,
+            headers: Vec::new(),
+            body: Vec::new().into(),
+            most: MOST_TEXT,
+        };
+        page(&self.ask(&request).await?.body)
+    }
+
+    /// Writes an object at once. The store checks its MD5, and keeps it.
+    pub(crate) async fn azure_put(
+        &self,
+        key: &[u8],
+        body: Vec<u8>,
+        original: Option<Timestamp>,
+    ) -> Result<(), RequestError> {
+        let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
+        let mut headers = vec![(KIND, "BlockBlob".to_string()), (MD5, md5)];
+        headers.extend(self.original_header(original));
+        let query = String::new();
+        self.ask(&Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT })
+            .await
+            .map(drop)
+    }
+
+    /// Writes a part, which the store keeps until an object is made of it.
+    pub(crate) async fn azure_part(
+        &self,
+        key: &[u8],
+        number: u64,
+        body: Vec<u8>,
+    ) -> Result<Written, RequestError> {
+        let checksum = BASE64.encode(md5_of(&body)?.as_bytes());
+        let name = BASE64.encode(format!("{number:020}").as_bytes());
+        let query = format!("comp=block&blockid={}", encoded(name.as_bytes(), false));
+        let headers = vec![(MD5, checksum.clone())];
+        let request =
+            Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT };
+        self.ask(&request).await?;
+        Ok(Written { number, etag: name, checksum })
+    }
+
+    /// Makes an object of its parts.
+    pub(crate) async fn azure_complete(
+        &self,
+        key: &[u8],
+        parts: &[Written],
+        original: Option<Timestamp>,
+    ) -> Result<(), RequestError> {
+        let names: String =
+            parts.iter().map(|part| format!("<Uncommitted>{}</Uncommitted>", part.etag)).collect();
+        let body = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{names}</BlockList>");
+        let headers = self.original_header(original).into_iter().collect();
+        let query = "comp=blocklist".to_string();
+        let request = Request {
+            method: Method::PUT,
+            key,
+            query,
+            headers,
+            body: body.into_bytes().into(),
+            most: MOST_TEXT,
+        };
+        self.ask(&request).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_read_with_what_the_store_recorded() {
+        let xml = b"<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ContainerName=\"c\"><Blobs>
+            <Blob><Name>a b</Name><Properties><Last-Modified>Mon, 23 Nov 2026 02:50:00 GMT</Last-Modified>
+            <Content-Length>7</Content-Length><Content-MD5>ABEiM0RVZneImaq7zN3u/w==</Content-MD5></Properties></Blob>
+            <Blob><Name Encoded=\"true\">x%01+</Name><Properties><Content-Length>0</Content-Length><Content-MD5 />
+            </Properties></Blob></Blobs><NextMarker>m</NextMarker></EnumerationResults>";
+        let found = page(xml).unwrap();
+        assert_eq!(found.next.as_deref(), Some("m"));
+        assert_eq!((&found.objects[0].key[..], found.objects[0].seen.size), (&b"a b"[..], Some(7)));
+        assert_eq!(found.objects[0].seen.modified.unwrap().time.seconds, 1_795_402_200);
+        assert_eq!(found.objects[0].recorded.unwrap().md5, std::array::from_fn(|at| 0x11 * at as u8));
+        assert_eq!((&found.objects[1].key[..], found.objects[1].recorded), (&b"x\x01+"[..], None));
+        let empty = b"<EnumerationResults><Blobs /><NextMarker /></EnumerationResults>";
+        assert!(page(empty).unwrap().objects.is_empty());
+        assert!(page(b"<html>").is_err());
+    }
+}

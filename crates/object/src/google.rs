@@ -1,0 +1,249 @@
+//! What Google Cloud Storage does in its own way: pages of keys, and uploads. Objects are read as in S3.
+
+use data_encoding::BASE64;
+use http::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use http::{HeaderName, Method};
+use serde::Deserialize;
+use tokio::runtime::Runtime;
+use verisum_digest::{Digest, Output};
+use verisum_files::Timestamp;
+use verisum_files::place::{FileState, Recorded};
+
+use std::io::Read;
+
+use crate::client::{Client, MOST_TEXT, Request, text};
+use crate::error::RequestError;
+use crate::listing::{Listed, Page, encoded, identity, time_of_listing};
+use crate::upload::{PART, UploadError, piece};
+
+/// As Google's own libraries ask for it: what a part of an upload is answered is else a redirection that leads nowhere.
+const NO_308: HeaderName = HeaderName::from_static("x-guploader-no-308");
+const HASH: HeaderName = HeaderName::from_static("x-goog-hash");
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    #[serde(default)]
+    items: Vec<Item>,
+    next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    name: String,
+    size: String,
+    updated: Option<String>,
+    md5_hash: Option<String>,
+    generation: Option<String>,
+}
+
+/// An object that was written.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    md5_hash: Option<String>,
+}
+
+/// The MD5 of a content that was written in one piece, from its Base64.
+pub(crate) fn recorded(md5: &str) -> Option<Recorded> {
+    let md5 = BASE64.decode(md5.as_bytes()).ok()?.try_into().ok()?;
+    Some(Recorded { md5, parts: None })
+}
+
+/// Reads the JSON of a page.
+fn page(json: &[u8]) -> Result<Page, RequestError> {
+    let answer: Answer =
+        serde_json::from_slice(json).map_err(|_| RequestError::Answer("no list of objects"))?;
+    let objects = answer.items.into_iter().map(|item| {
+        let size = item.size.parse().map_err(|_| RequestError::Answer("an object has no length"))?;
+        let modified = item.updated.as_deref().and_then(time_of_listing);
+        let recorded = item.md5_hash.as_deref().and_then(recorded);
+        let key = item.name.into_bytes();
+        let identity = item.generation.as_deref().and_then(|version| identity(&key, version));
+        Ok(Listed { key, seen: FileState { size: Some(size), modified, identity }, recorded })
+    });
+    let objects: Vec<Listed> = objects.collect::<Result<_, _>>()?;
+    if objects.is_empty() && answer.next_page_token.is_some() {
+        return Err(RequestError::Answer("a page is empty"));
+    }
+    Ok(Page { objects, next: answer.next_page_token })
+}
+
+impl Client {
+    pub(crate) async fn google_page(
+        &self,
+        list: &str,
+        prefix: &[u8],
+        (next, most): (Option<&str>, usize),
+    ) -> Result<Page, RequestError> {
+        let prefix = encoded(prefix, false);
+        let fields = "items(name,size,updated,md5Hash,generation),nextPageToken";
+        let mut query =
+            format!("prefix={prefix}&maxResults={most}&fields={}", encoded(fields.as_bytes(), false));
+        if let Some(next) = next {
+            query.push_str(&format!("&pageToken={}", encoded(next.as_bytes(), false)));
+        }
+        let request = Request {
+            method: Method::GET,
+            key: b"",
+            query,
+            headers: Vec::new(),
+            body: Vec::new().into(),
+            most: MOST_TEXT,
+        };
+        match self.ask_at(list, &request).await {
+            Ok(answer) => page(&answer.body),
+            Err(RequestError::Missing) => Err(RequestError::NoBucket),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes an object at once. The store checks its MD5.
+    pub(crate) async fn google_put(
+        &self,
+        upload: &str,
+        (key, original): (&[u8], Option<Timestamp>),
+        body: Vec<u8>,
+    ) -> Result<(), RequestError> {
+        let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
+        let boundary = format!("verisum-{}", encoded(md5.as_bytes(), false).replace('%', ""));
+        let about = about(key, original, Some(&md5))?;
+        let mut whole = format!(
+            "--{boundary}\r\ncontent-type: application/json; charset=UTF-8\r\n\r\n{about}\r\n--{boundary}\r\n\
+             content-type: application/octet-stream\r\n\r\n"
+        )
+        .into_bytes();
+        whole.extend_from_slice(&body);
+        whole.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+        let request = Request {
+            method: Method::POST,
+            key: b"",
+            query: "uploadType=multipart".to_string(),
+            headers: vec![(CONTENT_TYPE, format!("multipart/related; boundary={boundary}"))],
+            body: whole.into(),
+            most: MOST_TEXT,
+        };
+        let answer = self.ask_at(upload, &request).await?;
+        require_written(&answer.body, &md5)
+    }
+
+    /// Begins an upload in parts, and returns its URL.
+    async fn google_begin(
+        &self,
+        upload: &str,
+        key: &[u8],
+        original: Option<Timestamp>,
+    ) -> Result<String, RequestError> {
+        let request = Request {
+            method: Method::POST,
+            key: b"",
+            query: format!("uploadType=resumable&name={}", encoded(key, false)),
+            headers: vec![(CONTENT_TYPE, "application/json; charset=UTF-8".to_string())],
+            body: about(key, original, None)?.into_bytes().into(),
+            most: MOST_TEXT,
+        };
+        let answer = self.ask_at(upload, &request).await?;
+        let session = text(&answer.headers, &LOCATION);
+        // Credentials go with each part of it.
+        let origin = |url: &str| url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let session = session.filter(|session| origin(session) == origin(upload));
+        session.map(str::to_string).ok_or(RequestError::Answer("no URL of an upload"))
+    }
+
+    async fn google_part(
+        &self,
+        session: &str,
+        headers: Vec<(HeaderName, String)>,
+        body: Vec<u8>,
+    ) -> Result<Vec<u8>, RequestError> {
+        let (method, query) = (Method::PUT, String::new());
+        let request = Request { method, key: b"", query, headers, body: body.into(), most: MOST_TEXT };
+        self.ask_at(session, &request).await.map(|answer| answer.body)
+    }
+}
+
+/// Writes a large object in parts, one after the other, as the store wants it. It is there when the last one is.
+pub(crate) fn resumable(
+    (client, upload): (&Client, &str),
+    runtime: &Runtime,
+    (key, original): (&[u8], Option<Timestamp>),
+    first: Vec<u8>,
+    content: &mut dyn Read,
+) -> Result<(), UploadError> {
+    let session = runtime.block_on(client.google_begin(upload, key, original))?;
+    let mut sum = Digest::find("md5").and_then(|digest| digest.stream()).map_err(|_| no_md5())?;
+    let (mut start, mut part) = (0, first);
+    loop {
+        let next = piece(content, PART)?;
+        let end = start + part.len() as u64;
+        sum.update(&part).map_err(|_| no_md5())?;
+        let mut headers = vec![(NO_308, "yes".to_string())];
+        if !next.is_empty() {
+            headers.push((CONTENT_RANGE, format!("bytes {start}-{}/*", end - 1)));
+            runtime.block_on(client.google_part(&session, headers, part))?;
+            (start, part) = (end, next);
+            continue;
+        }
+        let mut md5 = Output::zeroed(16);
+        sum.finish(md5.as_mut_bytes()).map_err(|_| no_md5())?;
+        let md5 = BASE64.encode(md5.as_bytes());
+        headers.push((CONTENT_RANGE, format!("bytes {start}-{}/{end}", end - 1)));
+        headers.push((HASH, format!("md5={md5}")));
+        let answer = runtime.block_on(client.google_part(&session, headers, part))?;
+        return Ok(require_written(&answer, &md5)?);
+    }
+}
+
+/// Fails if the store says that it has another content.
+fn require_written(answer: &[u8], md5: &str) -> Result<(), RequestError> {
+    let written: Written =
+        serde_json::from_slice(answer).map_err(|_| RequestError::Answer("it names no object"))?;
+    match written.md5_hash {
+        Some(found) if found != md5 => Err(RequestError::Answer("it has another content than was sent")),
+        _ => Ok(()),
+    }
+}
+
+/// What an object is called, and what else is kept of it.
+fn about(key: &[u8], original: Option<Timestamp>, md5: Option<&str>) -> Result<String, RequestError> {
+    let name = std::str::from_utf8(key).map_err(|_| RequestError::Answer("names must be UTF-8"))?;
+    let mut about = serde_json::json!({ "name": name });
+    if let Some(md5) = md5 {
+        about["md5Hash"] = md5.into();
+    }
+    if let Some(original) = original {
+        about["metadata"] = serde_json::json!({ "mtime": original.to_string() });
+    }
+    Ok(about.to_string())
+}
+
+/// The MD5 of a content.
+pub(crate) fn md5_of(content: &[u8]) -> Result<Output, RequestError> {
+    Digest::find("md5").and_then(|digest| digest.hash(content)).map_err(|_| no_md5())
+}
+
+pub(crate) fn no_md5() -> RequestError {
+    RequestError::Answer("MD5 cannot be computed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_read_with_what_the_store_recorded() {
+        let json = br#"{"nextPageToken": "x=", "items": [{"name": "a b\n", "size": "7",
+            "updated": "2026-11-23T02:50:00.123Z", "md5Hash": "ABEiM0RVZneImaq7zN3u/w=="},
+            {"name": "composed", "size": "0"}]}"#;
+        let found = page(json).unwrap();
+        assert_eq!(found.next.as_deref(), Some("x="));
+        assert_eq!((&found.objects[0].key[..], found.objects[0].seen.size), (&b"a b\n"[..], Some(7)));
+        assert_eq!(found.objects[0].seen.modified.unwrap().time.seconds, 1_795_402_200);
+        assert_eq!(found.objects[0].recorded.unwrap().md5, std::array::from_fn(|at| 0x11 * at as u8));
+        assert_eq!(found.objects[1].recorded, None);
+        for bad in ["", "[]", r#"{"nextPageToken": "x"}"#, r#"{"items": [{"name": "a", "size": "-1"}]}"#] {
+            assert!(page(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The kinds of stores: how a URL is opened, how requests are signed, and what else differs between them.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, ETAG};
+use http::{HeaderName, HeaderValue, Method};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, AwsCredentialProvider};
+use object_store::azure::{AzureAuthorizer, AzureConfigKey, AzureCredentialProvider, MicrosoftAzureBuilder};
+use object_store::client::HttpRequest;
+use object_store::gcp::{GcpCredentialProvider, GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::{BackoffConfig, RetryConfig};
+
+use crate::client::{client_options, plain_endpoint};
+use crate::error::{OpenError, RequestError, root};
+use crate::listing;
+use crate::options::StoreOptions;
+use crate::process::ProcessProvider;
+
+/// What Azure answers with an error, also where there is no body.
+pub(crate) const AZURE_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+
+/// Which kind of store it is. Without credentials requests are not signed.
+pub(crate) enum Store {
+    /// Amazon S3, and what speaks like it.
+    S3 { credentials: Option<AwsCredentialProvider>, region: String },
+    /// Google Cloud Storage, with the URLs that list and that take uploads.
+    Google { credentials: Option<GcpCredentialProvider>, list: String, upload: String },
+    /// Azure Blob Storage.
+    Azure { credentials: Option<AzureCredentialProvider>, account: String },
+    /// A server of the web: it lists nothing, and takes nothing.
+    Web,
+}
+
+/// A store, and the URL of the bucket.
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) url: String,
+}
+
+/// A setting that has a value.
+type Setting<'a> = Option<&'a str>;
+
+impl Opened {
+    pub(crate) fn of(url: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
+        let (scheme, name) = url.split_once("://").ok_or(OpenError::Address("it is no URL of a bucket"))?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._$".contains(&byte);
+        let is_web = matches!(scheme, "https" | "http");
+        if !is_web && (name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain)) {
+            return Err(OpenError::Address("the bucket's name has characters that no bucket's name has"));
+        }
+        match scheme {
+            "s3" => s3(name, options),
+            "gs" => google(name, options),
+            "az" => azure(name, options),
+            "http" | "https" => Ok(Opened { store: Store::Web, url: plain_endpoint(url)?.to_string() }),
+            _ => Err(OpenError::Address("no store has this scheme")),
+        }
+    }
+}
+
+fn wrong(error: &object_store::Error) -> OpenError {
+    OpenError::Setting(root(error))
+}
+
+/// Requests for credentials are made once more at most.
+fn retry(options: &StoreOptions) -> RetryConfig {
+    let retry_timeout = std::time::Duration::from_secs(options.timeout.into());
+    RetryConfig { backoff: BackoffConfig::default(), max_retries: 1, retry_timeout }
+}
+
+fn s3(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
+    let mut builder = AmazonS3Builder::new();
+    for (name, value) in options.settings_of("AWS_") {
+        if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let setting = |key| builder.get_config_value(&key);
+    let region = options.region.clone().or_else(|| setting(AmazonS3ConfigKey::Region));
+    let region = region.or_else(|| setting(AmazonS3ConfigKey::DefaultRegion));
+    let region = region.unwrap_or_else(|| "us-east-1".to_string());
+    let endpoint = options.endpoint.clone().or_else(|| setting(AmazonS3ConfigKey::Endpoint));
+    let url = match &endpoint {
+        Some(endpoint) => format!("{}/{bucket}", plain_endpoint(endpoint)?),
+        // Certificates of AWS do not cover names of buckets with points.
+        None if bucket.contains('.') => format!("https://s3.{region}.amazonaws.com/{bucket}"),
+        None => format!("https://{bucket}.s3.{region}.amazonaws.com"),
+    };
+    let credentials = match options.unsigned {
+        true => None,
+        false => {
+            let builder = builder.with_bucket_name(bucket).with_region(&region);
+            let builder =
+                builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
+            let builder = match &options.credential_process {
+                Some(command) => builder.with_credentials(Arc::new(ProcessProvider::new(command))),
+                None => builder,
+            };
+            Some(builder.build().map_err(|error| wrong(&error))?.credentials().clone())
+        }
+    };
+    Ok(Opened { store: Store::S3 { credentials, region }, url })
+}
+
+fn google(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
+    const USUAL: &str = "https://storage.googleapis.com";
+    // The variable that Google's own tools and libraries know for a server of tests.
+    let emulator = options.setting("STORAGE_EMULATOR_HOST").map(|host| match host.contains("://") {
+        true => host.to_string(),
+        false => format!("http://{host}"),
+    });
+    let is_emulated = emulator.is_some() && options.endpoint.is_none();
+    let endpoint = options.endpoint.clone().or(emulator).unwrap_or_else(|| USUAL.to_string());
+    let endpoint = plain_endpoint(&endpoint)?;
+    let credentials = match options.unsigned || is_emulated {
+        true => None,
+        false => {
+            let mut builder = GoogleCloudStorageBuilder::new();
+            for (name, value) in options.settings_of("GOOGLE_") {
+                if let Ok(key) = name.to_ascii_lowercase().parse::<GoogleConfigKey>() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            let builder = builder.with_bucket_name(bucket).with_retry(retry(options));
+            let builder = builder.with_client_options(client_options(USUAL, options));
+            Some(builder.build().map_err(|error| wrong(&error))?.credentials().clone())
+        }
+    };
+    let [list, upload] = ["storage", "upload/storage"].map(|api| format!("{endpoint}/{api}/v1/b/{bucket}/o"));
+    Ok(Opened { url: format!("{endpoint}/{bucket}"), store: Store::Google { credentials, list, upload } })
+}
+
+fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
+    let connection = options.setting("AZURE_STORAGE_CONNECTION_STRING").unwrap_or_default();
+    let of_connection = |key: &str| -> Setting<'_> {
+        let parts = connection.split(';').filter_map(|part| part.split_once('='));
+        parts.filter(|(name, _)| *name == key).map(|(_, value)| value).next_back()
+    };
+    let named = |names: &[&str], key: &str| {
+        names.iter().find_map(|name| options.setting(name)).or_else(|| of_connection(key))
+    };
+    let account = named(&["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"], "AccountName");
+    let missing = "set AZURE_STORAGE_ACCOUNT_NAME, the account that the container is of";
+    let account = account.ok_or_else(|| OpenError::Setting(missing.to_string()))?;
+    if account.is_empty() || !account.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Err(OpenError::Setting("AZURE_STORAGE_ACCOUNT_NAME is no name of an account".to_string()));
+    }
+    let endpoint = options.endpoint.as_deref();
+    let endpoint = endpoint.or_else(|| named(&["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"], "BlobEndpoint"));
+    let suffix = of_connection("EndpointSuffix").unwrap_or("core.windows.net");
+    let endpoint = endpoint.map_or_else(|| format!("https://{account}.blob.{suffix}"), str::to_string);
+    let url = format!("{}/{container}", plain_endpoint(&endpoint)?);
+    let credentials = match options.unsigned {
+        true => None,
+        false => {
+            let mut builder = MicrosoftAzureBuilder::new();
+            for (name, value) in options.settings_of("AZURE_") {
+                if let Ok(key) = name.to_ascii_lowercase().parse::<AzureConfigKey>() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            if let Some(key) = named(&["AZURE_STORAGE_KEY"], "AccountKey") {
+                builder = builder.with_access_key(key);
+            }
+            if let Some(token) = of_connection("SharedAccessSignature") {
+                builder = builder.with_config(AzureConfigKey::SasKey, token);
+            }
+            let builder = builder.with_account(account).with_container_name(container);
+            let builder =
+                builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
+            Some(builder.build().map_err(|error| wrong(&error))?.credentials().clone())
+        }
+    };
+    Ok(Opened { store: Store::Azure { credentials, account: account.to_string() }, url })
+}
+
+impl Store {
+    /// Whether files can be written there.
+    pub(crate) fn takes_files(&self) -> bool {
+        !matches!(self, Store::Web)
+    }
+
+    /// The header in which an object has the time of the file that it was uploaded from, in seconds since 1970 with a
+    /// fraction, as rclone and s3fs write it.
+    pub(crate) fn original_time(&self) -> Option<HeaderName> {
+        match self {
+            Store::S3 { .. } => Some(HeaderName::from_static("x-amz-meta-mtime")),
+            Store::Google { .. } => Some(HeaderName::from_static("x-goog-meta-mtime")),
+            Store::Azure { .. } => Some(HeaderName::from_static("x-ms-meta-mtime")),
+            Store::Web => None,
+        }
+    }
+
+    /// The header that tells a version of an object from others: that listings have too.
+    pub(crate) fn version(&self) -> HeaderName {
+        match self {
+            Store::Google { .. } => HeaderName::from_static("x-goog-generation"),
+            Store::S3 { .. } | Store::Azure { .. } | Store::Web => ETAG,
+        }
+    }
+
+    /// The path of a key in the URL of its bucket, which begins with a slash where it is not nothing.
+    pub(crate) fn path(&self, key: &[u8]) -> String {
+        match self {
+            Store::S3 { .. } => format!("/{}", listing::encoded(key, true)),
+            _ if key.is_empty() => String::new(),
+            // It was typed as a URL.
+            Store::Web => key.iter().fold("/".to_string(), |mut path, byte| {
+                match byte {
+                    b'!'..=b'~' if !b"\"<>?#\\^`{|}".contains(byte) => path.push(*byte as char),
+                    _ => path.push_str(&format!("%{byte:02X}")),
+                }
+                path
+            }),
+            Store::Google { .. } | Store::Azure { .. } => format!("/{}", listing::encoded(key, true)),
+        }
+    }
+
+    /// Signs a request.
+    pub(crate) async fn sign(&self, request: &mut HttpRequest) -> Result<(), RequestError> {
+        let failed = |error: object_store::Error| RequestError::Credentials(root(&error), self.remedy());
+        match self {
+            Store::S3 { credentials: Some(credentials), region } => {
+                let credential = credentials.get_credential().await.map_err(failed)?;
+                AwsAuthorizer::new(&credential, "s3", region).try_authorize(request, None).map_err(failed)?;
+            }
+            Store::Google { credentials, .. } => {
+                if request.method() == Method::GET {
+                    // Or it sends another content of what was compressed when it was written.
+                    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+                }
+                if let Some(credentials) = credentials {
+                    let credential = credentials.get_credential().await.map_err(failed)?;
+                    let bearer = HeaderValue::from_str(&format!("Bearer {}", credential.bearer));
+                    let bearer = bearer.map_err(|_| {
+                        RequestError::Credentials("the token is no text".to_string(), self.remedy())
+                    })?;
+                    request.headers_mut().insert(AUTHORIZATION, bearer);
+                }
+            }
+            Store::Azure { credentials: Some(credentials), account } => {
+                // It is part of what is signed.
+                let length = request.body().content_length();
+                if length > 0 || request.method() == Method::PUT {
+                    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+                }
+                let credential = credentials.get_credential().await.map_err(failed)?;
+                AzureAuthorizer::new(&credential, account).try_authorize(request).map_err(failed)?;
+            }
+            Store::S3 { .. } | Store::Azure { .. } | Store::Web => {}
+        }
+        Ok(())
+    }
+
+    /// What to do without credentials.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Store::Google { .. } => {
+                "set GOOGLE_APPLICATION_CREDENTIALS, run `gcloud auth application-default login`, \
+                 or use --no-sign-request for a public bucket"
+            }
+            Store::Azure { .. } => {
+                "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, \
+                 or use --no-sign-request for a public container"
+            }
+            Store::S3 { .. } | Store::Web => {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile by --profile, \
+                 or use --no-sign-request for a public bucket"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(url: &str, settings: &[(&str, &str)]) -> Result<String, String> {
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let options = StoreOptions { settings, unsigned: true, ..StoreOptions::default() };
+        Opened::of(url, &options).map(|opened| opened.url).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_scheme_leads_to_its_store() {
+        assert_eq!(opened("s3://b", &[]).unwrap(), "https://b.s3.us-east-1.amazonaws.com");
+        assert_eq!(opened("s3://b.c", &[]).unwrap(), "https://s3.us-east-1.amazonaws.com/b.c");
+        assert_eq!(opened("gs://b", &[]).unwrap(), "https://storage.googleapis.com/b");
+        let emulator = [("STORAGE_EMULATOR_HOST", "localhost:4443")];
+        assert_eq!(opened("gs://b", &emulator).unwrap(), "http://localhost:4443/b");
+        let account = [("AZURE_STORAGE_ACCOUNT", "acme")];
+        assert_eq!(opened("az://c", &account).unwrap(), "https://acme.blob.core.windows.net/c");
+        let connection = "AccountName=acme;AccountKey=c2VjcmV0==;BlobEndpoint=http://127.0.0.1:10000/acme;";
+        let connection = [("AZURE_STORAGE_CONNECTION_STRING", connection)];
+        assert_eq!(opened("az://c", &connection).unwrap(), "http://127.0.0.1:10000/acme/c");
+        assert_eq!(opened("https://host:8443", &[]).unwrap(), "https://host:8443");
+        assert!(opened("az://c", &[]).unwrap_err().contains("AZURE_STORAGE_ACCOUNT_NAME"));
+        for bad in ["b", "ftp://b", "gs://", "gs://a b", "s3://.b", "https://user:secret@host"] {
+            let error = opened(bad, &[]).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn urls_of_the_web_stay_as_they_were_typed() {
+        assert_eq!(Store::Web.path(b"a%20b/c d~\xff"), "/a%20b/c%20d~%FF");
+    }
+}
