@@ -211,6 +211,9 @@ impl From<repair::Error> for Failure {
         match error {
             repair::Error::Catalog(error) => Failure::Catalog(error),
             repair::Error::Tree(error) => Failure::Scrub(error),
+            repair::Error::List { path, operation, source } => {
+                Failure::File { name: path, operation, error: source }
+            }
             other => Failure::Repair(other),
         }
     }

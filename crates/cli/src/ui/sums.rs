@@ -1,14 +1,8 @@
-//! Lists of checksums as records of what files should be.
+//! Lists of checksums as records of what files should be; lines that are of no use are told.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use verisum::digest::Digest;
-use verisum::files::store::manifest::{BlockHashes, Line, Listed, Options, Reader};
-use verisum::mend::repair::Recorded;
+use verisum::mend::repair::{Recorded, UselessLine, recorded_in};
 
 use crate::ui::PROGRAM;
 use crate::ui::failure::Failure;
@@ -21,64 +15,11 @@ pub(crate) fn records(
     algorithm: Option<&str>,
     trees: &[PathBuf],
 ) -> Result<(Vec<Recorded>, u64), Failure> {
-    let failed = |operation| move |error| Failure::File { name: list.into(), operation, error };
-    let file = File::open(list).map_err(failed("open"))?;
-    let mut options = Options::default();
-    options.algorithm = algorithm.map(|name| name.to_string().into());
-    options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
-    options.block_hashes = BlockHashes::Tagged;
-    let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
-    let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
-    let mut found: BTreeMap<PathBuf, Recorded> = BTreeMap::new();
     let mut useless = 0;
-    while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
-        let number = reader.number();
-        let recorded = match line {
-            Line::File(listed) => recorded(&listed, trees),
-            Line::Bad(bad) => Err(bad.to_string()),
-        };
-        let recorded = recorded.and_then(|recorded| match found.get(&recorded.below) {
-            Some(other) if other.digest.name() == recorded.digest.name() && other.value != recorded.value => {
-                Err("another line has another digest of it".to_string())
-            }
-            _ => Ok(recorded),
-        });
-        match recorded {
-            Ok(recorded) => drop(found.entry(recorded.below.clone()).or_insert(recorded)),
-            Err(why) => {
-                useless += 1;
-                let list = names::quoted(list.as_os_str());
-                ui::say(PROGRAM, &format!("{list}: line {number}: {}", names::plain(&why)));
-            }
-        }
-    }
-    Ok((found.into_values().collect(), useless))
-}
-
-/// What a line says of a file; why it is of no use.
-fn recorded(listed: &Listed, trees: &[PathBuf]) -> Result<Recorded, String> {
-    let name = Path::new(OsStr::from_bytes(&listed.name));
-    let below = match name.is_absolute() {
-        true => {
-            let mut below = trees.iter().filter_map(|tree| name.strip_prefix(tree).ok());
-            below.next().ok_or("the file is outside the directory")?
-        }
-        false => name,
-    };
-    let steps = below.components().filter(|step| *step != Component::CurDir);
-    let below: PathBuf = steps.clone().collect();
-    if !steps.clone().all(|step| matches!(step, Component::Normal(_))) || steps.count() == 0 {
-        return Err("the file is outside the directory".to_string());
-    }
-    if listed.block_hash.is_some() {
-        return Err("this is a block hash (`verisum image repair` mends images)".to_string());
-    }
-    let mut why = "it has no digest".to_string();
-    for claim in &listed.claims {
-        match Digest::find(&claim.algorithm) {
-            Ok(digest) => return Ok(Recorded { below, digest, value: claim.digest, is_unwritten: false }),
-            Err(error) => why = error.to_string(),
-        }
-    }
-    Err(why)
+    let records = recorded_in(list, algorithm, trees, &mut |UselessLine { number, why }| {
+        useless += 1;
+        let list = names::quoted(list.as_os_str());
+        ui::say(PROGRAM, &format!("{list}: line {number}: {}", names::plain(&why)));
+    })?;
+    Ok((records, useless))
 }

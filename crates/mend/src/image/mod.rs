@@ -7,6 +7,9 @@
 //! Non-goals: images in formats other than raw, and finding the copies.
 
 mod journal;
+mod replaceable;
+
+pub use replaceable::{is_map, require_replaceable};
 
 use std::fs::File;
 use std::io;

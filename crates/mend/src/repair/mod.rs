@@ -14,6 +14,7 @@ mod listed;
 mod mend;
 mod record;
 mod source;
+mod sums;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub use catalog::repair;
 pub use listed::{Recorded, repair_recorded, tagged};
 pub use record::{MendedFile, Noted, Taken, note};
 pub use source::Source;
+pub use sums::{UselessLine, recorded_in};
 
 /// How to repair.
 #[derive(Clone, Debug)]
@@ -181,6 +183,16 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// A list of checksums cannot be read.
+    #[error("{}: {operation}: {source}", path.display())]
+    List {
+        /// The list.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
     },
     /// A directory for bad files cannot be used.
     #[error("{}: {operation}: {source}", path.display())]

@@ -1,6 +1,5 @@
 //! `verisum copy`: copies that are verified.
 
-mod list;
 mod report;
 
 use std::ffi::OsString;
@@ -14,7 +13,7 @@ use verisum::files::place::PlaceError;
 use verisum::files::store::xattr::id_of;
 use verisum::files::{Stop, Walk, WalkOptions};
 use verisum::mend::copy::{
-    CopyEvent, CopyOptions, PlaceTree, Reflink, Verification, copy, copy_from, copy_to,
+    CopyEvent, CopyOptions, PlaceTree, Reflink, SumsList, Verification, copy, copy_from, copy_to,
 };
 use verisum::remote::{Address, Host, Hosts};
 
@@ -27,8 +26,7 @@ use crate::ui::reading::{ExcludeArgs, RateArgs};
 use crate::ui::signals::Ending;
 use crate::ui::{self, Output, PROGRAM, digests, hosts, kernel, sizes};
 
-use list::SumsList;
-use report::{Reporter, Shown};
+use report::{Reporter, Shown, of_list};
 
 /// What `verisum copy` takes.
 #[derive(Args, Debug)]
@@ -133,7 +131,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
     options.stop = Stop::when(ending.asked().clone()).into();
     let (from, to) = (Path::new(&arguments.from), Path::new(&arguments.to));
     let catalog = arguments.records()?;
-    let list = arguments.sums.as_deref().map(SumsList::open).transpose()?;
+    let list = arguments.sums.as_deref().map(SumsList::open).transpose().map_err(of_list)?;
     let total = match source {
         Some(_) => Total::Unknown,
         None => arguments.total(&options),

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 use verisum::files::Stop;
-use verisum::mend::copy::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch};
+use verisum::mend::copy::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch, SumsList};
 
-use super::list::SumsList;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
@@ -67,7 +66,7 @@ impl<'a> Reporter<'a> {
         if failed.is_some() {
             return;
         }
-        let mut done = list.as_mut().map_or(Ok(()), |list| list.add(event));
+        let mut done = list.as_mut().map_or(Ok(()), |list| list.add(event).map_err(of_list));
         if done.is_ok() && is_line {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
             done = match self.shown.json {
@@ -100,7 +99,7 @@ impl<'a> Reporter<'a> {
         if let Some(failure) = failed {
             return Err(failure);
         }
-        let unlisted = unlisted?.unwrap_or(0);
+        let unlisted = unlisted.map_err(of_list)?.unwrap_or(0);
         if self.shown.json {
             output.json("summary", &Totals::new(&summary, seconds))?;
         } else if !self.shown.quiet {
@@ -120,6 +119,15 @@ impl<'a> Reporter<'a> {
             ui::say(PROGRAM, &format!("note: TO does not keep all owners, modes or attributes: {entries}"));
         }
         Ok(exit)
+    }
+}
+
+/// Why the list of the copies cannot be used.
+pub(super) fn of_list(error: CopyError) -> Failure {
+    match error {
+        CopyError::Source(error) => Failure::Tree(error),
+        CopyError::Target { path, operation, source } => Failure::file(path, operation, source),
+        other => Failure::Usage(other.to_string()),
     }
 }
 

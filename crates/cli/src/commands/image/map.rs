@@ -1,15 +1,14 @@
 //! `verisum image map`: the block map of a disk image.
 
 use std::ffi::OsString;
-use std::fs::Metadata;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::blockhash::{BlockMap, MapWriter};
 use verisum::files::Replacement;
 use verisum::image::Opened;
+pub(super) use verisum::mend::image::is_map;
+use verisum::mend::image::require_replaceable;
 
 use super::options::{HashOptions, ReadOptions};
 use super::sum;
@@ -76,47 +75,17 @@ pub(super) fn open(name: &Path) -> Result<BlockMap, Failure> {
         .map_err(|error| input::failed(&Input::new(name.as_os_str().to_os_string()), error))
 }
 
-/// Whether a file of this name is a block map by its first bytes.
-pub(super) fn is_map(name: &Path) -> bool {
-    let mut start = [0; 8];
-    // A named pipe would be waited for, and a device may do something.
-    let is_file = std::fs::metadata(name).is_ok_and(|found| found.is_file());
-    is_file
-        && std::fs::File::open(name).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-        && BlockMap::is_map(&start)
-}
-
 /// Begins a map. Nothing but an older map, or an empty file, is replaced: least of all an image.
 pub(super) fn replacement(name: &Path, input: &Input, opened: &Opened) -> Result<Replacement, Failure> {
-    let refuse = |what: &str| Failure::file(name, "create", std::io::Error::other(what));
     if name.as_os_str() == "-" {
         return Err(Failure::Usage(
             "-o -: a map is a file and needs a name (./- is a file of that name)".into(),
         ));
     }
-    if let Ok(old) = std::fs::metadata(name) {
-        if old.is_file() && belongs_to(&old, input, opened) {
-            return Err(refuse("it is the image, or a part of it"));
-        }
-        if old.is_file() && old.len() > 0 && !is_map(name) {
-            return Err(refuse("a file of this name exists that is not a block map"));
-        }
-    }
-    Ok(Replacement::new(name)?)
-}
-
-/// Whether a file is one of those that an image consists of.
-fn belongs_to(file: &Metadata, input: &Input, opened: &Opened) -> bool {
-    let same = |name: &Path| {
-        std::fs::metadata(name).is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
-    };
-    let layers = match opened {
-        Opened::Image(image) => image.layers(),
-        Opened::Stream(_) => Vec::new(),
-    };
     let itself = match input {
         Input::Stdin => "/dev/stdin".into(),
         Input::Named(_) => input.path(),
     };
-    same(&itself) || layers.iter().any(|layer| same(Path::new(&layer.name)))
+    require_replaceable(name, &itself, opened).map_err(|error| Failure::file(name, "create", error))?;
+    Ok(Replacement::new(name)?)
 }

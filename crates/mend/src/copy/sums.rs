@@ -1,4 +1,4 @@
-//! The list of the copies' digests. It grows with every copy, so that a kill loses none of its lines; where a
+//! The list of the digests of copies. It grows with every copy, so that a kill loses none of its lines; where a
 //! file is copied again, the last line of its name is kept.
 
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
-use verisum::files::store::manifest::{Format, Item, Writer};
-use verisum::files::{Directory, Replacement, Stat};
-use verisum::mend::copy::{CopyEvent, CopyOutcome};
+use verisum_digest::{Digest, Output};
+use verisum_files::store::manifest::{Format, Item, Writer};
+use verisum_files::{Directory, Kind, ReplaceError, Replacement, Stat};
 
-use crate::ui::failure::Failure;
+use super::{CopyError, CopyEvent, CopyOutcome};
 
 /// A list to which lines are added.
-pub(super) struct SumsList {
+pub struct SumsList {
     path: PathBuf,
     file: File,
     /// One for each digest that occurred.
@@ -45,11 +45,14 @@ impl Names {
 
 impl SumsList {
     /// Opens a list, or makes it. A line that a kill cut off is removed.
-    pub(super) fn open(path: &Path) -> Result<SumsList, Failure> {
-        let failed = |operation| move |error| Failure::file(path, operation, error);
+    ///
+    /// # Errors
+    /// It cannot be opened, or is something else.
+    pub fn open(path: &Path) -> Result<SumsList, CopyError> {
+        let failed = |operation| move |error: std::io::Error| CopyError::target(path, operation, error);
         let no_name = || failed("create")(rustix::io::Errno::ISDIR.into());
         let name = path.file_name().ok_or_else(no_name)?;
-        let folder = Directory::trusted(path.parent().unwrap_or(Path::new(""))).map_err(Failure::Tree)?;
+        let folder = Directory::trusted(path.parent().unwrap_or(Path::new("")))?;
         let flags = OFlags::RDWR
             | OFlags::CREATE
             | OFlags::APPEND
@@ -60,7 +63,7 @@ impl SumsList {
         let file = openat(&*folder, name, flags, Mode::from_raw_mode(0o666));
         let file = File::from(file.map_err(|errno| failed("create")(errno.into()))?);
         let stat = Stat::of(&file).map_err(|errno| failed("create")(errno.into()))?;
-        if stat.kind != verisum::files::Kind::File {
+        if stat.kind != Kind::File {
             return Err(failed("create")(std::io::Error::other("not a regular file")));
         }
         let mut list = SumsList {
@@ -80,7 +83,7 @@ impl SumsList {
     }
 
     /// Fails for a file that is something else.
-    fn require_list(&mut self) -> Result<(), Failure> {
+    fn require_list(&mut self) -> Result<(), CopyError> {
         let mut head = Vec::new();
         self.rewind()?;
         let read = (&self.file).take(1 << 16).read_to_end(&mut head);
@@ -98,7 +101,7 @@ impl SumsList {
     }
 
     /// Takes note of the names that have lines.
-    fn read_names(&mut self) -> Result<(), Failure> {
+    fn read_names(&mut self) -> Result<(), CopyError> {
         self.rewind()?;
         let mut reader = BufReader::new(&self.file);
         let (mut line, mut number, mut whole) = (Vec::new(), 0, 0);
@@ -118,16 +121,23 @@ impl SumsList {
         self.file.set_len(whole).map_err(|error| self.failed("write", error))
     }
 
-    fn rewind(&self) -> Result<(), Failure> {
+    fn rewind(&self) -> Result<(), CopyError> {
         (&self.file).seek(SeekFrom::Start(0)).map(drop).map_err(|error| self.failed("read", error))
     }
 
-    fn failed(&self, operation: &'static str, error: std::io::Error) -> Failure {
-        Failure::file(&self.path, operation, error)
+    fn failed(&self, operation: &'static str, error: std::io::Error) -> CopyError {
+        CopyError::target(&self.path, operation, error)
+    }
+
+    fn replaced(&self, error: ReplaceError) -> CopyError {
+        CopyError::target(&self.path, "replace", std::io::Error::other(error.to_string()))
     }
 
     /// Adds the line of a copy.
-    pub(super) fn add(&mut self, event: &CopyEvent) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn add(&mut self, event: &CopyEvent) -> Result<(), CopyError> {
         let Some((digest, output)) = event.digests.first() else {
             if matches!(event.outcome, CopyOutcome::Current | CopyOutcome::Touched | CopyOutcome::Linked)
                 && event.modified.is_some()
@@ -140,7 +150,7 @@ impl SumsList {
             Some(writer) => writer,
             None => {
                 let writer = Writer::new(Format::Bsd, std::slice::from_ref(digest));
-                let writer = writer.map_err(|error| Failure::Usage(error.to_string()))?;
+                let writer = writer.map_err(|error| failed_line(&self.path, &error))?;
                 self.writers.entry(digest.name().to_string()).or_insert(writer)
             }
         };
@@ -152,20 +162,21 @@ impl SumsList {
             mode: event.mode,
             digests: &[*output],
         };
-        writer.item(&mut self.line, &item).map_err(|error| Failure::Usage(error.to_string()))?;
+        writer.item(&mut self.line, &item).map_err(|error| failed_line(&self.path, &error))?;
         // One write a line: a kill cuts off the last one at most.
         (&self.file).write_all(&self.line).map_err(|error| self.failed("write", error))
     }
 
-    fn count_unlisted(&mut self, name: &Path) -> Result<(), Failure> {
-        let digest = verisum::Digest::find("sha256").map_err(Failure::Digest)?;
-        let writer =
-            Writer::new(Format::Bsd, &[digest]).map_err(|error| Failure::Usage(error.to_string()))?;
-        let digests = &[verisum::Output::zeroed(32)];
+    fn count_unlisted(&mut self, name: &Path) -> Result<(), CopyError> {
+        let digest = Digest::find("sha256")
+            .map_err(|source| CopyError::Digest { path: name.to_path_buf(), source })?;
+        let failed = |error| failed_line(&self.path, &error);
+        let writer = Writer::new(Format::Bsd, &[digest]).map_err(failed)?;
+        let digests = &[Output::zeroed(32)];
         let name = name.as_os_str().as_bytes();
         let item = Item { name, size: 0, modified: None, mode: None, digests };
         let mut line = Vec::new();
-        writer.item(&mut line, &item).map_err(|error| Failure::Usage(error.to_string()))?;
+        writer.item(&mut line, &item).map_err(|error| failed_line(&self.path, &error))?;
         let is_listed =
             name_of(&line).is_some_and(|name| self.names.last.contains_key(&self.names.key(name)));
         self.unlisted += u64::from(!is_listed);
@@ -174,7 +185,10 @@ impl SumsList {
 
     /// Leaves of each name the last line, and brings the list to the disk. Returns how many files at TO have
     /// none.
-    pub(super) fn end(mut self) -> Result<u64, Failure> {
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn end(mut self) -> Result<u64, CopyError> {
         if self.had_lines {
             self.names.last.clear();
             self.read_names()?;
@@ -184,9 +198,9 @@ impl SumsList {
         Ok(self.unlisted)
     }
 
-    fn keep_last(&self) -> Result<(), Failure> {
+    fn keep_last(&self) -> Result<(), CopyError> {
         self.rewind()?;
-        let replacement = Replacement::new(&self.path)?;
+        let replacement = Replacement::new(&self.path).map_err(|error| self.replaced(error))?;
         let mut to = BufWriter::new(replacement.file());
         let mut reader = BufReader::new(&self.file);
         let (mut line, mut number) = (Vec::new(), 0);
@@ -204,8 +218,12 @@ impl SumsList {
         }
         to.flush().map_err(|error| self.failed("write", error))?;
         drop(to);
-        Ok(replacement.place()?)
+        replacement.place().map_err(|error| self.replaced(error))
     }
+}
+
+fn failed_line(path: &Path, error: &impl std::fmt::Display) -> CopyError {
+    CopyError::target(path, "write", std::io::Error::other(error.to_string()))
 }
 
 /// The name in a line, as it is written there.

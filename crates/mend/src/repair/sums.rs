@@ -1,0 +1,89 @@
+//! Lists of checksums as records of what files should be.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use verisum_digest::Digest;
+use verisum_files::store::manifest::{BlockHashes, Line, Listed, Options, Reader};
+
+use super::{Error, Recorded};
+
+/// A line of a list that records nothing of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UselessLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Why it is of no use.
+    pub why: String,
+}
+
+/// What a list records of the files below one of these trees, by their paths below it. `useless` is told of the lines
+/// that are of no use.
+///
+/// # Errors
+/// The list cannot be read.
+pub fn recorded_in(
+    list: &Path,
+    algorithm: Option<&str>,
+    trees: &[PathBuf],
+    useless: &mut dyn FnMut(UselessLine),
+) -> Result<Vec<Recorded>, Error> {
+    let failed = |operation| move |source| Error::List { path: list.into(), operation, source };
+    let file = File::open(list).map_err(failed("open"))?;
+    let mut options = Options::default();
+    options.algorithm = algorithm.map(|name| name.to_string().into());
+    options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
+    options.block_hashes = BlockHashes::Tagged;
+    let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
+    let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
+    let mut found: BTreeMap<PathBuf, Recorded> = BTreeMap::new();
+    while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
+        let number = reader.number();
+        let recorded = match line {
+            Line::File(listed) => recorded(&listed, trees),
+            Line::Bad(bad) => Err(bad.to_string()),
+        };
+        let recorded = recorded.and_then(|recorded| match found.get(&recorded.below) {
+            Some(other) if other.digest.name() == recorded.digest.name() && other.value != recorded.value => {
+                Err("another line has another digest of it".to_string())
+            }
+            _ => Ok(recorded),
+        });
+        match recorded {
+            Ok(recorded) => drop(found.entry(recorded.below.clone()).or_insert(recorded)),
+            Err(why) => useless(UselessLine { number, why }),
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// What a line says of a file; why it is of no use.
+fn recorded(listed: &Listed, trees: &[PathBuf]) -> Result<Recorded, String> {
+    let name = Path::new(OsStr::from_bytes(&listed.name));
+    let below = match name.is_absolute() {
+        true => {
+            let mut below = trees.iter().filter_map(|tree| name.strip_prefix(tree).ok());
+            below.next().ok_or("the file is outside the directory")?
+        }
+        false => name,
+    };
+    let steps = below.components().filter(|step| *step != Component::CurDir);
+    let below: PathBuf = steps.clone().collect();
+    if !steps.clone().all(|step| matches!(step, Component::Normal(_))) || steps.count() == 0 {
+        return Err("the file is outside the directory".to_string());
+    }
+    if listed.block_hash.is_some() {
+        return Err("this is a block hash (`verisum image repair` mends images)".to_string());
+    }
+    let mut why = "it has no digest".to_string();
+    for claim in &listed.claims {
+        match Digest::find(&claim.algorithm) {
+            Ok(digest) => return Ok(Recorded { below, digest, value: claim.digest, is_unwritten: false }),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(why)
+}
