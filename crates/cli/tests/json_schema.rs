@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 /// Definitions that are met by no object here: tests of buckets print `costs`, tests of the Python package run
 /// verisum-fleet.
-const ELSEWHERE: [&str; 2] = ["costs", "fleet.fleet"];
+const ELSEWHERE: [&str; 3] = ["costs", "fleet.fleet", "fleet.comparison"];
 
 /// A folder with trees, and the objects that commands printed in it.
 struct Trial {

@@ -48,6 +48,8 @@ class FleetComparison:
     def to_json(self) -> dict[str, Any]:
         """The comparison as what `json.dumps` takes."""
         return {
+            "version": 1,
+            "type": "comparison",
             "same": self.same,
             "different": self.different,
             "only_a": self.only_a,
