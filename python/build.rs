@@ -5,13 +5,19 @@ use std::{env, fs, io, path::Path};
 const STUBS: &str = "verisum/_native.pyi";
 
 /// What has a text.
-const NAMED: [&str; 14] = [
+const NAMED: [&str; 20] = [
     "def new",
     "def hash_many",
     "def hash_files",
     "def compare",
     "def scrub",
     "def accept",
+    "def rehash",
+    "def create_bag",
+    "def tag",
+    "def verify",
+    "def untag",
+    "def list_tags",
     "def repair",
     "def copy",
     "class Parity",

@@ -13,12 +13,15 @@ use pyo3::types::{PyBytes, PyString};
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::place::PlaceEvent;
+use verisum::lake::Exported;
 use verisum::remote::{Address, Host};
 
 use crate::errors::{Failure, Kind};
+use crate::hash::find;
 use crate::interrupt::interruptible;
-use crate::place::{self, Hosts, fs_path};
+use crate::place::{self, Hosts, Reach, fs_path};
 use crate::records::{Filter, Problems, Records};
+use crate::repair::now;
 use crate::scrub::{FileState, Moment};
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/Catalog"))]
@@ -173,6 +176,51 @@ impl Catalog {
         Problems::start(&self.path, below)
     }
 
+    /// The digest that all records are to have, if one was chosen.
+    #[getter]
+    fn rehash_target(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.read(py, store::Catalog::rehash_target)
+    }
+
+    /// How many records have each digest.
+    #[getter]
+    fn algorithms(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
+        self.read(py, |store| Ok(store.files_by_algorithm(None)?.into_iter().collect()))
+    }
+
+    /// Writes to a lake what changed since the last export.
+    fn export(&self, py: Python<'_>, lake: &Bound<'_, PyAny>) -> PyResult<BTreeMap<&'static str, u64>> {
+        let lake = fs_path(lake)?;
+        let exported = interruptible(py, &mut |_| Ok(()), |_| {
+            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            verisum::lake::export(&store, &lake, now())
+        })?;
+        let Exported { changed, gone, unchanged, damaged } =
+            exported.map_err(|error| Failure::from(&error).raise(py))?;
+        let counts = [("changed", changed), ("gone", gone), ("unchanged", unchanged), ("damaged", damaged)];
+        Ok(counts.into())
+    }
+
+    /// Records what a lake has and the catalogue has not.
+    #[staticmethod]
+    fn import_lake(
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        lake: &Bound<'_, PyAny>,
+    ) -> PyResult<BTreeMap<&'static str, u64>> {
+        let (path, lake) = (fs_path(path)?, fs_path(lake)?);
+        let imported = interruptible(py, &mut |_| Ok(()), |_| {
+            let path = absolute(&path).map_err(|error| Failure::from(&error))?;
+            let _lock = Lock::take(&path).map_err(|error| Failure::from(&error))?;
+            let store = store::Catalog::open(&path).map_err(|error| Failure::from(&error))?;
+            verisum::lake::import(&store, &lake, now()).map_err(|error| Failure::from(&error))
+        })?;
+        let imported = imported.map_err(|failure| failure.raise(py))?;
+        let counts =
+            [("added", imported.added), ("known", imported.known), ("differing", imported.differing)];
+        Ok(counts.into())
+    }
+
     fn __repr__(&self) -> String {
         format!("<verisum.Catalog {:?}>", self.path.to_string_lossy())
     }
@@ -322,6 +370,7 @@ pub(crate) fn accept(
 ) -> PyResult<Vec<AcceptedFile>> {
     let wanted = Wanted::of(path)?;
     let catalog = fs_path(catalog)?;
+    let reach = Reach::of(py, hosts)?;
     let accepted = interruptible(py, &mut |_| Ok(()), |stop| {
         let catalog = absolute(&catalog).map_err(|error| Failure::from(&error))?;
         let opened =
@@ -335,17 +384,36 @@ pub(crate) fn accept(
         let mut report = |accepted: Accepted| found.push(AcceptedFile(accepted));
         match is_address(&path) {
             false => scrub::accept(&store, &what, &mut report).map_err(|error| Failure::from(&error))?,
-            true => accept_remote(&store, &what, hosts, &Arc::new(stop.clone()), &mut report)?,
+            true => accept_remote(&store, &what, reach, &Arc::new(stop.clone()), &mut report)?,
         };
         Ok::<_, Failure>(found)
     })?;
     accepted.map_err(|failure| failure.raise(py))
 }
 
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/rehash"))]
+#[pyfunction]
+#[pyo3(signature = (catalog, to))]
+pub(crate) fn rehash(py: Python<'_>, catalog: &Bound<'_, PyAny>, to: Option<&str>) -> PyResult<u64> {
+    let path = fs_path(catalog)?;
+    let to = to.map(|name| find(py, name)).transpose()?;
+    let left = py.detach(|| {
+        let path = absolute(&path)?;
+        let _lock = Lock::take(&path)?;
+        let store = store::Catalog::open_existing(&path)?;
+        let to = to.as_ref().map(|digest| digest.name());
+        store.set_rehash_target(to)?;
+        let counts = store.files_by_algorithm(None)?;
+        let others = counts.iter().filter(|(name, _)| to.is_some_and(|to| to != name));
+        Ok(others.map(|(_, count)| count).sum())
+    });
+    left.map_err(|error| raise(py, &error))
+}
+
 fn accept_remote(
     store: &store::Catalog,
     what: &Accept,
-    hosts: Option<Hosts>,
+    reach: Reach,
     stop: &Arc<verisum::files::Stop>,
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Failure> {
@@ -355,7 +423,7 @@ fn accept_remote(
         let message = format!("{}: no address of a host", root.display());
         return Err(Failure::new(Kind::Host, &message).path(root).operation("find"));
     };
-    let place = place::host(&Hosts::of(hosts).open(), &address.host)?;
+    let place = place::host(&reach.open(), &address.host)?;
     let mut place = place::Stopping { place, stop: stop.clone(), done: None };
     let notes = |_: PlaceEvent| true;
     let mut tree = PlaceTree { place: &mut place, root: &address.path, notes: &notes };

@@ -25,7 +25,7 @@ use crate::files::{excludes, limits};
 use crate::hash::find;
 use crate::image::listed_sum;
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named, fs_path, refuse};
+use crate::place::{self, Hosts, Named, Reach, fs_path, refuse};
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
 const COUNTED: [&str; 11] = [
@@ -225,7 +225,7 @@ pub(crate) fn check(
     reading.algorithm = algorithm;
     reading.zero = zero;
     reading.name = name;
-    let there = There { list: list.clone(), reading, address, hosts: Hosts::of(hosts) };
+    let there = There { list: list.clone(), reading, address, reach: Reach::of(py, hosts)? };
     let running = Running::start(false, told, move |steps| steps.end(there.check(telling, &done, steps)))?;
     Ok(Check(running))
 }
@@ -496,7 +496,7 @@ struct There {
     list: PathBuf,
     reading: Options,
     address: Address,
-    hosts: Hosts,
+    reach: Reach,
 }
 
 impl There {
@@ -506,7 +506,7 @@ impl There {
         done: &Arc<Done>,
         steps: &Steps<CheckRow, Ended>,
     ) -> Result<Ended, Failure> {
-        let There { list: path, reading, address, hosts } = self;
+        let There { list: path, reading, address, reach } = self;
         let shown = path.to_string_lossy().into_owned();
         let opened = File::open(&path).and_then(|mut file| match file.metadata()?.is_file() {
             true => Ok(file),
@@ -526,7 +526,7 @@ impl There {
             PlaceEvent::Note(text) | PlaceEvent::Way(text) => steps.note(format!("{host}: {text}")),
             _ => true,
         };
-        let hosts = hosts.open();
+        let hosts = reach.open();
         let opened = place::open(Named::There(address.clone()), &hosts, &steps.stop(), done)?;
         let mut place = opened.place;
         for name in &list.algorithms {

@@ -16,7 +16,7 @@ use verisum::remote::Address;
 use crate::errors::{Failure, Kind};
 use crate::hash::find;
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named};
+use crate::place::{self, Hosts, Named, Reach};
 use crate::row::nanoseconds;
 
 /// The words of summaries, for each status.
@@ -167,11 +167,12 @@ pub(crate) fn compare(
 ) -> PyResult<Comparison> {
     let digest = find(py, algorithm)?;
     let named = [Named::of(a)?, Named::of(b)?];
+    let reach = Reach::of(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
     let done = Arc::new(Done::default());
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {
-        let hosts = Hosts::of(hosts).open();
+        let hosts = reach.open();
         let ended = compared(named, &Way { digest, quick }, &hosts, &done, steps);
         steps.end(ended);
     })?;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,16 +12,16 @@ use verisum::digest::Output;
 use verisum::files::place::PlaceError;
 use verisum::mend::copy::{
     self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary as Summary, PlaceTree,
-    Reflink, Verification,
+    Reflink, SumsList, Verification,
 };
-use verisum::remote::Address;
+use verisum::remote::{Address, Host};
 
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
 use crate::hash::find;
 use crate::iterator::{Done, Running, python_iterator};
-use crate::place::{self, Hosts, Named};
+use crate::place::{self, Hosts, Named, Reach};
 
 /// What came of an entry of the tree that was copied.
 #[pyclass(frozen, module = "verisum")]
@@ -114,12 +114,17 @@ pub(crate) struct CopySummary {
     differ: u64,
     failed: u64,
     reduced: u64,
+    left_out: u64,
+    unlisted: u64,
     stopped: bool,
 }
 
-impl From<Arc<Summary>> for CopySummary {
-    fn from(summary: Arc<Summary>) -> CopySummary {
+impl From<Arc<Ended>> for CopySummary {
+    fn from(ended: Arc<Ended>) -> CopySummary {
+        let Ended { summary, unlisted } = &*ended;
         CopySummary {
+            unlisted: *unlisted,
+            left_out: summary.left_out,
             copied: summary.copied,
             bytes: summary.bytes,
             compared: summary.compared,
@@ -147,7 +152,13 @@ impl CopySummary {
 
 /// A copy that goes on.
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct Copy(Running<CopiedFile, Summary>);
+pub(crate) struct Copy(Running<CopiedFile, Ended>);
+
+/// What came of all, and how many files at the target are not in the list.
+pub(crate) struct Ended {
+    summary: Summary,
+    unlisted: u64,
+}
 
 #[pymethods]
 impl Copy {
@@ -167,7 +178,8 @@ python_iterator!(Copy, CopiedFile);
 #[pyfunction]
 #[pyo3(signature = (
     source, target, *, algorithm=None, verify="reread", catalog=None, allow_bad=false, update=false, tag=false,
-    reflink="never", one_file_system=false, exclude=None, limit=None, threads=0, hosts=None, progress=None
+    reflink="never", one_file_system=false, exclude=None, limit=None, threads=0, sums=None, hosts=None,
+    progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn copy(
@@ -185,18 +197,21 @@ pub(crate) fn copy(
     exclude: Option<Vec<String>>,
     limit: Option<u64>,
     threads: usize,
+    sums: Option<&Bound<'_, PyAny>>,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Copy> {
-    let (source, target) = (Named::of(source)?, place::fs_path(target)?);
-    if !source.is_here() {
+    let ends = Ends::of(source, target)?;
+    if !matches!(ends, Ends::Here { .. }) {
         place::refuse(&[
             ("update", update),
-            ("one_file_system", one_file_system),
+            ("one_file_system", one_file_system && matches!(ends, Ends::From { .. })),
             ("reflink", reflink != "never"),
+            ("tag", tag && matches!(ends, Ends::To { .. })),
         ])?;
     }
     let catalog = catalog.map(place::fs_path).transpose()?;
+    let sums = sums.map(place::fs_path).transpose()?;
     let done = Arc::new(Done::default());
     let mut options = CopyOptions::default();
     options.algorithm = algorithm.map(|name| find(py, name)).transpose()?;
@@ -220,37 +235,100 @@ pub(crate) fn copy(
         options.threads = threads;
     }
     options.progress = done.here.clone();
-    let hosts = Hosts::of(hosts).open();
+    let hosts = Reach::of(py, hosts)?.open();
     let running = Running::start(true, (done, progress), move |steps| {
         options.stop = steps.stop();
         let copied = open(catalog.as_deref()).and_then(|catalog| {
+            let list = sums.as_deref().map(SumsList::open).transpose().map_err(|error| failure(&error))?;
+            let listing = Mutex::new((list, None));
             // Who takes no more has also asked it to stop.
             let sink = |event: &CopyEvent| {
+                {
+                    let (list, failed) = &mut *listing.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let (Some(Err(error)), None) = (list.as_mut().map(|list| list.add(event)), &failed) {
+                        *failed = Some(failure(&error));
+                        options.stop.request();
+                    }
+                }
                 steps.result(CopiedFile::of(event));
             };
-            let (to, catalog) = (&*target, catalog.as_ref());
-            let copied = match &source {
-                Named::Here(from) => engine::copy(from, to, &options, catalog, &sink),
-                Named::There(from) => {
-                    fetched(from, &hosts, |from| engine::copy_from(from, to, &options, catalog, &sink))
+            let catalog = catalog.as_ref();
+            let copied = match &ends {
+                Ends::Here { from, to } => engine::copy(from, to, &options, catalog, &sink),
+                Ends::From { from, to } => {
+                    opened(from, &hosts, |from| engine::copy_from(from, to, &options, catalog, &sink))
+                }
+                Ends::To { from, to } => {
+                    opened(to, &hosts, |to| engine::copy_to(from, to, &options, catalog, &sink))
                 }
             };
-            copied.map_err(|error| failure(&error))
+            let summary = copied.map_err(|error| failure(&error))?;
+            let (list, failed) = listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let unlisted = list.map(SumsList::end).transpose().map_err(|error| failure(&error))?;
+            match failed {
+                Some(failed) => Err(failed),
+                None => Ok(Ended { summary, unlisted: unlisted.unwrap_or(0) }),
+            }
         });
         steps.end(copied);
     })?;
     Ok(Copy(running))
 }
 
-/// Copies a tree of another machine.
-fn fetched(
-    from: &Address,
+/// From where to where.
+enum Ends {
+    Here { from: PathBuf, to: PathBuf },
+    From { from: Remote, to: PathBuf },
+    To { from: PathBuf, to: Remote },
+}
+
+/// A tree on another machine, and its address as the catalogue has it.
+struct Remote {
+    tree: Address,
+    address: PathBuf,
+}
+
+impl Ends {
+    fn of(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Ends> {
+        Ok(match (Named::of(source)?, Named::of(target)?) {
+            (Named::Here(from), Named::Here(to)) => Ends::Here { from, to },
+            (Named::There(from), Named::Here(to)) => Ends::From { from: Remote::of(from)?, to },
+            (Named::Here(from), Named::There(to)) => {
+                let typed = place::fs_path(target)?;
+                let mut to = Remote::of(to)?;
+                // As into a directory.
+                let ends_with_slash = typed.as_os_str().as_bytes().ends_with(b"/") || to.tree.path == b"/";
+                if let Some(name) = from.file_name().filter(|_| ends_with_slash && !from.is_dir()) {
+                    to.tree = Address::new(to.tree.host.clone(), &to.tree.join(name.as_bytes()));
+                    to.address = to.address.join(name);
+                }
+                Ends::To { from, to }
+            }
+            (Named::There(_), Named::There(_)) => {
+                return Err(PyValueError::new_err("source or target must be on this machine"));
+            }
+        })
+    }
+}
+
+impl Remote {
+    fn of(tree: Address) -> PyResult<Remote> {
+        let address = match tree.host {
+            Host::Local => PathBuf::from(OsStr::from_bytes(tree.shown(&tree.path))),
+            _ => tree.recorded().map_err(PyValueError::new_err)?,
+        };
+        Ok(Remote { tree, address })
+    }
+}
+
+/// Copies to or from a tree of another machine.
+fn opened(
+    Remote { tree, address }: &Remote,
     hosts: &verisum::remote::Hosts,
     act: impl FnOnce(PlaceTree) -> Result<Summary, CopyError>,
 ) -> Result<Summary, CopyError> {
-    let address = PathBuf::from(OsStr::from_bytes(from.shown(&from.path)));
-    let open = || hosts.place(&from.host).map_err(|error| PlaceError::Machine(error.into()));
-    act(PlaceTree { address: &address, root: &from.path, open: &open })
+    let open = || hosts.place(&tree.host).map_err(|error| PlaceError::Machine(error.into()));
+    act(PlaceTree { address, root: &tree.path, open: &open })
 }
 
 fn open(catalog: Option<&Path>) -> Result<Option<Catalog>, Failure> {

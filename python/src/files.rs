@@ -25,9 +25,10 @@ use crate::interrupt::TICK;
 use crate::iterator::python_iterator;
 use crate::log::{Event, results};
 use crate::parquet;
-use crate::place::{self, AT_ONCE, Hosts, Named, Stopping, fs_path, refuse};
+use crate::place::{self, AT_ONCE, Hosts, Named, Reach, Stopping, fs_path, refuse};
 use crate::row::{FileRow, Row};
 use crate::row_columns::RowColumns;
+use crate::stores::{Batches, is_store};
 
 /// Files that are being hashed on threads of their own.
 pub(crate) struct Source {
@@ -145,14 +146,8 @@ pub(crate) fn hash_files(
     hosts: Option<Hosts>,
 ) -> PyResult<HashFiles> {
     let digests = algorithms.map_or_else(|| Ok(vec![find(py, "sha256")?]), several)?;
-    let (mut here, mut there) = (Vec::new(), Vec::new());
-    for named in Named::several(paths)? {
-        match named {
-            Named::Here(path) => here.push(path),
-            Named::There(address) => there.push(address),
-        }
-    }
-    if !there.is_empty() {
+    let Sources { here, there, stores } = Sources::of(paths)?;
+    if !there.is_empty() || !stores.is_empty() {
         refuse(&[
             ("ordered", ordered),
             ("threads", threads > 0),
@@ -162,7 +157,7 @@ pub(crate) fn hash_files(
             ("limit", limit.is_some()),
             ("requests", requests.is_some()),
         ])?;
-        if digests.len() > 1 {
+        if digests.len() > 1 && !there.is_empty() {
             return Err(PyValueError::new_err("files on other machines get one digest in a read"));
         }
     }
@@ -177,7 +172,7 @@ pub(crate) fn hash_files(
         None => limits(limit),
         Some(requests) => Some(Arc::new(Limits::new(limit.unwrap_or(0), requests))),
     };
-    let rows = match there.is_empty() {
+    let rows = match there.is_empty() && stores.is_empty() {
         true => {
             let files = py.detach(|| verisum::hash_files(here, &options)).map_err(|error| match error {
                 StartError::Digest(error) => errors::of_digest(py, &error),
@@ -185,15 +180,52 @@ pub(crate) fn hash_files(
             })?;
             Rows::Here(Here { files: Mutex::new(Some(ManuallyDrop::new(files))), process: process::id() })
         }
-        false => Rows::Places(Feed::start(false, move |outlet| {
-            of_places(here, &there, &options, &Hosts::of(hosts).open(), outlet);
-        })?),
+        false => {
+            let reach = Reach::of(py, hosts)?;
+            let batches = (!stores.is_empty()).then(|| Batches::of(py, &stores, &digests)).transpose()?;
+            Rows::Places(Feed::start(false, move |outlet| {
+                of_places(here, &there, &options, &reach.open(), outlet);
+                if let Some(batches) = batches.filter(|_| !outlet.is_over()) {
+                    batches.run(&options.digests, outlet);
+                }
+            })?)
+        }
     };
     Ok(HashFiles(Arc::new(Source { rows, digests })))
 }
 
+/// What is to be hashed.
+#[derive(Default)]
+struct Sources<'py> {
+    here: Vec<PathBuf>,
+    there: Vec<Address>,
+    /// What Python reads.
+    stores: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Sources<'py> {
+    fn of(objects: &Bound<'py, PyAny>) -> PyResult<Sources<'py>> {
+        let mut found = Sources::default();
+        let is_one = place::is_one(objects)? || is_store(objects)?;
+        let several =
+            if is_one { vec![objects.clone()] } else { objects.try_iter()?.collect::<PyResult<_>>()? };
+        for object in several {
+            // Most are paths, and nothing of fsspec is one.
+            if !place::is_one(&object)? && is_store(&object)? {
+                found.stores.push(object);
+                continue;
+            }
+            match Named::of(&object)? {
+                Named::Here(path) => found.here.push(path),
+                Named::There(address) => found.there.push(address),
+            }
+        }
+        Ok(found)
+    }
+}
+
 /// The digests of one name or of several.
-fn several(names: &Bound<'_, PyAny>) -> PyResult<Vec<Digest>> {
+pub(crate) fn several(names: &Bound<'_, PyAny>) -> PyResult<Vec<Digest>> {
     let py = names.py();
     if names.is_instance_of::<PyString>() {
         return Ok(vec![find(py, names.extract()?)?]);

@@ -1,4 +1,4 @@
-//! Block hashes of disk images, and block maps.
+//! Block hashes of disk images.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,25 +6,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use verisum::blockhash::{
-    self, DigestSink, Error, MAX_THREADS, Params, Progress, compare_maps, hash_image_to, hash_stream_to,
-};
-use verisum::digest::{Digest, Output, Policy};
+use verisum::blockhash::{DigestSink, Error, MAX_THREADS, Params, Progress, hash_image_to, hash_stream_to};
+use verisum::digest::{Digest, Output};
 use verisum::files::store::manifest::Listed;
 use verisum::files::{self, Operation, Stop};
 use verisum::image::{Format, NbdImage, OpenOptions, Opened, is_nbd_uri, open};
 
-use crate::digests::{Digests, hex};
+use crate::digests::hex;
 use crate::errors;
 use crate::hash::find;
 use crate::interrupt::interruptible;
 use crate::place::fs_path;
-
-/// The digests of one call are at most so many bytes: a small file can claim blocks without end.
-const MOST_BYTES: u64 = 1 << 32;
 
 /// The block hash of a disk image.
 #[pyclass(frozen, module = "verisum")]
@@ -90,7 +85,8 @@ pub(crate) fn image_sum(
     })
 }
 
-fn params(py: Python<'_>, algorithm: &str, block_size: u32, threads: usize) -> PyResult<Params> {
+/// How blocks are hashed.
+pub(crate) fn params(py: Python<'_>, algorithm: &str, block_size: u32, threads: usize) -> PyResult<Params> {
     let threads = if threads == 0 { cores() } else { threads };
     let params = Params::new(find(py, algorithm)?).block_size(block_size);
     params
@@ -98,12 +94,13 @@ fn params(py: Python<'_>, algorithm: &str, block_size: u32, threads: usize) -> P
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn cores() -> usize {
+/// How many threads hash where nobody says otherwise.
+pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
 }
 
 /// Digest, length, zeros that were added, and whether somebody may have written meanwhile.
-type Summed = (Output, u64, u64, bool);
+pub(crate) type Summed = (Output, u64, u64, bool);
 
 fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) -> Result<Summed, Error> {
     let mut options = OpenOptions::default();
@@ -118,21 +115,35 @@ fn sum_opened(
     done: &Progress,
     stop: &Stop,
 ) -> Result<Summed, Error> {
-    let opened = match is_nbd_uri(name.as_os_str()) {
+    let mut opened = open_image(name, options)?;
+    sum_to(&mut opened, (params, options), done, &mut UntilStopped::new(stop))
+}
+
+/// Opens an image by its path or address.
+pub(crate) fn open_image(name: &Path, options: &OpenOptions) -> Result<Opened, Error> {
+    Ok(match is_nbd_uri(name.as_os_str()) {
         true => Opened::Image(Box::new(NbdImage::open(name.as_os_str(), options)?)),
         false => open(name, options)?,
-    };
-    let mut sink = UntilStopped(stop);
+    })
+}
+
+/// Hashes an image, and gives the digests of its blocks to a sink.
+pub(crate) fn sum_to(
+    opened: &mut Opened,
+    (params, options): (&Params, &OpenOptions),
+    done: &Progress,
+    sink: &mut dyn DigestSink,
+) -> Result<Summed, Error> {
     match opened {
         Opened::Image(image) => {
-            let digest = hash_image_to(&*image, params, done, &mut sink)?;
+            let digest = hash_image_to(&**image, params, done, sink)?;
             Ok((digest, image.length(), image.padded_by(), image.modified_during()))
         }
-        Opened::Stream(mut stream) => {
+        Opened::Stream(stream) => {
             if options.sector_padding {
                 stream.pad_to_sectors();
             }
-            let (digest, length) = hash_stream_to(&mut stream, params, done, &mut sink)?;
+            let (digest, length) = hash_stream_to(stream, params, done, sink)?;
             Ok((digest, length, stream.padded_by(), false))
         }
     }
@@ -179,107 +190,34 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
 }
 
 /// Ends a block hash when it is time to stop. What error it gives is never seen: whoever asked to stop raises its own.
-struct UntilStopped<'a>(&'a Stop);
+pub(crate) struct UntilStopped<'a> {
+    stop: &'a Stop,
+    sink: Option<&'a mut dyn DigestSink>,
+}
 
-impl UntilStopped<'_> {
+impl<'a> UntilStopped<'a> {
+    pub(crate) fn new(stop: &'a Stop) -> UntilStopped<'a> {
+        UntilStopped { stop, sink: None }
+    }
+
+    /// The same, where somebody takes the digests.
+    pub(crate) fn giving(stop: &'a Stop, sink: &'a mut dyn DigestSink) -> UntilStopped<'a> {
+        UntilStopped { stop, sink: Some(sink) }
+    }
+
     fn go_on(&self) -> Result<(), Error> {
-        if self.0.is_due() { Err(Error::Finished) } else { Ok(()) }
+        if self.stop.is_due() { Err(Error::Finished) } else { Ok(()) }
     }
 }
 
 impl DigestSink for UntilStopped<'_> {
-    fn digests(&mut self, _: &[u8]) -> Result<(), Error> {
-        self.go_on()
+    fn digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+        self.go_on()?;
+        self.sink.as_mut().map_or(Ok(()), |sink| sink.digests(digests))
     }
 
-    fn zeros(&mut self, _: u64) -> Result<(), Error> {
-        self.go_on()
-    }
-}
-
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
-#[pyclass(frozen, module = "verisum")]
-pub(crate) struct BlockMap(blockhash::BlockMap);
-
-#[pymethods]
-impl BlockMap {
-    #[new]
-    #[pyo3(signature = (path))]
-    fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<BlockMap> {
-        let name = fs_path(path)?;
-        let map = py.detach(|| blockhash::BlockMap::open(&name, &Policy::default()));
-        map.map(BlockMap).map_err(|error| errors::of_image(py, &name, &error))
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        self.0.params().digest().name()
-    }
-
-    #[getter]
-    fn digest_size(&self) -> usize {
-        self.0.params().digest().len()
-    }
-
-    #[getter]
-    fn block_size(&self) -> u32 {
-        self.0.params().block_bytes()
-    }
-
-    #[getter]
-    fn length(&self) -> u64 {
-        self.0.length()
-    }
-
-    #[getter]
-    fn data_blocks(&self) -> u64 {
-        self.0.data_blocks()
-    }
-
-    #[getter]
-    fn root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.root().as_bytes())
-    }
-
-    fn __len__(&self) -> usize {
-        usize::try_from(self.0.blocks())
-            .ok()
-            .filter(|len| isize::try_from(*len).is_ok())
-            .unwrap_or(isize::MAX as usize)
-    }
-
-    /// The digests of the blocks from `start` up to `stop`.
-    #[pyo3(signature = (start=0, stop=None))]
-    fn digests(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Digests> {
-        let stop = stop.unwrap_or_else(|| self.0.blocks());
-        if start > stop || stop > self.0.blocks() {
-            return Err(PyIndexError::new_err(format!("the map has {} blocks", self.0.blocks())));
-        }
-        let rows = stop - start;
-        if rows.saturating_mul(self.digest_size() as u64) > MOST_BYTES {
-            return Err(PyValueError::new_err("more than 4 GiB of digests: take them in several calls"));
-        }
-        let read = interruptible(py, &mut |_| Ok(()), |_| self.0.digests(start..stop))?;
-        let digests = read.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
-        Ok(Digests::new(digests, rows as usize, self.digest_size()))
-    }
-
-    /// Reads all of it, and raises unless its digests give its root.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let checked = interruptible(py, &mut |_| Ok(()), |stop| self.0.check_while(&|| !stop.is_due()))?;
-        checked.map_err(|error| errors::of_image(py, self.0.path(), &error))
-    }
-
-    /// The byte ranges in which the images of two maps differ.
-    #[pyo3(signature = (other, /))]
-    fn differences(&self, py: Python<'_>, other: &Bound<'_, BlockMap>) -> PyResult<Vec<(u64, u64)>> {
-        let other = other.get();
-        let found = py.detach(|| compare_maps(&self.0, &other.0, cores()));
-        let found = found.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
-        Ok(found.into_iter().map(|range| (range.start, range.end)).collect())
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<verisum.BlockMap {:?}: {} blocks>", self.0.path().to_string_lossy(), self.0.blocks())
+    fn zeros(&mut self, blocks: u64) -> Result<(), Error> {
+        self.go_on()?;
+        self.sink.as_mut().map_or(Ok(()), |sink| sink.zeros(blocks))
     }
 }

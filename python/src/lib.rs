@@ -7,6 +7,8 @@
 
 mod arrow;
 mod background;
+mod bag;
+mod block_map;
 #[allow(unsafe_code)]
 mod buffer;
 mod catalog;
@@ -17,6 +19,7 @@ mod copy;
 mod digests;
 mod errors;
 mod files;
+mod fleet;
 mod hash;
 mod image;
 mod interrupt;
@@ -32,6 +35,8 @@ mod repair;
 mod row;
 mod row_columns;
 mod scrub;
+mod stores;
+mod tags;
 mod verdict;
 
 use pyo3::prelude::*;
@@ -43,7 +48,11 @@ mod _native {
     #[pymodule_export]
     use crate::arrow::ArrowStream;
     #[pymodule_export]
-    use crate::catalog::{AcceptedFile, Catalog, CatalogRun, CatalogTree, accept};
+    use crate::bag::{Bag, create_bag};
+    #[pymodule_export]
+    use crate::block_map::BlockMap;
+    #[pymodule_export]
+    use crate::catalog::{AcceptedFile, Catalog, CatalogRun, CatalogTree, accept, rehash};
     #[pymodule_export]
     use crate::check::{Check, CheckRow, check};
     #[pymodule_export]
@@ -55,9 +64,11 @@ mod _native {
     #[pymodule_export]
     use crate::files::{HashFiles, hash_files};
     #[pymodule_export]
+    use crate::fleet::{PlaceRead, hash_place, list_place, place_address};
+    #[pymodule_export]
     use crate::hash::{Hash, algorithms, new};
     #[pymodule_export]
-    use crate::image::{BlockMap, ImageSum, image_sum};
+    use crate::image::{ImageSum, image_sum};
     #[pymodule_export]
     use crate::many::hash_many;
     #[pymodule_export]
@@ -72,6 +83,8 @@ mod _native {
     use crate::row::FileRow;
     #[pymodule_export]
     use crate::scrub::{FileState, Finding, Forecast, Scrub, ScrubSummary, scrub};
+    #[pymodule_export]
+    use crate::tags::{TagFinding, Tagging, list_tags, tag, untag, verify};
     #[pymodule_export]
     use crate::verdict::{
         Excludes, SecondLook, judge, judge_comparison, read_again, state_after, storage_failed, verdicts,

@@ -66,7 +66,8 @@ struct Chunk<'a> {
     digests: &'a mut [u8],
 }
 
-fn hash_on(
+/// Hashes messages on so many threads, until it is time to stop.
+pub(crate) fn hash_on(
     threads: usize,
     digest: &Digest,
     messages: &[&[u8]],

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::files::place::LocalPlace;
-use verisum::mend::repair::{self as engine, Options, Outcome, Repaired, Source, Summary};
+use verisum::mend::repair::{
+    self as engine, Options, Outcome, Recorded, Repaired, Source, Summary, UselessLine,
+};
 use verisum::remote::Address;
 
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named};
+use crate::place::{self, Hosts, Named, Reach};
 
 /// A file that was to be repaired.
 #[pyclass(frozen, module = "verisum")]
@@ -160,49 +163,129 @@ python_iterator!(Repair, RepairedFile);
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/repair"))]
 #[pyfunction]
 #[pyo3(signature = (
-    path, *, catalog, sources=None, dry_run=false, keep_bad=None, leave_missing=false, cross_file_systems=false, hosts=None
+    path, *, catalog=None, sums=None, tags=false, algorithm=None, sources=None, dry_run=false, keep_bad=None,
+    leave_missing=false, cross_file_systems=false, hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn repair(
     py: Python<'_>,
     path: &Bound<'_, PyAny>,
-    catalog: &Bound<'_, PyAny>,
+    catalog: Option<&Bound<'_, PyAny>>,
+    sums: Option<&Bound<'_, PyAny>>,
+    tags: bool,
+    algorithm: Option<String>,
     sources: Option<&Bound<'_, PyAny>>,
     dry_run: bool,
     keep_bad: Option<&Bound<'_, PyAny>>,
     leave_missing: bool,
     cross_file_systems: bool,
     hosts: Option<Hosts>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Repair> {
     let whole = |object: &Bound<'_, PyAny>| {
         absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
     };
-    let (path, catalog) = (whole(path)?, whole(catalog)?);
+    let path = whole(path)?;
+    let records = match (catalog, sums, tags) {
+        (Some(catalog), None, false) => Records::Catalog(whole(catalog)?),
+        (None, Some(sums), false) => Records::Lists { lists: place::paths(sums)?, algorithm },
+        (None, None, true) => Records::Tags,
+        _ => {
+            return Err(PyValueError::new_err("one of catalog, sums and tags says what the files should be"));
+        }
+    };
     let named = sources.map(Named::several).transpose()?.unwrap_or_default();
+    if named.is_empty() && !matches!(records, Records::Catalog(_)) {
+        return Err(PyValueError::new_err("sources: sums and tags know of no copies"));
+    }
     let mut options = Options::default();
     options.dry = dry_run;
     options.keep_bad = keep_bad.map(whole).transpose()?;
     options.leaves_missing = leave_missing;
     options.enters = cross_file_systems;
-    options.now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    options.now = now();
+    let reach = Reach::of(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
-    let running = Running::start(waits, (Arc::new(Done::default()), None), move |steps| {
-        let hosts = Hosts::of(hosts).open();
-        steps.end(repaired(&path, &catalog, (named, &hosts), options, steps));
+    let done = Arc::new(Done::default());
+    let told = (done.clone(), progress);
+    let running = Running::start(waits, told, move |steps| {
+        let hosts = reach.open();
+        let job = Job { path, records, named, done };
+        steps.end(job.repair(&hosts, options, steps));
     })?;
     Ok(Repair(running))
 }
 
-fn repaired(
+/// This moment, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+/// What says what the files should be.
+enum Records {
+    Catalog(PathBuf),
+    Lists { lists: Vec<PathBuf>, algorithm: Option<String> },
+    Tags,
+}
+
+/// What is repaired.
+struct Job {
+    path: PathBuf,
+    records: Records,
+    named: Vec<Named>,
+    done: Arc<Done>,
+}
+
+impl Job {
+    fn repair(
+        self,
+        hosts: &verisum::remote::Hosts,
+        mut options: Options,
+        steps: &Steps<Repaired, Summary>,
+    ) -> Result<Summary, Failure> {
+        let Job { path, records, named, done } = self;
+        options.stop = steps.stop();
+        let mut report = |file: &Repaired| {
+            done.add(file.size);
+            // Who takes no more has also asked it to stop.
+            steps.result(file.clone());
+        };
+        let mut recorded: Box<dyn Iterator<Item = Recorded>> = match records {
+            Records::Catalog(catalog) => {
+                let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
+                let catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
+                let mut sources = known_sources(named, hosts, &catalog, &path)?;
+                let repaired = engine::repair(&catalog, &path, &mut sources, &options, &mut report);
+                return repaired.map_err(|error| failure(&error));
+            }
+            Records::Tags => Box::new(engine::tagged(&path)),
+            Records::Lists { lists, algorithm } => {
+                let mut all = Vec::new();
+                for list in lists {
+                    let useless = &mut |UselessLine { number, why }| {
+                        steps.note(format!("{}: line {number}: {why}", list.display()));
+                    };
+                    let trees = std::slice::from_ref(&path);
+                    let found = engine::recorded_in(&list, algorithm.as_deref(), trees, useless);
+                    all.extend(found.map_err(|error| failure(&error))?);
+                }
+                Box::new(all.into_iter())
+            }
+        };
+        let opened = named.into_iter().map(|named| source(named, hosts, true));
+        let mut sources = opened.collect::<Result<Vec<_>, _>>()?;
+        let repaired = engine::repair_recorded(&path, &mut *recorded, &mut sources, &options, &mut report);
+        repaired.map_err(|error| failure(&error))
+    }
+}
+
+/// The copies that were named; without any, all trees of the catalogue.
+pub(crate) fn known_sources(
+    named: Vec<Named>,
+    hosts: &verisum::remote::Hosts,
+    catalog: &Catalog,
     path: &Path,
-    catalog: &Path,
-    (named, hosts): (Vec<Named>, &verisum::remote::Hosts),
-    mut options: Options,
-    steps: &Steps<Repaired, Summary>,
-) -> Result<Summary, Failure> {
-    let _lock = Lock::take(catalog).map_err(|error| Failure::from(&error))?;
-    let catalog = Catalog::open(catalog).map_err(|error| Failure::from(&error))?;
-    options.stop = steps.stop();
+) -> Result<Vec<Source<'static>>, Failure> {
     let takes_all = named.is_empty();
     let mut sources = Vec::new();
     for named in named {
@@ -217,11 +300,7 @@ fn repaired(
         let named = Address::of_address(tree.as_os_str().as_bytes()).map_or(Named::Here(tree), Named::There);
         sources.push(source(named, hosts, false)?);
     }
-    let repaired = engine::repair(&catalog, path, &mut sources, &options, &mut |file| {
-        // Who takes no more has also asked it to stop.
-        steps.result(file.clone());
-    });
-    repaired.map_err(|error| failure(&error))
+    Ok(sources)
 }
 
 /// A tree that may have good copies.
@@ -243,13 +322,15 @@ fn source(
     }
 }
 
-fn failure(error: &engine::Error) -> Failure {
+/// Why nothing is repaired.
+pub(crate) fn failure(error: &engine::Error) -> Failure {
     let of = |path: &Path| Failure::new(Kind::File, &error.to_string()).path(path);
     match error {
         engine::Error::Catalog(error) => Failure::from(error),
         engine::Error::Tree(error) => Failure::from(error),
         engine::Error::Path { path, .. } => of(path).operation("repair"),
-        engine::Error::KeepBad { path, operation, source } => {
+        engine::Error::KeepBad { path, operation, source }
+        | engine::Error::List { path, operation, source } => {
             of(path).operation(operation).system(Some(source))
         }
     }

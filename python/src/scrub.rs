@@ -14,13 +14,15 @@ use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Verdict, is_rotating};
+use verisum::mend::repair::{self, Repaired};
 
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
 use crate::hash::find;
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named, refuse};
+use crate::place::{self, Hosts, Named, Reach, refuse};
+use crate::repair::{RepairSummary, RepairedFile, known_sources, now};
 
 /// A file's state when it was read.
 #[pyclass(frozen, module = "verisum")]
@@ -168,6 +170,7 @@ pub(crate) struct ScrubSummary {
 /// A summary, and what of it is a failure.
 struct Ended {
     summary: Summary,
+    mended: Mended,
     archive: bool,
     missing_fails: bool,
 }
@@ -181,7 +184,7 @@ impl ScrubSummary {
 
     #[getter]
     fn class_(&self) -> &'static str {
-        let Ended { summary, archive, missing_fails } = &*self.summary;
+        let Ended { summary, archive, missing_fails, .. } = &*self.summary;
         summary.class(*archive, *archive || *missing_fails).name()
     }
 
@@ -272,6 +275,16 @@ impl ScrubSummary {
     }
 
     #[getter]
+    fn repaired(&self) -> Vec<RepairedFile> {
+        self.summary.mended.files.iter().cloned().map(RepairedFile::from).collect()
+    }
+
+    #[getter]
+    fn repair(&self) -> Option<RepairSummary> {
+        self.summary.mended.summary.clone().map(RepairSummary::from)
+    }
+
+    #[getter]
     fn forecast(&self) -> Option<Forecast> {
         let forecast = self.summary.summary.forecast?;
         let (needed, assumed_daily) = (forecast.needed, forecast.assumed_daily);
@@ -311,7 +324,7 @@ python_iterator!(Scrub, Finding);
 #[pyo3(signature = (
     tree, *, catalog, algorithm="sha256", threads=0, max_age=None, budget=None, sample=1.0, shuffle=false, since=None,
     cross_file_systems=false, stop_after=100, exclude=None, limit=None, archive=false, missing_fails=false,
-    replaced_root=false, alarm_changed=None, hosts=None, progress=None
+    replaced_root=false, alarm_changed=None, repair_from=None, keep_bad=None, hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn scrub(
@@ -333,6 +346,8 @@ pub(crate) fn scrub(
     missing_fails: bool,
     replaced_root: bool,
     alarm_changed: Option<f64>,
+    repair_from: Option<&Bound<'_, PyAny>>,
+    keep_bad: Option<&Bound<'_, PyAny>>,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Scrub> {
@@ -353,8 +368,18 @@ pub(crate) fn scrub(
             ("since", since.is_some()),
             ("cross_file_systems", cross_file_systems),
             ("limit", limit.is_some()),
+            ("repair_from", repair_from.is_some()),
         ])?;
     }
+    if keep_bad.is_some() && repair_from.is_none() {
+        return Err(PyValueError::new_err("keep_bad: only with repair_from"));
+    }
+    let keep_bad = keep_bad.map(place::fs_path).transpose()?;
+    let keep_bad = keep_bad.map(|path| absolute(&path)).transpose();
+    let mending = Mending {
+        sources: repair_from.map(Named::several).transpose()?,
+        keep_bad: keep_bad.map_err(|error| Failure::from(&error).raise(py))?,
+    };
     let done = Arc::new(Done::default());
     let mut options = Options::new(find(py, algorithm)?);
     options.threads = if threads == 0 { cores() } else { threads };
@@ -372,12 +397,13 @@ pub(crate) fn scrub(
     options.excludes = excludes(exclude)?;
     options.limits = limits(limit);
     options.progress = done.here.clone();
-    let target = Target { named, path, catalog };
+    let target = Target { named, path, catalog, mending };
+    let reach = Reach::of(py, hosts)?;
     let waits = target.named.is_here();
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {
-        let ended = scrubbed(target, options, hosts, &done, steps);
-        steps.end(ended.map(|summary| Ended { summary, archive, missing_fails }));
+        let ended = scrubbed(target, options, reach, &done, steps);
+        steps.end(ended.map(|(summary, mended)| Ended { summary, mended, archive, missing_fails }));
     })?;
     Ok(Scrub(running))
 }
@@ -387,7 +413,8 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn require_share(name: &str, share: f64) -> PyResult<()> {
+/// Fails for what is no share.
+pub(crate) fn require_share(name: &str, share: f64) -> PyResult<()> {
     match share > 0.0 && share <= 1.0 {
         true => Ok(()),
         false => Err(PyValueError::new_err(format!("{name}: must be more than 0 and at most 1"))),
@@ -408,15 +435,30 @@ struct Target {
     /// As the catalogue knows it.
     path: PathBuf,
     catalog: PathBuf,
+    mending: Mending,
+}
+
+/// Whether bad files are repaired afterwards, and from where.
+struct Mending {
+    /// Copies of the tree; an empty list for all trees of the catalogue.
+    sources: Option<Vec<Named>>,
+    keep_bad: Option<PathBuf>,
+}
+
+/// What was repaired.
+#[derive(Default)]
+struct Mended {
+    files: Vec<Repaired>,
+    summary: Option<Arc<repair::Summary>>,
 }
 
 fn scrubbed(
-    Target { named, path, catalog }: Target,
+    Target { named, path, catalog, mending }: Target,
     mut options: Options,
-    hosts: Option<Hosts>,
+    reach: Reach,
     done: &Arc<Done>,
     steps: &Steps<Report, Ended>,
-) -> Result<Summary, Failure> {
+) -> Result<(Summary, Mended), Failure> {
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
     options.stop = steps.stop();
@@ -428,7 +470,8 @@ fn scrubbed(
     }
     // The engine goes by the path that the catalogue has.
     let named = if named.is_here() { Named::Here(path.clone()) } else { named };
-    let mut opened = place::open(named, &Hosts::of(hosts).open(), &options.stop, done)?;
+    let hosts = reach.open();
+    let mut opened = place::open(named, &hosts, &options.stop, done)?;
     let (host, root) = (opened.address.host.name(), opened.address.path.clone());
     let notes = |event: PlaceEvent| match event {
         PlaceEvent::Note(text) | PlaceEvent::Way(text) => steps.note(format!("{host}: {text}")),
@@ -440,11 +483,46 @@ fn scrubbed(
         steps.result(report);
     };
     let summary = scrub_tree(&mut catalog, &path, (&options, &Mutex::new(())), &mut tree, &mut report);
-    summary.map_err(|error| Failure::from(&error))
+    let summary = summary.map_err(|error| Failure::from(&error))?;
+    // So much changed at once that it may be on purpose.
+    let is_alarmed = summary.alarm.is_some() || options.stop.is_due();
+    let mended = match mending.sources.filter(|_| !is_alarmed) {
+        Some(sources) => mend(&catalog, &path, (sources, &hosts), mending.keep_bad, &options)?,
+        None => Mended::default(),
+    };
+    Ok((summary, mended))
+}
+
+/// Repairs what is bad in the tree. Missing files may be meant to be gone.
+fn mend(
+    catalog: &Catalog,
+    path: &Path,
+    (sources, hosts): (Vec<Named>, &verisum::remote::Hosts),
+    keep_bad: Option<PathBuf>,
+    options: &Options,
+) -> Result<Mended, Failure> {
+    let mut sources = known_sources(sources, hosts, catalog, path)?;
+    let mut mending = repair::Options::default();
+    mending.keep_bad = keep_bad;
+    mending.leaves_missing = true;
+    mending.enters = !options.one_file_system;
+    mending.stop = options.stop.clone();
+    mending.now = now();
+    let mut files = Vec::new();
+    let report = &mut |file: &Repaired| files.push(file.clone());
+    let summary = repair::repair(catalog, path, &mut sources, &mending, report);
+    let summary = summary.map_err(|error| crate::repair::failure(&error))?;
+    Ok(Mended { files, summary: Some(Arc::new(summary)) })
 }
 
 /// A length of time: seconds, or a `timedelta`.
 pub(crate) struct Span(Duration);
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Duration {
+        span.0
+    }
+}
 
 impl<'py> FromPyObject<'_, 'py> for Span {
     type Error = PyErr;

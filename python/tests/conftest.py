@@ -1,4 +1,4 @@
-"""What several tests need: the command, and a real sshd on this machine."""
+"""What several tests need: the command, a real sshd and a real server of S3 on this machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+import verisum
 
 # A busy machine starts workers late, and no test is about such a limit; also for the programs that tests start.
 os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "300s")
@@ -86,9 +89,26 @@ class Sshds:
             server.wait()
 
 
+def loud_skip(why: str) -> NoReturn:
+    """Skips a test, and says so; on a machine that decides, it fails."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"NOT TESTED: {why}")
+    pytest.skip(f"NOT TESTED: {why}")
+
+
+def flip(path: Path) -> None:
+    """Changes a bit of a file, whose length and times stay."""
+    stat = os.stat(path)
+    with open(path, "r+b") as file:
+        first = file.read(1)[0]
+        file.seek(0)
+        file.write(bytes([first ^ 1]))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
 def need_sshd() -> None:
     if SSHD is None or shutil.which("ssh") is None or os.geteuid() != 0:
-        pytest.skip("NOT TESTED: needs sshd, ssh and root")
+        loud_skip("needs sshd, ssh and root")
     Path("/run/sshd").mkdir(exist_ok=True)
 
 
@@ -103,3 +123,60 @@ def ssh_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sshds.start("web1", "127.0.0.1", port, [])
     yield sshds.config
     sshds.stop()
+
+
+# As scripts/setup.sh installs it.
+VERSITYGW = Path(__file__).resolve().parents[2] / "target" / "tools" / "versitygw"
+
+
+class Store:
+    """A server of S3 on this machine. What is in the folder of a bucket is in the bucket."""
+
+    def __init__(self, here: Path) -> None:
+        server = shutil.which("versitygw") or (str(VERSITYGW) if VERSITYGW.exists() else None)
+        if server is None:
+            loud_skip("needs versitygw, which scripts/setup.sh test installs")
+        self.root = here / "root"
+        self.root.mkdir()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        self.hosts = verisum.Hosts(endpoint=self.url, region="us-east-1")
+        keys = ["--access", os.environ["AWS_ACCESS_KEY_ID"], "--secret", os.environ["AWS_SECRET_ACCESS_KEY"]]
+        command = [server, *keys, "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(self.root)]
+        with open(here / "log", "wb") as log:
+            self.server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + 300
+        while True:
+            assert self.server.poll() is None and time.monotonic() < deadline, (here / "log").read_text()
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                return
+            except OSError:
+                time.sleep(0.01)
+
+    def bucket(self, name: str) -> Path:
+        """The folder of a bucket, which is made."""
+        folder = self.root / name
+        folder.mkdir()
+        return folder
+
+    def stop(self) -> None:
+        self.server.kill()
+        self.server.wait()
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A server of S3, for whose keys the environment is set."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATESTS")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a+secret/of=tests")
+    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE", "AWS_REGION", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    # Nobody's own profiles are asked.
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/nonexistent")
+    (tmp_path / "store").mkdir()
+    store = Store(tmp_path / "store")
+    yield store
+    store.stop()

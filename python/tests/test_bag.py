@@ -9,6 +9,8 @@ from pathlib import Path
 import bagit
 import pytest
 
+import verisum
+
 COMMAND = Path(sys.executable).parent / "verisum"
 
 
@@ -49,3 +51,25 @@ def test_the_command_finds_theirs_valid(tmp_path: Path) -> None:
     bagit.make_bag(str(bag), checksums=["md5", "sha512"])
     ended = run("check", bag)
     assert (ended.returncode, ended.stderr.splitlines()[-1][:29]) == (0, "verisum: the bag is valid: 18")
+
+
+def test_a_bag_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "one").write_bytes(b"one")
+    (folder / "sub" / "two").write_bytes(b"two" * 1000)
+    made = verisum.create_bag(folder, ["sha256", "md5"], info=[("Source-Organization", "Example")])
+    assert (made.files, made.bytes) == (2, 3003)
+    bag = bagit.Bag(str(folder))
+    assert bag.is_valid() and bag.info["Source-Organization"] == "Example"
+    assert (folder / "manifest-sha256.txt").exists() and (folder / "manifest-md5.txt").exists()
+    checked = verisum.check(folder)
+    assert checked.finish()["failed"] == 0 and checked.class_ == "clean"
+    with pytest.raises(verisum.FileError, match="is a bag already"):
+        verisum.create_bag(folder)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "link").symlink_to("nowhere")
+    with pytest.raises(verisum.FileError, match="cannot hold"):
+        verisum.create_bag(tmp_path / "linked")
+    with pytest.raises(ValueError, match="info"):
+        verisum.create_bag(tmp_path / "linked", info=[("a:b", "c")])

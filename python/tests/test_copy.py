@@ -89,3 +89,28 @@ def test_an_early_end_leaves_whole_files(tree: Path, tmp_path: Path) -> None:
         if path.is_file() and not path.is_symlink():
             assert path.read_bytes() == (tree / path.relative_to(tmp_path / "target")).read_bytes()
     assert verisum.copy(tree, tmp_path / "target").finish().failed == 0
+
+
+def test_digests_of_copies_are_listed(tree: Path, tmp_path: Path) -> None:
+    sums = tmp_path / "SUMS"
+    target = tmp_path / "target"
+    assert verisum.copy(tree, target, sums=sums).finish().unlisted == 0
+    checked = verisum.check(sums, base=target)
+    assert checked.finish()["verified"] == 2 and checked.class_ == "clean"
+    (tree / "three").write_bytes(b"three")
+    verisum.copy(tree, target, sums=sums).finish()
+    assert verisum.check(sums, base=target).finish()["verified"] == 3
+    os.remove(sums)
+    assert verisum.copy(tree, target, sums=sums).finish().unlisted > 0
+    (tmp_path / "text").write_text("no list\n")
+    with pytest.raises(verisum.FileError, match="text: write: "):
+        verisum.copy(tree, target, sums=tmp_path / "text").finish()
+
+
+def test_a_tree_is_copied_to_another_place(tree: Path, tmp_path: Path) -> None:
+    copied = verisum.copy(tree, f"local:{tmp_path}/there").finish()
+    assert (copied.copied, copied.left_out, copied.failed) == (3, 1, 0)
+    for name in ("one", "sub/two", "sub/link"):
+        assert (tmp_path / "there" / name).read_bytes() == (tree / name).read_bytes()
+    with pytest.raises(ValueError, match="on this machine"):
+        verisum.copy(f"local:{tree}", f"local:{tmp_path}/there")

@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pyarrow.parquet
+from conftest import loud_skip
+from dask.utils import key_split
+from distributed import Client, LocalCluster
+from fleet_tree import Trace, contents, expected, make_tree, notes, present, wait_until_idle
 
-pytest.importorskip("distributed")
-
-import pyarrow.parquet  # noqa: E402
-from dask.utils import key_split  # noqa: E402
-from distributed import Client, LocalCluster  # noqa: E402
-from fleet_tree import Trace, contents, expected, make_tree, notes, present, wait_until_idle  # noqa: E402
-
-import verisum.dask  # noqa: E402
-from verisum.dask import LakeError, Place, PlaceError, VersionError, compare_places, hash_places, scrub_places  # noqa: E402
-from verisum.dask._lake import Lake, LakeRecord, part_bytes  # noqa: E402
-from verisum.dask._run import prefix  # noqa: E402
-from verisum.dask._work import Row, columns_of  # noqa: E402
-from verisum.fleet import read_plan  # noqa: E402
+import verisum.dask
+from verisum.dask import LakeError, Place, PlaceError, VersionError, compare_places, hash_places, scrub_places
+from verisum.dask._lake import Lake, LakeRecord, part_bytes
+from verisum.dask._run import prefix
+from verisum.dask._work import Row, columns_of
+from verisum.fleet import read_plan
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +243,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     mounted.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", str(mounted)], capture_output=True)
     if made.returncode != 0:
-        pytest.skip(f"NOT TESTED: no file system can be mounted: {made.stderr.decode().strip()}")
+        loud_skip(f"no file system can be mounted: {made.stderr.decode().strip()}")
     yield mounted
     subprocess.run(["umount", str(mounted)], check=True)
 

@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client, LocalCluster, Status
+from fleet_tree import Trace, contents, expected, make_tree, notes
 
-pytest.importorskip("distributed")
-
-from distributed import Client, LocalCluster, Status  # noqa: E402
-from fleet_tree import Trace, contents, expected, make_tree, notes  # noqa: E402
-
-from verisum.dask._cut import chunk_files  # noqa: E402
+from verisum.dask._cut import chunk_files
 
 KILLS = 50
 

@@ -9,12 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from fleet_tree import contents, expected, make_tree
 
-pytest.importorskip("distributed")
-
-from fleet_tree import contents, expected, make_tree  # noqa: E402
-
-from verisum.fleet import PlanError, read_plan  # noqa: E402
+from verisum.fleet import PlanError, read_plan
 
 FLEET = Path(sys.executable).parent / "verisum-fleet"
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 import verisum
-from conftest import Sshds, need_sshd
+from conftest import Sshds, loud_skip, need_sshd
 
 # A range that is kept for tests of networks.
 NETWORK = "198.18.{}.{}"
@@ -53,7 +53,7 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
                 address = made(cable, cable, (os.getpid() * 2 + number) % 256)
             except (FileNotFoundError, subprocess.CalledProcessError) as error:
                 why = getattr(error, "stderr", b"").decode() or error
-                pytest.skip(f"NOT TESTED: no network namespace can be made: {why}")
+                loud_skip(f"no network namespace can be made: {why}")
             sshds.start(name, address, 2222, ["ip", "netns", "exec", cable])
         yield Hosts(sshds.config, cables)
     finally:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import verisum
+from conftest import COMMAND
 from test_process import run
 
 PROGRAM = os.path.join(os.path.dirname(sys.executable), "verisum")
@@ -195,3 +196,35 @@ def test_ctrl_c_ends_the_check_of_a_map(tmp_path: Path) -> None:
         assert ended.returncode == 0, ended.stderr
         waits.append(float(ended.stdout))
     assert min(waits) < 0.1, waits
+
+
+def test_a_map_is_made_and_updated(tmp_path: Path) -> None:
+    image = tmp_path / "disk.img"
+    data = bytearray(os.urandom(3_000_000)) + bytes(1_000_000)
+    image.write_bytes(data)
+    seen: list[int] = []
+    made = verisum.BlockMap.create(tmp_path / "disk.map", image, "blake3", block_size=4096, progress=seen.append)
+    assert made.root == verisum.image_sum(image, "blake3", block_size=4096).digest
+    own = tmp_path / "own.map"
+    words = ["image", "map", "-o", own, "-a", "blake3", "--block-size", "4096", image]
+    subprocess.run([COMMAND, *words], check=True, capture_output=True)
+    assert own.read_bytes() == (tmp_path / "disk.map").read_bytes()
+    data[10_000] ^= 1
+    data[3_999_000] ^= 1
+    image.write_bytes(data)
+    now = made.update(tmp_path / "now.map", image, [(3_999_000, 3_999_001), (10_000, 10_001)])
+    assert now.root == verisum.image_sum(image, "blake3", block_size=4096).digest != made.root
+    assert len(now.differences(made)) == 2
+    now.check()
+    # The old map may be replaced; an image never is.
+    made.update(tmp_path / "disk.map", image, [(0, 4_000_000)])
+    for path in (image, tmp_path / "text"):
+        (tmp_path / "text").write_text("text")
+        with pytest.raises(verisum.ImageError, match="create: "):
+            verisum.BlockMap.create(path, image)
+    assert image.read_bytes() == data
+    with pytest.raises(ValueError, match="behind"):
+        now.update(tmp_path / "now.map", image, [(2, 1)])
+    with pytest.raises(verisum.ImageError):
+        verisum.BlockMap.create(tmp_path / "x.map", tmp_path / "none")
+    assert not (tmp_path / "x.map").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import verisum
+from conftest import loud_skip
 
 CONTENT = {name: name.encode() * 30_000 for name in ("aa", "bb", "cc")}
 
@@ -81,7 +82,7 @@ def test_par2_files(tree: Path) -> None:
     par2 = shutil.which("par2")
     if par2 is None:
         assert "CI" not in os.environ, "there is no par2"
-        pytest.skip("there is no par2")
+        loud_skip("there is no par2")
     subprocess.run(
         [par2, "create", "-q", "-q", "-s1000", "-c80", "set.par2", *CONTENT], cwd=tree, check=True, capture_output=True
     )

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import verisum
+from conftest import loud_skip
 from test_process import run
 
 
@@ -68,7 +69,7 @@ def test_a_full_disk_leaves_the_old_file(tree: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True).returncode:
-        pytest.skip("cannot mount")
+        loud_skip("no file system can be mounted")
     try:
         path = disk / "rows.parquet"
         path.write_text("old")

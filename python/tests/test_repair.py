@@ -78,3 +78,57 @@ def test_errors_have_their_classes(tree: Path, tmp_path: Path) -> None:
         verisum.repair("/no/such/tree", catalog=tmp_path / "c.db").finish()
     with pytest.raises(ValueError, match="null"):
         verisum.repair("a\0b", catalog=tmp_path / "c.db")
+
+
+def test_lists_say_what_files_should_be(tree: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "verisum")
+    copy, sums = tmp_path / "copy", tmp_path / "SUMS"
+    rows = list(verisum.hash_files(copy))
+    lines = [f"{row.hexdigest}  {os.path.basename(row.path)}\n" for row in rows]
+    sums.write_text("".join(lines) + f"{'0' * 64}  ../outside\n")
+    (tmp_path / "bad").mkdir()
+    seen: list[tuple[int, int]] = []
+    run = verisum.repair(
+        tree, sums=sums, sources=copy, keep_bad=tmp_path / "bad", progress=lambda *done: seen.append(done)
+    )
+    files = {Path(file.path).name: file.outcome for file in run}
+    assert files == {"3": "repaired", "4": "repaired", "5": "repaired"}
+    assert seen[-1] == (3, 15_000)
+    assert any("SUMS: line 11: " in record.getMessage() for record in caplog.records)
+    for number in range(10):
+        assert (tree / str(number)).read_bytes() == bytes([number]) * 5000
+
+
+def test_tags_say_what_files_should_be(tree: Path, tmp_path: Path) -> None:
+    verisum.tag(tmp_path / "copy").finish()
+    subprocess.run(["cp", "-a", tmp_path / "copy", tmp_path / "other"], check=True)
+    rot(tmp_path / "other" / "7")
+    (file,) = verisum.repair(tmp_path / "other", tags=True, sources=tmp_path / "copy")
+    assert file.outcome == "repaired" and file.path.endswith("/7")
+    assert (tmp_path / "other" / "7").read_bytes() == bytes([7]) * 5000
+    with pytest.raises(ValueError, match="one of"):
+        verisum.repair(tree, catalog=tmp_path / "c.db", tags=True)
+    with pytest.raises(ValueError, match="one of"):
+        verisum.repair(tree)
+    with pytest.raises(ValueError, match="sources"):
+        verisum.repair(tree, tags=True)
+    with pytest.raises(verisum.FileError, match="none: open"):
+        verisum.repair(tree, sums=tmp_path / "none", sources=tmp_path / "copy").finish()
+
+
+def test_a_scrub_repairs_what_it_finds(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    summary = verisum.scrub(
+        tree, catalog=tmp_path / "c.db", repair_from=tmp_path / "copy", keep_bad=tmp_path / "bad"
+    ).finish()
+    # What was found is told all the same, and missing files stay missing.
+    assert summary.class_ == "corrupt"
+    assert {Path(file.path).name: file.outcome for file in summary.repaired} == {"3": "repaired", "4": "repaired"}
+    assert summary.repair is not None and summary.repair.repaired == 2
+    assert (tree / "3").read_bytes() == bytes([3]) * 5000 and not (tree / "5").exists()
+    again = verisum.scrub(tree, catalog=tmp_path / "c.db").finish()
+    assert again.class_ == "clean" and again.repaired == [] and again.repair is None
+    with pytest.raises(ValueError, match="keep_bad"):
+        verisum.scrub(tree, catalog=tmp_path / "c.db", keep_bad=tmp_path)
+    with pytest.raises(ValueError, match="repair_from: not for"):
+        verisum.scrub(f"ssh://web1{tree}", catalog=tmp_path / "c.db", repair_from=tmp_path)

@@ -396,3 +396,35 @@ def test_a_forked_process_has_no_scrub(tree: Path, catalog: Path) -> None:
         print(run.finish().files)
     """)
     assert "forked" in ended.stdout and ended.stdout.endswith("\n21\n"), ended
+
+
+def test_a_catalogue_changes_its_digest(tree: Path, catalog: Path) -> None:
+    verisum.scrub(tree, catalog=catalog).finish()
+    opened = verisum.Catalog(catalog)
+    count = opened.algorithms["sha256"]
+    assert opened.rehash_target is None and verisum.rehash(catalog, "blake3") == count
+    assert opened.rehash_target == "blake3"
+    verisum.scrub(tree, catalog=catalog).finish()
+    assert opened.algorithms == {"blake3": count}
+    assert verisum.rehash(catalog, None) == 0 and opened.rehash_target is None
+    with pytest.raises(verisum.CatalogError):
+        verisum.rehash(catalog.parent / "none.db", "blake3")
+    with pytest.raises(verisum.DigestError):
+        verisum.rehash(catalog, "md6")
+
+
+def test_a_catalogue_goes_to_a_lake_and_back(tree: Path, catalog: Path, tmp_path: Path) -> None:
+    verisum.scrub(tree, catalog=catalog).finish()
+    opened, lake = verisum.Catalog(catalog), tmp_path / "lake"
+    rows = {row.path: (row.digest, row.size) for row in opened.rows()}
+    wanted = {"changed": len(rows), "gone": 0, "unchanged": 0, "damaged": 0}
+    assert opened.export(lake) == wanted
+    assert opened.export(lake) == {**wanted, "changed": 0, "unchanged": len(rows)}
+    table = duckdb.sql(f"select count(*) from '{lake}/**/*.parquet'").fetchall()
+    assert table == [(len(rows),)]
+    other = tmp_path / "other.db"
+    assert verisum.Catalog.import_lake(other, lake) == {"added": len(rows), "known": 0, "differing": 0}
+    assert {row.path: (row.digest, row.size) for row in verisum.Catalog(other).rows()} == rows
+    assert verisum.Catalog.import_lake(other, lake)["known"] == len(rows)
+    with pytest.raises(verisum.FileError):
+        verisum.Catalog.import_lake(other, tmp_path / "none")

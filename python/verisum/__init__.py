@@ -10,7 +10,8 @@ Hash objects are those of hashlib. `hash_many` hashes independent buffers side b
 `hash_files` hashes the files of trees, and gives a row for each.
 `check` compares files with lists, `compare` two trees, and `scrub` a tree with its `Catalog`; `accept`
 takes a file as it is now, and `repair` gives bad ones their recorded content again. `copy` copies trees
-with proof, and `Parity` mends damage without another copy.
+with proof, and `Parity` mends damage without another copy. `tag` and `verify` keep digests in the files'
+attributes, and `create_bag` makes BagIt bags.
 `image_sum` computes the block hash of a disk image, and `BlockMap` reads the digests of its blocks.
 """
 
@@ -21,6 +22,7 @@ from verisum._filelike import file_digest
 from verisum._native import (
     Accepted,
     ArrowStream,
+    Bag,
     BlockMap,
     Catalog,
     CatalogRun,
@@ -54,16 +56,24 @@ from verisum._native import (
     Scrub,
     ScrubSummary,
     Side,
+    TagFinding,
+    Tagging,
     accept,
     check,
     compare,
     copy,
+    create_bag,
     hash_files,
     hash_many,
     image_sum,
+    list_tags,
     new,
+    rehash,
     repair,
     scrub,
+    tag,
+    untag,
+    verify,
 )
 
 # `typing` takes longer to import than all of this package.
@@ -75,6 +85,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Accepted",
     "ArrowStream",
+    "Bag",
     "BlockMap",
     "Catalog",
     "CatalogError",
@@ -114,18 +125,26 @@ __all__ = [
     "Scrub",
     "ScrubSummary",
     "Side",
+    "TagFinding",
+    "Tagging",
     "accept",
     "algorithms_available",
     "check",
     "compare",
     "copy",
+    "create_bag",
     "file_digest",
     "hash_files",
     "hash_many",
     "image_sum",
+    "list_tags",
     "new",
+    "rehash",
     "repair",
     "scrub",
+    "tag",
+    "untag",
+    "verify",
 ]
 
 

@@ -13,6 +13,7 @@ from verisum._errors import DigestError, Error, FileError, HostError
 __all__ = [
     "Accepted",
     "ArrowStream",
+    "Bag",
     "BlockMap",
     "Catalog",
     "CatalogRun",
@@ -37,6 +38,7 @@ __all__ = [
     "Parity",
     "ParityFinding",
     "ParityRun",
+    "PlaceRead",
     "Problem",
     "Problems",
     "Record",
@@ -48,23 +50,34 @@ __all__ = [
     "ScrubSummary",
     "SecondLook",
     "Side",
+    "TagFinding",
+    "Tagging",
     "accept",
     "algorithms",
     "check",
     "compare",
     "copy",
+    "create_bag",
     "hash_files",
     "hash_many",
+    "hash_place",
     "image_sum",
     "judge",
     "judge_comparison",
+    "list_place",
+    "list_tags",
     "new",
+    "place_address",
     "read_again",
+    "rehash",
     "repair",
     "scrub",
     "state_after",
     "storage_failed",
+    "tag",
+    "untag",
     "verdicts",
+    "verify",
 ]
 
 @type_check_only
@@ -291,18 +304,26 @@ class FileRow:
 
 @final
 class Hosts:
-    """How other machines are reached, and what hashes there.
+    """How other machines and buckets are reached, and what hashes there.
+
+    Credentials of buckets are those of the environment (``AWS_ACCESS_KEY_ID`` …) and of the files of the AWS tools, as
+    for the command; they are read when a function is called. It can be pickled.
 
     Args:
         way: Use only this program to hash: ``coreutils``, ``openssl``, ``verisum`` …; without it the best that a host
             has.
         push: A program `verisum-serve` or `verisum`, which is copied to hosts that lack it for the time of the run.
         ssh_config: Configuration file of ssh, instead of your own.
-        timeout: Give up a host that does not answer for this many seconds.
+        timeout: Give up a host or a store that does not answer for this many seconds.
+        endpoint: URL of the store, instead of ``AWS_ENDPOINT_URL`` or that of AWS.
+        region: Region of the store, instead of ``AWS_REGION``.
+        profile: Profile of the AWS tools whose keys to use, instead of those of the environment.
+        no_sign_request: Ask the store without credentials, as for public buckets.
 
     Raises:
         OSError: The program to push cannot be read.
-        ValueError: There is no such way, or the time is not from 1 to 86400 seconds.
+        ValueError: There is no such way, the time is not from 1 to 86400 seconds, or `profile` is given with
+            `no_sign_request`.
     """
 
     def __new__(
@@ -312,7 +333,12 @@ class Hosts:
         push: _Path | None = None,
         ssh_config: _Path | None = None,
         timeout: int = 30,
+        endpoint: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        no_sign_request: bool = False,
     ) -> Hosts: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
 
 @final
 class HashFiles(_Iterator[FileRow]):
@@ -366,7 +392,7 @@ class ArrowStream:
     def __arrow_c_schema__(self) -> object: ...
 
 def hash_files(
-    paths: _Path | Iterable[_Path],
+    paths: _Path | Iterable[_Path | Any] | Any,
     algorithms: str | Iterable[str] | None = None,
     *,
     ordered: bool = False,
@@ -383,13 +409,16 @@ def hash_files(
     What cannot be listed, opened or read is a row with an `error`, and the others go on. Ctrl-C ends the wait for a row
     within 100 ms.
 
-    Text is an address as on the command line: ``ssh://[USER@]HOST[:PORT]/PATH`` always, ``[USER@]HOST:PATH`` and
-    ``local:PATH`` unless a file of this machine has that name. Bytes and objects of `pathlib` are always paths of this
-    machine. A host needs ssh and nothing of verisum; it computes one digest, and of the options only `hosts` is for it.
+    Text is an address as on the command line: ``ssh://[USER@]HOST[:PORT]/PATH`` and ``s3://BUCKET/PREFIX`` always,
+    ``[USER@]HOST:PATH`` and ``local:PATH`` unless a file of this machine has that name. Bytes and objects of `pathlib`
+    are always paths of this machine. A host needs ssh and nothing of verisum; it computes one digest, and of the options only `hosts` is for it.
     Which program hashes there goes to the logger ``verisum``.
 
     Args:
-        paths: A file or directory, or several. Links among them are followed.
+        paths: A file or directory, or several. Links among them are followed. Also whatever fsspec opens: a filesystem
+            with all its files, a part of one (`filesystem.get_mapper("photos")`), what `fsspec.open` gives, or a file
+            object from where it stands. These are read through Python and hashed side by side; their rows have the
+            store's protocol as `host`, and they come last.
         algorithms: The name of a digest, as for `new`, or several names; SHA-256 if there is none.
         ordered: Give the rows root by root, by the bytes of the paths; otherwise as files are finished, which is faster.
         threads: How many threads read and hash; 0 for as many as there are cores.
@@ -687,6 +716,14 @@ class ScrubSummary:
         """Whether so much changed that nothing was taken over."""
 
     @property
+    def repaired(self) -> list[RepairedFile]:
+        """The bad files that were to be repaired from `repair_from`, and what became of them."""
+
+    @property
+    def repair(self) -> RepairSummary | None:
+        """What that repair came to; None where nothing was to be repaired, or so much changed that it was left alone."""
+
+    @property
     def forecast(self) -> Forecast | None:
         """When everything will have been verified; None without a budget."""
 
@@ -724,6 +761,8 @@ def scrub(
     missing_fails: bool = False,
     replaced_root: bool = False,
     alarm_changed: float | None = None,
+    repair_from: _Path | Iterable[_Path] | None = None,
+    keep_bad: _Path | None = None,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Scrub:
@@ -753,6 +792,9 @@ def scrub(
         replaced_root: The directory is the recorded tree, although its file system and inodes differ.
         alarm_changed: Keep all records if more than this share of the files changed or is gone; without it, half of
             them and at least 100.
+        repair_from: Copies of the tree; bad files are repaired from them afterwards, as `repair` does, and missing ones
+            stay missing. An empty list is for all trees of the catalogue. For trees of this machine.
+        keep_bad: Move bad files to this directory, as for `repair`.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a finding, with the files and bytes hashed so far.
             What it raises ends the run and comes through.
@@ -857,6 +899,14 @@ class CopySummary:
         """Entries some of whose owners, modes or attributes the target did not take."""
 
     @property
+    def left_out(self) -> int:
+        """Links and special files that the target cannot hold."""
+
+    @property
+    def unlisted(self) -> int:
+        """Files that were at the target already and are not in the list."""
+
+    @property
     def stopped(self) -> bool:
         """Whether it was ended early."""
 
@@ -889,15 +939,17 @@ def copy(
     exclude: Sequence[str] | None = None,
     limit: int | None = None,
     threads: int = 0,
+    sums: _Path | None = None,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Copy:
     """Copies a tree or a file, as `verisum copy` does: each file gets its name only when it is proved good.
 
     Args:
-        source: A directory or file of this machine, or as text ``HOST:PATH``. Of files of a host the regular ones are
-            copied, with their times; ``update``, ``one_file_system`` and ``reflink`` are for this machine.
-        target: The directory or file that becomes the copy.
+        source: A directory or file of this machine, or the address of a tree as text, as for `hash_files`. Of files of
+            a host or a bucket the regular ones are copied, with their times.
+        target: The directory or file that becomes the copy; or an address, unless the source has one. ``update``,
+            ``one_file_system`` and ``reflink`` are for this machine, ``tag`` is for a target on this machine.
         algorithm: The digest; None for that of a file's record, and SHA-256 where it has none.
         verify: ``reread`` brings copies to the disk and reads them back past the page cache, ``written`` brings them to the
             disk, ``none`` leaves them to the system.
@@ -910,7 +962,8 @@ def copy(
         exclude: Patterns of what is left out.
         limit: The most bytes to read in a second.
         threads: How many; 0 for one for each core.
-        hosts: How hosts are reached.
+        sums: Add the digests of the copies to this list, which `check` reads with the target as `base`.
+        hosts: How hosts and buckets are reached.
         progress: Called with files and bytes that were read.
 
     Raises:
@@ -1142,21 +1195,28 @@ class Repair(_Iterator[RepairedFile]):
 def repair(
     path: _Path,
     *,
-    catalog: _Path,
+    catalog: _Path | None = None,
+    sums: _Path | Iterable[_Path] | None = None,
+    tags: bool = False,
+    algorithm: str | None = None,
     sources: _Path | Iterable[_Path] | None = None,
     dry_run: bool = False,
     keep_bad: _Path | None = None,
     leave_missing: bool = False,
     cross_file_systems: bool = False,
     hosts: Hosts | None = None,
+    progress: _Progress | None = None,
 ) -> Repair:
     """Gives bad, missing and unreadable files their recorded content again, from other copies, as `verisum repair` does.
 
     Only bytes with the recorded digest take a file's place, after they were written and read back.
 
     Args:
-        path: A directory or file of this machine that the catalogue has.
-        catalog: The catalogue's file.
+        path: A directory or file of this machine that the catalogue has; with `sums` or `tags` any directory.
+        catalog: The catalogue's file. It, `sums` or `tags` says what the files should be.
+        sums: Lists of checksums with names below `path`. Lines that are of no use go to the logger ``verisum``.
+        tags: Whether the files' own tags say what they should be.
+        algorithm: The digest, if the lists do not tell.
         sources: Copies of `path`: directories or files, or addresses, as for `hash_files`. Without any, all trees of the
             catalogue are searched.
         dry_run: Tell what could be repaired and from where, and change nothing.
@@ -1165,8 +1225,10 @@ def repair(
         leave_missing: Leave missing files missing.
         cross_file_systems: Also repair files on file systems that are mounted below.
         hosts: How other machines are reached.
+        progress: Called about 25 times a second, while you wait for a file, with the files and bytes done so far.
 
     Raises:
+        ValueError: Not one of `catalog`, `sums` and `tags` is given, or the last two without `sources`.
         CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
             comes while files are taken.
         FileError: The path is not in the catalogue, is not the tree that was recorded, or `keep_bad` cannot be used.
@@ -1419,6 +1481,42 @@ class Catalog:
             ValueError: There is no such state.
         """
 
+    @property
+    def algorithms(self) -> dict[str, int]:
+        """How many records have each digest."""
+
+    @property
+    def rehash_target(self) -> str | None:
+        """The digest that all records are to have, as `rehash` says; None if they keep theirs."""
+
+    def export(self, lake: _Path) -> dict[str, int]:
+        """Writes what changed since the last export to a lake of Parquet files, as `verisum catalog export --format
+        parquet` does.
+
+        Args:
+            lake: A directory, which is made if it is not there.
+
+        Returns:
+            How many rows were ``changed`` or ``gone``, how many files are ``unchanged``, and how many ``damaged``
+            records were left out.
+
+        Raises:
+            FileError: The lake cannot be written.
+        """
+
+    @staticmethod
+    def import_lake(path: _Path, lake: _Path) -> dict[str, int]:
+        """Records in the catalogue at `path`, which is made if it is not there, the files of a lake that it has no
+        records of: all or nothing.
+
+        Returns:
+            How many files were ``added``, how many were ``known``, and how many of those are ``differing``.
+
+        Raises:
+            CatalogError: The catalogue cannot be used.
+            FileError: The lake cannot be read.
+        """
+
     def problems(self, tree: _Path | None = None) -> Problems:
         """The files that are not as recorded: bad, missing, held, or not to be read.
 
@@ -1481,6 +1579,196 @@ def accept(
         FileError: The tree is not there.
         HostError: A host cannot be reached.
     """
+
+def rehash(catalog: _Path, to: str | None) -> int:
+    """Says which digest all records of a catalogue are to have, as `verisum catalog rehash` does: scrubs give it to each
+    file that they read and find good.
+
+    Args:
+        catalog: The catalogue's file.
+        to: The name of a digest; None for no more changes.
+
+    Returns:
+        How many records have another digest yet.
+
+    Raises:
+        CatalogError: The catalogue cannot be used.
+        DigestError: The digest is not to be had.
+    """
+
+@final
+class Bag:
+    """A BagIt bag that was made."""
+
+    @property
+    def files(self) -> int:
+        """How many files it holds."""
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes they have."""
+
+def create_bag(
+    directory: _Path,
+    algorithms: str | Iterable[str] | None = None,
+    *,
+    info: Sequence[tuple[str, str]] | None = None,
+    threads: int = 0,
+    progress: _Progress | None = None,
+) -> Bag:
+    """Makes a directory a BagIt bag (RFC 8493), in place, as `verisum bag create` does: all that is in it moves to
+    ``data``. What fails is undone, also by Ctrl-C. `check` verifies bags.
+
+    Args:
+        directory: The directory.
+        algorithms: Digests, one manifest each; SHA-512 if there is none.
+        info: Labels and values for ``bag-info.txt``.
+        threads: How many threads hash; 0 for as many as there are cores.
+        progress: Called about 25 times a second with the files and bytes read so far.
+
+    Raises:
+        DigestError: A digest is not to be had.
+        FileError: It is a bag already, holds what no bag can hold, or cannot be read or written.
+        ValueError: A label or a value is no line of text.
+    """
+
+@final
+class TagFinding:
+    """What came of a file with or without a tag; from `list_tags`, a tag."""
+
+    @property
+    def path(self) -> str:
+        """The file's path."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def outcome(self) -> str:
+        """``tagged``, ``updated``, ``refreshed``, ``current``, ``removed``, ``untagged``, ``damaged-tag``,
+        ``not-written``, or a verdict as that of a scrub. From `list_tags`: ``current``, ``outdated`` (the file has
+        another time), ``resized``, ``untimed``, ``damaged`` or ``unknown``."""
+
+    @property
+    def class_(self) -> Literal["clean", "change", "unchecked", "corrupt"]:
+        """What that means."""
+
+    @property
+    def algorithm(self) -> str | None:
+        """The digest of the tag, if there was one before."""
+
+    @property
+    def digest(self) -> bytes | None:
+        """What was recorded before."""
+
+    @property
+    def hexdigest(self) -> str | None:
+        """The same in lowercase hexadecimal."""
+
+    @property
+    def size(self) -> int | None:
+        """The length that was recorded, in bytes."""
+
+    @property
+    def verified_ms(self) -> int | None:
+        """When the content was last found to have that digest, in milliseconds since 1970."""
+
+    @property
+    def found(self) -> bytes | None:
+        """The digest of what was read, where the file is not as recorded."""
+
+    @property
+    def error(self) -> Error | None:
+        """Why it could not be looked at, read or tagged."""
+
+@final
+class Tagging(_Iterator[TagFinding]):
+    """Work on tags: an iterator of what came of each file, in no order."""
+
+    @property
+    def summary(self) -> dict[str, int] | None:
+        """How many files came to each outcome; None until all findings were taken."""
+
+    @property
+    def class_(self) -> Literal["clean", "change", "unchecked", "corrupt"] | None:
+        """The worst of them; None until all findings were taken."""
+
+    def finish(self) -> dict[str, int]:
+        """Takes all findings that are left, and gives the summary."""
+
+def tag(
+    paths: _Path | Iterable[_Path],
+    algorithm: str = "sha256",
+    *,
+    new_only: bool = False,
+    dry_run: bool = False,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    progress: _Progress | None = None,
+) -> Tagging:
+    """Records the digest of each file in its extended attributes, as `verisum tag` does. Files whose tag is up to date
+    by length and time are not read; a tag is never replaced because the data went bad.
+
+    Args:
+        paths: Files and directories of this machine.
+        algorithm: The digest of new tags; a tagged file keeps its own.
+        new_only: Leave tagged files alone, also those that were written to.
+        dry_run: Tell what would be done, and change nothing.
+        threads: How many threads read and hash; 0 for as many as there are cores.
+        one_file_system: Do not enter directories of other file systems.
+        exclude: What is left out, by patterns as in `.gitignore`.
+        limit: The most bytes to read in a second.
+        progress: Called with files and bytes that were read.
+
+    Raises:
+        DigestError: The digest is not to be had.
+        ValueError: Tags have no place for it.
+    """
+
+def verify(
+    paths: _Path | Iterable[_Path],
+    *,
+    stamp: bool = False,
+    max_age: float | timedelta | None = None,
+    sample: float = 1.0,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    progress: _Progress | None = None,
+) -> Tagging:
+    """Reads tagged files and compares them with their tags, as `verisum verify` does.
+
+    Args:
+        paths: Files and directories of this machine.
+        stamp: Write the time of verification into the tags of good files.
+        max_age: Read only files with a tag that was last verified longer ago: seconds, or a `timedelta`.
+        sample: The share of these that is read, by chance.
+        threads, one_file_system, exclude, limit, progress: As for `tag`.
+    """
+
+def untag(
+    paths: _Path | Iterable[_Path],
+    algorithm: str | None = None,
+    *,
+    dry_run: bool = False,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+) -> Tagging:
+    """Removes tags: all, or those of one digest. The other arguments are those of `tag`."""
+
+def list_tags(
+    paths: _Path | Iterable[_Path],
+    *,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+) -> Tagging:
+    """Gives each tag of each file, without reading data. The arguments are those of `tag`."""
 
 @final
 class CheckRow:
@@ -1679,6 +1967,49 @@ class BlockMap:
     """
 
     def __new__(cls, path: _Path) -> BlockMap: ...
+    @staticmethod
+    def create(
+        path: _Path,
+        image: _Path,
+        algorithm: str = "sha256",
+        *,
+        block_size: int = 65536,
+        exact: bool = False,
+        threads: int = 0,
+        progress: Callable[[int], object] | None = None,
+    ) -> BlockMap:
+        """Hashes an image and writes the map of it, as `verisum image map` does; the other arguments are those of
+        `image_sum`. The map appears whole or not at all. Ctrl-C ends it.
+
+        Args:
+            path: The map to write. An older map of this name is replaced, and nothing else.
+
+        Raises:
+            ImageError: The image cannot be read, or the map cannot be written.
+        """
+
+    def update(
+        self,
+        path: _Path,
+        image: _Path,
+        ranges: Sequence[tuple[int, int]],
+        *,
+        exact: bool = False,
+        threads: int = 0,
+        progress: Callable[[int], object] | None = None,
+    ) -> BlockMap:
+        """Writes the map of an image that has changed since this map was made: only what may have changed is read.
+
+        Args:
+            path: The map to write; it may be this one's file.
+            image: The image as it is now, which is no pipe.
+            ranges: Where it may have changed, as pairs of begin and end in bytes.
+
+        Raises:
+            ImageError: The image or this map cannot be read, or the new map cannot be written.
+            ValueError: A range ends before it begins.
+        """
+
     @property
     def algorithm(self) -> str:
         """The name of the digest."""
@@ -1733,7 +2064,45 @@ class BlockMap:
 def algorithms() -> list[tuple[str, int, int, str]]:
     """The digests that can be had here: name, length and block length in bytes, and what they are good for."""
 
-# For `verisum.dask`: the tables by which a scrub judges.
+# For `verisum.dask`: places on other machines, and the tables by which a scrub judges.
+
+@final
+class PlaceRead:
+    """What came of a file of a place that was read."""
+
+    @property
+    def digest(self) -> bytes | None: ...
+    @property
+    def size(self) -> int | None: ...
+    @property
+    def mtime_ns(self) -> int | None: ...
+    @property
+    def changed(self) -> bool: ...
+    @property
+    def missing(self) -> bool: ...
+    @property
+    def error(self) -> str | None:
+        """Why it has no digest."""
+
+def place_address(text: str) -> str:
+    """The URL by which lakes know a tree on another machine. Raises `ValueError` for what is none."""
+
+def list_place(
+    address: str, hosts: Hosts | None = None
+) -> tuple[list[tuple[bytes, int | None, int | None]], list[tuple[bytes, str]]]:
+    """The files below an address with length and time of modification, in the order of the paths' bytes; and what could
+    not be listed, with the reasons. Raises `HostError` where the place cannot be reached."""
+
+def hash_place(
+    address: str,
+    files: Sequence[tuple[bytes, int | None, int | None]],
+    algorithm: str,
+    hosts: Hosts | None = None,
+    *,
+    settled: bool = False,
+) -> list[PlaceRead | None]:
+    """Reads files below an address, and gives what came of each, in their order; None for one without an answer. With
+    `settled` each is looked at before and after. Raises `HostError` where the place cannot be reached."""
 
 @final
 class Excludes:

@@ -1,0 +1,74 @@
+//! `create_bag`: makes a directory a BagIt bag.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use verisum::files::bag::{BagError, BagOptions, Bagged, create_bag as bag};
+use verisum::files::{Progress, StartError};
+
+use crate::errors::{Failure, Kind};
+use crate::files::several;
+use crate::interrupt::interruptible;
+use crate::place::fs_path;
+
+/// What a bag holds.
+#[pyclass(frozen, get_all, module = "verisum")]
+pub(crate) struct Bag {
+    files: u64,
+    bytes: u64,
+}
+
+#[pymethods]
+impl Bag {
+    fn __repr__(&self) -> String {
+        format!("<verisum.Bag of {} files, {} bytes>", self.files, self.bytes)
+    }
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/create_bag"))]
+#[pyfunction]
+#[pyo3(signature = (directory, algorithms=None, *, info=None, threads=0, progress=None))]
+pub(crate) fn create_bag(
+    py: Python<'_>,
+    directory: &Bound<'_, PyAny>,
+    algorithms: Option<&Bound<'_, PyAny>>,
+    info: Option<Vec<(String, String)>>,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Bag> {
+    let directory = fs_path(directory)?;
+    let done = Arc::new(Progress::default());
+    let mut options = BagOptions::default();
+    options.digests = algorithms.map_or_else(|| Ok(vec![crate::hash::find(py, "sha512")?]), several)?;
+    options.info = info.unwrap_or_default();
+    let is_plain = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
+    if options.info.iter().any(|(label, value)| !is_plain(label) || label.contains(':') || !is_plain(value)) {
+        return Err(PyValueError::new_err("info: labels and values are lines of text"));
+    }
+    if threads > 0 {
+        options.threads = threads;
+    }
+    options.progress = done.clone();
+    let mut tick =
+        |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.files(), done.bytes())).map(drop));
+    let made = interruptible(py, &mut tick, |stop| {
+        options.stop = Arc::new(stop.clone());
+        bag(&directory, &options)
+    })?;
+    let Bagged { files, bytes, .. } = made.map_err(|error| failure(&directory, &error).raise(py))?;
+    Ok(Bag { files, bytes })
+}
+
+fn failure(directory: &Path, error: &BagError) -> Failure {
+    let of = |path: &Path| Failure::new(Kind::File, &error.to_string()).path(path);
+    match error {
+        BagError::Tree(error) => Failure::from(error),
+        BagError::Start(StartError::Digest(error)) => Failure::from(error),
+        BagError::IsBag { path } | BagError::Unfit { path, .. } => of(path).operation("create"),
+        BagError::Changed { path } => of(path).operation("read"),
+        BagError::Io { path, operation, source } => of(path).operation(operation).system(Some(source)),
+        _ => of(directory).operation("create"),
+    }
+}

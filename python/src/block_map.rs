@@ -1,0 +1,239 @@
+//! Block maps: the digest of every block of a disk image.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use verisum::blockhash::{self, MapWriter, Params, Progress, compare_maps, merge_ranges, update_map};
+use verisum::digest::Policy;
+use verisum::files::{ReplaceError, Replacement, Stop};
+use verisum::image::{OpenOptions, Opened};
+use verisum::mend::image::require_replaceable;
+
+use crate::digests::Digests;
+use crate::errors::{self, Failure, Kind};
+use crate::image::{UntilStopped, cores, open_image, params, sum_to};
+use crate::interrupt::interruptible;
+use crate::place::fs_path;
+
+/// The digests of one call are at most so many bytes: a small file can claim blocks without end.
+const MOST_BYTES: u64 = 1 << 32;
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct BlockMap(blockhash::BlockMap);
+
+#[pymethods]
+impl BlockMap {
+    #[new]
+    #[pyo3(signature = (path))]
+    fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<BlockMap> {
+        let name = fs_path(path)?;
+        let map = py.detach(|| blockhash::BlockMap::open(&name, &Policy::default()));
+        map.map(BlockMap).map_err(|error| errors::of_image(py, &name, &error))
+    }
+
+    /// Hashes an image, and writes the map of it.
+    #[staticmethod]
+    #[pyo3(signature = (
+        path, image, algorithm="sha256", *, block_size=65536, exact=false, threads=0, progress=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // Python names them.
+    fn create(
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        image: &Bound<'_, PyAny>,
+        algorithm: &str,
+        block_size: u32,
+        exact: bool,
+        threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<BlockMap> {
+        let params = params(py, algorithm, block_size, threads)?;
+        let mut options = OpenOptions::default();
+        options.sector_padding = !exact;
+        let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
+        written(py, &writing, progress, |stop, done| writing.create(stop, done))
+    }
+
+    /// Writes the map of an image that has changed in known places since this map was made of it.
+    #[pyo3(signature = (path, image, ranges, *, exact=false, threads=0, progress=None))]
+    #[allow(clippy::too_many_arguments)] // Python names them.
+    fn update(
+        &self,
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        image: &Bound<'_, PyAny>,
+        ranges: Vec<(u64, u64)>,
+        exact: bool,
+        threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<BlockMap> {
+        if let Some((start, end)) = ranges.iter().find(|(start, end)| start > end) {
+            return Err(PyValueError::new_err(format!("ranges: {start} is behind {end}")));
+        }
+        let ranges = merge_ranges(ranges.into_iter().map(|(start, end)| start..end).collect());
+        let params = params(py, self.algorithm(), self.block_size(), threads)?;
+        let mut options = OpenOptions::default();
+        options.sector_padding = !exact;
+        let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
+        written(py, &writing, progress, |_, done| writing.update(&self.0, ranges, done))
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &str {
+        self.0.params().digest().name()
+    }
+
+    #[getter]
+    fn digest_size(&self) -> usize {
+        self.0.params().digest().len()
+    }
+
+    #[getter]
+    fn block_size(&self) -> u32 {
+        self.0.params().block_bytes()
+    }
+
+    #[getter]
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    #[getter]
+    fn data_blocks(&self) -> u64 {
+        self.0.data_blocks()
+    }
+
+    #[getter]
+    fn root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.root().as_bytes())
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.0.blocks())
+            .ok()
+            .filter(|len| isize::try_from(*len).is_ok())
+            .unwrap_or(isize::MAX as usize)
+    }
+
+    /// The digests of the blocks from `start` up to `stop`.
+    #[pyo3(signature = (start=0, stop=None))]
+    fn digests(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Digests> {
+        let stop = stop.unwrap_or_else(|| self.0.blocks());
+        if start > stop || stop > self.0.blocks() {
+            return Err(PyIndexError::new_err(format!("the map has {} blocks", self.0.blocks())));
+        }
+        let rows = stop - start;
+        if rows.saturating_mul(self.digest_size() as u64) > MOST_BYTES {
+            return Err(PyValueError::new_err("more than 4 GiB of digests: take them in several calls"));
+        }
+        let read = interruptible(py, &mut |_| Ok(()), |_| self.0.digests(start..stop))?;
+        let digests = read.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
+        Ok(Digests::new(digests, rows as usize, self.digest_size()))
+    }
+
+    /// Reads all of it, and raises unless its digests give its root.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let checked = interruptible(py, &mut |_| Ok(()), |stop| self.0.check_while(&|| !stop.is_due()))?;
+        checked.map_err(|error| errors::of_image(py, self.0.path(), &error))
+    }
+
+    /// The byte ranges in which the images of two maps differ.
+    #[pyo3(signature = (other, /))]
+    fn differences(&self, py: Python<'_>, other: &Bound<'_, BlockMap>) -> PyResult<Vec<(u64, u64)>> {
+        let other = other.get();
+        let found = py.detach(|| compare_maps(&self.0, &other.0, cores()));
+        let found = found.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
+        Ok(found.into_iter().map(|range| (range.start, range.end)).collect())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.BlockMap {:?}: {} blocks>", self.0.path().to_string_lossy(), self.0.blocks())
+    }
+}
+
+/// A map that is written, and the image.
+struct Writing {
+    path: PathBuf,
+    image: PathBuf,
+    params: Params,
+    options: OpenOptions,
+}
+
+/// Why a map is not written.
+enum WriteError {
+    Image(blockhash::Error),
+    Failure(Failure),
+}
+
+impl From<blockhash::Error> for WriteError {
+    fn from(error: blockhash::Error) -> WriteError {
+        WriteError::Image(error)
+    }
+}
+
+impl From<ReplaceError> for WriteError {
+    fn from(error: ReplaceError) -> WriteError {
+        WriteError::Failure(Failure::new(Kind::Image, &error.to_string()).operation("write"))
+    }
+}
+
+impl Writing {
+    fn replacement(&self, opened: &Opened) -> Result<Replacement, WriteError> {
+        require_replaceable(&self.path, &self.image, opened).map_err(|error| {
+            let message = format!("{}: create: {error}", self.path.display());
+            let failure = Failure::new(Kind::Image, &message).path(&self.path).operation("create");
+            WriteError::Failure(failure.system(Some(&error)))
+        })?;
+        Ok(Replacement::new(&self.path)?)
+    }
+
+    fn create(&self, stop: &Stop, done: &Progress) -> Result<(), WriteError> {
+        let mut opened = open_image(&self.image, &self.options)?;
+        let file = self.replacement(&opened)?;
+        let mut writer = MapWriter::new(file.file(), &self.path, &self.params)?;
+        let sink = &mut UntilStopped::giving(stop, &mut writer);
+        let (root, length, ..) = sum_to(&mut opened, (&self.params, &self.options), done, sink)?;
+        writer.finish(length, &root)?;
+        Ok(file.place()?)
+    }
+
+    fn update(
+        &self,
+        old: &blockhash::BlockMap,
+        ranges: Vec<Range<u64>>,
+        done: &Progress,
+    ) -> Result<(), WriteError> {
+        let opened = open_image(&self.image, &self.options)?;
+        let file = self.replacement(&opened)?;
+        let Opened::Image(image) = &opened else {
+            let message = format!("{}: update: a pipe cannot be read in places", self.image.display());
+            let failure = Failure::new(Kind::Image, &message).path(&self.image).operation("update");
+            return Err(WriteError::Failure(failure));
+        };
+        update_map(old, &**image, ranges, &self.params, file.file(), &self.path, done)?;
+        Ok(file.place()?)
+    }
+}
+
+/// Writes a map, and opens it.
+fn written(
+    py: Python<'_>,
+    writing: &Writing,
+    progress: Option<&Bound<'_, PyAny>>,
+    write: impl FnOnce(&Stop, &Progress) -> Result<(), WriteError> + Send,
+) -> PyResult<BlockMap> {
+    let done = Progress::default();
+    let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
+    let ended = interruptible(py, &mut tick, |stop| {
+        write(stop, &done)?;
+        Ok(blockhash::BlockMap::open(&writing.path, &Policy::default())?)
+    })?;
+    ended.map(BlockMap).map_err(|error| match error {
+        WriteError::Image(error) => errors::of_image(py, &writing.image, &error),
+        WriteError::Failure(failure) => failure.raise(py),
+    })
+}

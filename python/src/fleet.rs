@@ -1,0 +1,201 @@
+//! Places of other machines for `verisum.dask`: a listing of one, and the digests of some of its files.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use verisum::digest::Output;
+use verisum::files::Timestamp;
+use verisum::files::place::{FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason};
+use verisum::remote::Address;
+
+use crate::errors::Failure;
+use crate::hash::find;
+use crate::interrupt::interruptible;
+use crate::place::{self, Hosts, Reach, Stopping};
+use crate::row::nanoseconds;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A file below a place: its path there, its length, and its time of modification in nanoseconds since 1970.
+type Listed = (Vec<u8>, Option<u64>, Option<i128>);
+
+/// The address by which lakes know a tree on another machine. Only URLs are addresses here: all workers have to take
+/// them for the same.
+#[pyfunction]
+#[pyo3(signature = (text))]
+pub(crate) fn place_address(text: &Bound<'_, PyAny>) -> PyResult<std::ffi::OsString> {
+    let path = place::fs_path(text)?;
+    let wrong = |must: &str| PyValueError::new_err(format!("{}: {must}", path.display()));
+    let recorded = Address::parse(path.as_os_str(), false).and_then(|address| address.recorded());
+    let recorded = recorded.map_err(wrong)?.into_os_string();
+    let scheme = |text: &std::ffi::OsStr| text.to_string_lossy().split("://").next().map(str::to_string);
+    match scheme(&recorded) == scheme(path.as_os_str()) {
+        true => Ok(recorded),
+        false => Err(wrong("no address of a host or a bucket")),
+    }
+}
+
+/// A tree that is opened, whose work ends when it is time to stop.
+fn opened(
+    address: &Address,
+    hosts: &verisum::remote::Hosts,
+    stop: &verisum::files::Stop,
+) -> Result<Stopping<Box<dyn Place>>, Failure> {
+    let place = place::host(hosts, &address.host)?;
+    Ok(Stopping { place, stop: Arc::new(stop.clone()), done: None })
+}
+
+fn known(address: &str) -> PyResult<Address> {
+    let known = Address::of_address(address.as_bytes());
+    known.ok_or_else(|| PyValueError::new_err(format!("{address}: no address of a host or a bucket")))
+}
+
+/// What is below an address, in the order of the paths' bytes; and what could not be listed, with the reasons.
+#[pyfunction]
+#[pyo3(signature = (address, hosts=None))]
+pub(crate) fn list_place(
+    py: Python<'_>,
+    address: &str,
+    hosts: Option<Hosts>,
+) -> PyResult<(Vec<(Py<PyBytes>, Option<u64>, Option<i128>)>, Vec<(Py<PyBytes>, String)>)> {
+    let address = known(address)?;
+    let reach = Reach::of(py, hosts)?;
+    let found = interruptible(py, &mut |_| Ok(()), |stop| {
+        let hosts = reach.open();
+        let mut place = opened(&address, &hosts, stop)?;
+        let found = Mutex::new((Vec::<Listed>::new(), Vec::<(Vec<u8>, String)>::new()));
+        let sink = |event: PlaceEvent| {
+            let (files, errors) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
+            match event {
+                PlaceEvent::Answer(FileAnswer { request, result }) => {
+                    let below = address.below(&request.path).to_vec();
+                    match result {
+                        Ok(_) => files.push((below, request.seen.size, time(&request.seen))),
+                        Err(error) => errors.push((below, error.reason().message())),
+                    }
+                }
+                // Nothing is known of what is where.
+                PlaceEvent::Unlisted(line) => errors.push((Vec::new(), line)),
+                PlaceEvent::Way(_) | PlaceEvent::Note(_) => {}
+            }
+            true
+        };
+        let ended = place.list(&address.path, &sink);
+        ended.map_err(|error| place::failure(&address, &error))?;
+        Ok::<_, Failure>(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    })?;
+    let (files, errors) = found.map_err(|failure| failure.raise(py))?;
+    let bytes = |path: &[u8]| PyBytes::new(py, path).unbind();
+    let files = files.into_iter().map(|(path, size, time)| (bytes(&path), size, time)).collect();
+    Ok((files, errors.into_iter().map(|(path, why)| (bytes(&path), why)).collect()))
+}
+
+fn time(seen: &FileState) -> Option<i128> {
+    seen.modified.map(|modified| nanoseconds(modified.time))
+}
+
+/// What came of a file that was read.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct PlaceRead {
+    digest: Option<Output>,
+    #[pyo3(get)]
+    size: Option<u64>,
+    #[pyo3(get)]
+    mtime_ns: Option<i128>,
+    #[pyo3(get)]
+    changed: bool,
+    #[pyo3(get)]
+    missing: bool,
+    #[pyo3(get)]
+    error: Option<String>,
+}
+
+#[pymethods]
+impl PlaceRead {
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.digest.as_ref().map(|digest| PyBytes::new(py, digest.as_bytes()))
+    }
+}
+
+impl PlaceRead {
+    fn of(answer: FileAnswer) -> PlaceRead {
+        let FileAnswer { request, result } = answer;
+        let (size, mtime_ns) = (request.seen.size, time(&request.seen));
+        let failed = |reason: Reason| PlaceRead {
+            digest: None,
+            size,
+            mtime_ns,
+            changed: false,
+            missing: reason == Reason::Missing,
+            error: Some(reason.message()),
+        };
+        match result.map_err(|error| error.reason()) {
+            Ok(read) if read.digests.is_empty() => failed(Reason::Failed("it was not read".to_string())),
+            Ok(read) => PlaceRead {
+                digest: Some(read.digests[0]),
+                size,
+                mtime_ns,
+                changed: read.changed,
+                missing: false,
+                error: None,
+            },
+            Err(reason) => failed(reason),
+        }
+    }
+}
+
+/// Reads files below an address, and gives what came of each, in their order; None for one without an answer. With
+/// `settled` each is looked at before and after.
+#[pyfunction]
+#[pyo3(signature = (address, files, algorithm, hosts=None, *, settled=false))]
+pub(crate) fn hash_place(
+    py: Python<'_>,
+    address: &str,
+    files: Vec<(Vec<u8>, Option<u64>, Option<i64>)>,
+    algorithm: &str,
+    hosts: Option<Hosts>,
+    settled: bool,
+) -> PyResult<Vec<Option<PlaceRead>>> {
+    let address = known(address)?;
+    let digest = find(py, algorithm)?;
+    let reach = Reach::of(py, hosts)?;
+    let count = files.len();
+    let request = |(number, (below, size, modified)): (usize, (Vec<u8>, Option<u64>, Option<i64>))| {
+        let path = address.join(&below);
+        let modified = modified.map(|time| Modified { time: timestamp(time), is_exact: time % SECOND != 0 });
+        FileRequest { path, tag: number as u64, seen: FileState { size, modified }, ..FileRequest::default() }
+    };
+    let requests: Vec<FileRequest> = files.into_iter().enumerate().map(request).collect();
+    let read = interruptible(py, &mut |_| Ok(()), |stop| {
+        let hosts = reach.open();
+        let mut place = opened(&address, &hosts, stop)?;
+        let found = Mutex::new((0..count).map(|_| None).collect::<Vec<Option<PlaceRead>>>());
+        let sink = |event: PlaceEvent| {
+            if let PlaceEvent::Answer(answer) = event {
+                let number = usize::try_from(answer.request.tag).unwrap_or(usize::MAX);
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(read) = found.get_mut(number) {
+                    *read = Some(PlaceRead::of(answer));
+                }
+            }
+            true
+        };
+        let ended = match settled {
+            true => place.hash_settled(&digest, requests, &sink),
+            false => {
+                place.hash(std::slice::from_ref(&digest), Files::Named(&mut requests.into_iter()), &sink)
+            }
+        };
+        ended.map_err(|error| place::failure(&address, &error))?;
+        Ok::<_, Failure>(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    })?;
+    read.map_err(|failure| failure.raise(py))
+}
+
+fn timestamp(nanoseconds: i64) -> Timestamp {
+    let below = u32::try_from(nanoseconds.rem_euclid(SECOND)).unwrap_or(0);
+    Timestamp { seconds: nanoseconds.div_euclid(SECOND), nanoseconds: below }
+}

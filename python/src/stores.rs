@@ -1,0 +1,168 @@
+//! Files of stores that fsspec opens: read through Python on a thread of their own, and hashed without the GIL.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList};
+use verisum::digest::{Digest, Error, Output};
+use verisum::files::Timestamp;
+
+use crate::background::Outlet;
+use crate::errors::{Failure, Kind};
+use crate::log::Event;
+use crate::many::hash_on;
+use crate::row::{Hashed, Row};
+use crate::scrub::cores;
+
+/// Whether an object is a store, a file of one, or a file object.
+pub(crate) fn is_store(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.py().import("verisum._stores")?.call_method1("is_store", (object,))?.extract()
+}
+
+/// Files of stores, batch by batch, as Python reads them.
+pub(crate) struct Batches(Py<PyAny>);
+
+/// A file as Python gives it.
+struct Read {
+    /// The protocol of its store.
+    host: Arc<str>,
+    name: String,
+    size: Option<u64>,
+    modified: Option<i64>,
+    content: Content,
+}
+
+enum Content {
+    Bytes(PyBackedBytes),
+    Digests(Vec<Vec<u8>>),
+    Failed(Failure),
+}
+
+impl Batches {
+    pub(crate) fn of(py: Python<'_>, stores: &[Bound<'_, PyAny>], digests: &[Digest]) -> PyResult<Batches> {
+        let names: Vec<&str> = digests.iter().map(Digest::name).collect();
+        let batches = py.import("verisum._stores")?.call_method1("batches", (stores, names))?;
+        Ok(Batches(batches.unbind()))
+    }
+
+    /// Reads and hashes all files.
+    pub(crate) fn run(self, digests: &[Digest], outlet: &Outlet<Event<Row>>) {
+        let fault = |failure: Failure| {
+            let row = Row { host: Some("fsspec".into()), path: PathBuf::new(), result: Err(failure) };
+            outlet.give(Event::Result(row));
+        };
+        // Without an interpreter there is nobody to read, and nobody who asks.
+        while let Some(read) = Python::try_attach(|py| self.next(py)) {
+            let read = match read {
+                Ok(Some(read)) => read,
+                Ok(None) => return,
+                Err(failure) => return fault(failure),
+            };
+            match hashed(digests, read, outlet) {
+                Ok(rows) => {
+                    for row in rows {
+                        if !outlet.give(Event::Result(row)) {
+                            return;
+                        }
+                    }
+                }
+                Err(error) => return fault(Failure::from(&error)),
+            }
+            if outlet.is_over() {
+                return;
+            }
+        }
+    }
+
+    fn next(&self, py: Python<'_>) -> Result<Option<Vec<Read>>, Failure> {
+        let batch = self.0.bind(py).try_iter().and_then(|mut batches| batches.next().transpose());
+        let batch = batch.map_err(|raised| failure("", "read", py, &raised))?;
+        let read = batch.map(|batch| batch.try_iter()?.map(|file| Read::of(&file?)).collect());
+        read.transpose().map_err(|raised: PyErr| failure("", "read", py, &raised))
+    }
+}
+
+impl Read {
+    fn of(file: &Bound<'_, PyAny>) -> PyResult<Read> {
+        let py = file.py();
+        let (host, name, size, modified, content) =
+            file.extract::<(String, String, Option<u64>, Option<i64>, Bound<'_, PyAny>)>()?;
+        let content = if let Ok(bytes) = content.cast::<PyBytes>() {
+            Content::Bytes(bytes.clone().into())
+        } else if let Ok(digests) = content.cast::<PyList>() {
+            Content::Digests(digests.extract()?)
+        } else {
+            Content::Failed(failure(&name, "read", py, &PyErr::from_value(content)))
+        };
+        Ok(Read { host: host.into(), name, size, modified, content })
+    }
+}
+
+/// What a store raised.
+fn failure(name: &str, operation: &'static str, py: Python<'_>, raised: &PyErr) -> Failure {
+    let value = raised.value(py);
+    let kind = value.get_type().name().map_or_else(|_| "error".to_string(), |name| name.to_string());
+    let text = value.str().map_or_else(|_| String::new(), |text| text.to_string());
+    // It may be of several lines.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let failure = Failure::new(Kind::File, &format!("{name}: {operation}: {kind}: {text}"));
+    let failure = failure.path(name).operation(operation);
+    let number = raised.is_instance_of::<PyOSError>(py).then(|| value.getattr("errno").ok()?.extract().ok());
+    let system = number.flatten().map(std::io::Error::from_raw_os_error);
+    failure.system(system.as_ref())
+}
+
+/// Hashes what was read, side by side.
+fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> Result<Vec<Row>, Error> {
+    let messages: Vec<&[u8]> = read.iter().filter_map(Read::bytes).collect();
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for digest in digests {
+        let mut of_all = vec![0; messages.len() * digest.len()];
+        hash_on(cores(), digest, &messages, &mut of_all, &outlet.stop())?;
+        found.push(of_all);
+    }
+    drop(messages);
+    let mut at = 0;
+    let mut rows = Vec::new();
+    for Read { host, name, size, modified, content } in read {
+        let outputs = match content {
+            Content::Failed(failure) => Err(failure),
+            Content::Digests(list) => Ok(list.iter().filter_map(|bytes| Output::from_bytes(bytes)).collect()),
+            Content::Bytes(_) => {
+                let of = |(digest, of_all): (&Digest, &Vec<u8>)| {
+                    Output::from_bytes(&of_all[at * digest.len()..(at + 1) * digest.len()])
+                };
+                let outputs = Ok(digests.iter().zip(&found).filter_map(of).collect());
+                at += 1;
+                outputs
+            }
+        };
+        let result = outputs.map(|digests| Hashed {
+            digests,
+            size,
+            modified: modified.map(timestamp),
+            stat: None,
+            changed: false,
+        });
+        rows.push(Row { host: Some(host), path: PathBuf::from(name), result });
+    }
+    Ok(rows)
+}
+
+impl Read {
+    fn bytes(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+fn timestamp(nanoseconds: i64) -> Timestamp {
+    const SECOND: i64 = 1_000_000_000;
+    let below = nanoseconds.rem_euclid(SECOND);
+    Timestamp { seconds: nanoseconds.div_euclid(SECOND), nanoseconds: u32::try_from(below).unwrap_or(0) }
+}

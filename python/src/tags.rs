@@ -1,0 +1,309 @@
+//! `tag`, `verify`, `untag` and `list_tags`: checksums in the attributes of files.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use verisum::digest::{Algorithm, Output};
+use verisum::files::store::xattr::{Defect, Stored, id_of};
+use verisum::files::tags::{self, Counts, Finding, Options, TagOptions, TaggedFile, VerifyOptions};
+use verisum::files::{Class, Order, Plan, Record, Roots, Standing, Walk, WalkOptions};
+
+use crate::digests::hex;
+use crate::errors::Failure;
+use crate::files::{excludes, limits};
+use crate::hash::find;
+use crate::iterator::{Done, Running, Steps, python_iterator};
+use crate::place::paths;
+use crate::scrub::{Span, cores};
+
+/// What came of a file, or what a tag of it says.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct TagFinding {
+    path: PathBuf,
+    #[pyo3(get)]
+    outcome: &'static str,
+    #[pyo3(get)]
+    class_: &'static str,
+    record: Option<Record>,
+    found: Option<Output>,
+    error: Option<Failure>,
+}
+
+impl TagFinding {
+    fn of(finding: &Finding) -> TagFinding {
+        TagFinding {
+            path: finding.path(),
+            outcome: finding.outcome.name(),
+            class_: finding.outcome.class().name(),
+            record: finding.record.copied(),
+            found: finding.computed.copied(),
+            error: finding.error.map(Failure::from),
+        }
+    }
+
+    /// A tag of a file, as far as it can be understood.
+    fn of_tag(file: &TaggedFile, tag: &Stored) -> TagFinding {
+        let (outcome, class) = match tag {
+            Ok(record) => match record.standing(file.stat) {
+                Standing::Current => ("current", Class::Clean),
+                Standing::Outdated => ("outdated", Class::Clean),
+                Standing::Resized => ("resized", Class::Clean),
+                Standing::Unknown => ("untimed", Class::Clean),
+            },
+            Err(Defect::Damaged) => ("damaged", Class::Corrupt),
+            Err(Defect::Version(_) | Defect::Algorithm(_)) => ("unknown", Class::Unchecked),
+        };
+        TagFinding {
+            path: file.path.to_path_buf(),
+            outcome,
+            class_: class.name(),
+            record: tag.as_ref().ok().copied(),
+            found: None,
+            error: None,
+        }
+    }
+}
+
+#[pymethods]
+impl TagFinding {
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    #[getter]
+    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.path.as_os_str().as_bytes())
+    }
+
+    #[getter]
+    fn algorithm(&self) -> Option<&'static str> {
+        self.record.map(|record| record.algorithm.id)
+    }
+
+    #[getter]
+    fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.record.map(|record| PyBytes::new(py, record.digest.as_bytes()))
+    }
+
+    #[getter]
+    fn hexdigest(&self) -> Option<String> {
+        self.record.map(|record| hex(record.digest.as_bytes()))
+    }
+
+    #[getter]
+    fn size(&self) -> Option<u64> {
+        self.record.and_then(|record| record.size)
+    }
+
+    #[getter]
+    fn verified_ms(&self) -> Option<i64> {
+        self.record.and_then(|record| record.verified).map(|seconds| seconds.saturating_mul(1000))
+    }
+
+    #[getter]
+    fn found<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.found.map(|found| PyBytes::new(py, found.as_bytes()))
+    }
+
+    #[getter]
+    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.error.as_ref().map(|failure| failure.object(py))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<verisum.TagFinding {:?}: {}>", self.path.to_string_lossy(), self.outcome)
+    }
+}
+
+/// Work on tags that goes on.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct Tagging(Running<TagFinding, Counts>);
+
+#[pymethods]
+impl Tagging {
+    #[getter]
+    fn summary(&self) -> Option<BTreeMap<&'static str, u64>> {
+        self.0.summary().map(|counts| words(&counts))
+    }
+
+    #[getter]
+    fn class_(&self) -> Option<&'static str> {
+        self.0.summary().map(|counts| counts.worst().name())
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, u64>> {
+        self.0.finish(py).map(|counts| words(&counts))
+    }
+}
+
+fn words(counts: &Counts) -> BTreeMap<&'static str, u64> {
+    counts.occurred().map(|(outcome, count)| (outcome.name(), count)).collect()
+}
+
+python_iterator!(Tagging, TagFinding);
+
+/// The files, and how to work on them.
+struct Work {
+    paths: Vec<PathBuf>,
+    walk: WalkOptions,
+    options: Options,
+    done: Arc<Done>,
+}
+
+/// Options that all of these functions have.
+struct Shared {
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    dry_run: bool,
+}
+
+impl Work {
+    fn new(named: &Bound<'_, PyAny>, shared: Shared) -> PyResult<Work> {
+        let done = Arc::new(Done::default());
+        let threads = if shared.threads == 0 { cores() } else { shared.threads };
+        let mut plan = Plan::new(Vec::new(), threads);
+        plan.limits = limits(shared.limit);
+        plan.progress = done.here.clone();
+        let mut walk = WalkOptions::default();
+        walk.one_file_system = shared.one_file_system;
+        walk.roots = Roots::Trusted;
+        // Attributes are in the inodes, or found from there: those of one block come one after the other.
+        walk.order = Order::Inode;
+        walk.excludes = excludes(shared.exclude)?;
+        let mut options = Options::default();
+        options.plan = plan;
+        options.dry = shared.dry_run;
+        Ok(Work { paths: paths(named)?, walk, options, done })
+    }
+
+    fn start(
+        self,
+        progress: Option<Py<PyAny>>,
+        act: impl FnOnce(&mut Walk, &Options, &Steps<TagFinding, Counts>) -> Counts + Send + 'static,
+    ) -> PyResult<Tagging> {
+        let Work { paths, walk, mut options, done } = self;
+        let running = Running::start(true, (done, progress), move |steps| {
+            options.plan.stop = steps.stop();
+            let counts = act(&mut Walk::new(paths, walk), &options, steps);
+            steps.end(Ok(counts));
+        })?;
+        Ok(Tagging(running))
+    }
+}
+
+fn tell(steps: &Steps<TagFinding, Counts>, finding: &Finding) {
+    // Who takes no more has also asked it to stop.
+    steps.result(TagFinding::of(finding));
+}
+
+/// A digest that tags have a place for.
+fn tagged_by(py: Python<'_>, name: &str) -> PyResult<&'static Algorithm> {
+    let algorithm = find(py, name)?.algorithm().filter(|algorithm| id_of(algorithm).is_some());
+    algorithm.ok_or_else(|| PyValueError::new_err(format!("{name}: tags have no place for it")))
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/tag"))]
+#[pyfunction]
+#[pyo3(signature = (
+    paths, algorithm="sha256", *, new_only=false, dry_run=false, threads=0, one_file_system=false, exclude=None,
+    limit=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn tag(
+    py: Python<'_>,
+    paths: &Bound<'_, PyAny>,
+    algorithm: &str,
+    new_only: bool,
+    dry_run: bool,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Tagging> {
+    let mut tagging = TagOptions::default();
+    tagging.algorithm = tagged_by(py, algorithm)?;
+    tagging.new_only = new_only;
+    let work = Work::new(paths, Shared { threads, one_file_system, exclude, limit, dry_run })?;
+    work.start(progress, move |walk, options, steps| {
+        tags::tag(walk, options, &tagging, &|finding| tell(steps, finding))
+    })
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/verify"))]
+#[pyfunction]
+#[pyo3(signature = (
+    paths, *, stamp=false, max_age=None, sample=1.0, threads=0, one_file_system=false, exclude=None, limit=None,
+    progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn verify(
+    paths: &Bound<'_, PyAny>,
+    stamp: bool,
+    max_age: Option<Span>,
+    sample: f64,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Tagging> {
+    crate::scrub::require_share("sample", sample)?;
+    let mut verifying = VerifyOptions::default();
+    verifying.stamp = stamp;
+    verifying.max_age = max_age.map(Duration::from);
+    verifying.sample = sample;
+    let work = Work::new(paths, Shared { threads, one_file_system, exclude, limit, dry_run: false })?;
+    work.start(progress, move |walk, options, steps| {
+        tags::verify(walk, options, verifying, &|finding| tell(steps, finding))
+    })
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/untag"))]
+#[pyfunction]
+#[pyo3(signature = (paths, algorithm=None, *, dry_run=false, threads=0, one_file_system=false, exclude=None))]
+pub(crate) fn untag(
+    py: Python<'_>,
+    paths: &Bound<'_, PyAny>,
+    algorithm: Option<&str>,
+    dry_run: bool,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+) -> PyResult<Tagging> {
+    let wanted = algorithm.map(|name| tagged_by(py, name)).transpose()?;
+    let work = Work::new(paths, Shared { threads, one_file_system, exclude, limit: None, dry_run })?;
+    work.start(None, move |walk, options, steps| {
+        tags::untag(walk, options, wanted, &|finding| tell(steps, finding))
+    })
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/list_tags"))]
+#[pyfunction]
+#[pyo3(signature = (paths, *, threads=0, one_file_system=false, exclude=None))]
+pub(crate) fn list_tags(
+    paths: &Bound<'_, PyAny>,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+) -> PyResult<Tagging> {
+    let shared = Shared { threads, one_file_system, exclude, limit: None, dry_run: false };
+    Work::new(paths, shared)?.start(None, |walk, options, steps| {
+        let failed = |finding: &Finding| tell(steps, finding);
+        tags::list(walk, options, &failed, &|file| {
+            for tag in file.tags {
+                steps.result(TagFinding::of_tag(file, tag));
+            }
+        })
+    })
+}
