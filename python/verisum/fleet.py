@@ -16,6 +16,7 @@ from verisum._errors import DigestError, Error
 if TYPE_CHECKING:
     from distributed import Client
 
+    from verisum import Hosts
     from verisum.dask import Place
 
 # Exit codes, as docs/exit-codes.md has them.
@@ -71,6 +72,8 @@ def understood(plan: dict[str, Any]) -> FleetPlan:
         refuse_unknown(place, known, "a place")
         if "path" not in place:
             raise PlanError("a place has no path")
+        if "hosts" in place:
+            place["hosts"] = hosts(place["hosts"])
         if "bytes_per_second" in place:
             place["bytes_per_second"] = size(place["bytes_per_second"])
     refuse_unknown(plan, {field.name for field in fields(FleetPlan)} - {"places"}, "it")
@@ -80,6 +83,15 @@ def understood(plan: dict[str, Any]) -> FleetPlan:
         if name in plan:
             plan[name] = duration(plan[name])
     return FleetPlan(places=[Place(**place) for place in places], **plan)
+
+
+def hosts(table: object) -> Hosts:
+    """How a place on another machine is reached, by the names of the arguments of `verisum.Hosts`."""
+    from verisum import Hosts
+
+    if not isinstance(table, dict):
+        raise PlanError("hosts is no table, such as { endpoint = \"http://store:9000\" }")
+    return Hosts(**table)
 
 
 def refuse_unknown(table: dict[str, Any], known: set[str], what: str) -> None:

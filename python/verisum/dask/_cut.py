@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,11 +14,14 @@ import pyarrow as pa
 
 from verisum.dask._errors import FleetError, PlaceError
 from verisum.dask._lake import Lake, LakeRecord
-from verisum.dask._place import ListedFile, Place, Walk, look_at
+from verisum.dask._place import ListedFile, Place, RemoteWalk, Walk, look_at
 from verisum.dask._version import refuse_other
 
 # A listing is compared with the records of as many files at once.
 WINDOW = 50_000
+
+# More files than any place has.
+EVERY = 1 << 62
 
 # States of records whose file is known not to be there.
 ABSENT = ("missing", "gone")
@@ -114,10 +117,16 @@ def listed(step: Step) -> Cut:
     """What `cut` gives."""
     lake = Lake(step.lake)
     groups = lake.groups(step.place.name)
-    root = os.fsencode(step.place.path)
-    walk = Walk(root, step.after, step.place.excludes())
+    walk: Walk | RemoteWalk
+    if step.place.is_remote:
+        walk, top = RemoteWalk(step.place, step.after, step.place.excludes()), 0
+        # Another step would list it anew.
+        step = replace(step, mode=replace(step.mode, step_files=EVERY))
+    else:
+        root = os.fsencode(step.place.path)
+        walk, top = Walk(root, step.after, step.place.excludes()), look_at(root, step.top).st_ino
     files = iter(walk)
-    found = Cut(errors=walk.errors, top=look_at(root, step.top).st_ino)
+    found = Cut(errors=walk.errors, top=top)
     bundles: dict[str, Bundle] = {}
     after = step.after
     while True:
@@ -128,7 +137,7 @@ def listed(step: Step) -> Cut:
         if is_last and not window and after is None:
             refuse_unmounted(step.place, records)
         found.listed_files += len(window)
-        found.listed_bytes += sum(file.size for file in window)
+        found.listed_bytes += sum(file.size or 0 for file in window)
         for due in select(window, records, walk, step.mode, found):
             algorithm = due.record.algorithm if due.record else step.mode.algorithm
             bundle = bundles.setdefault(algorithm, Bundle(algorithm))
@@ -152,7 +161,7 @@ def refuse_unmounted(place: Place, records: dict[bytes, LakeRecord]) -> None:
 
 
 def select(
-    window: list[ListedFile], records: dict[bytes, LakeRecord], walk: Walk, mode: Mode, found: Cut
+    window: list[ListedFile], records: dict[bytes, LakeRecord], walk: Walk | RemoteWalk, mode: Mode, found: Cut
 ) -> Iterable[DueFile]:
     """The files that are due, and the recorded ones that are gone, in the order of their paths."""
     due: list[DueFile] = []
@@ -186,7 +195,7 @@ def is_due(file: ListedFile, record: LakeRecord | None, mode: Mode) -> bool:
     if (file.size, file.mtime) != (record.size, record.mtime):
         return True
     if not mode.judges:
-        return record.ctime is not None and file.ctime != record.ctime
+        return None not in (record.ctime, file.ctime) and file.ctime != record.ctime
     return record.verified is None or record.verified < (mode.due_before or mode.begun)
 
 
@@ -204,7 +213,7 @@ class Bundle:
         self.due.append(due)
         if due.listed is not None:
             self.files += 1
-            self.bytes += due.listed.size
+            self.bytes += due.listed.size or 0
         verified = (due.record.verified if due.record else None) or 0
         self.oldest = verified if self.oldest is None else min(self.oldest, verified)
 

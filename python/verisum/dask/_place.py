@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from verisum._native import Excludes
+import verisum
+from verisum import Hosts
+from verisum._native import Excludes, list_place, place_address
 from verisum.dask._errors import PlaceError
 
 
@@ -17,7 +19,8 @@ class Place:
     """A tree of files, and how much may be asked of it.
 
     Attributes:
-        path: The directory, as the workers that have it see it.
+        path: The directory, as the workers that have it see it; or the URL of a tree on another machine or in a bucket,
+            ``ssh://HOST/PATH`` or ``s3://BUCKET/PREFIX``, which any worker reads, or those with the resource.
         name: Its name in the lake and in reports; the path if there is none.
         resource: The Dask resource of the workers that have it; each task takes 1 of it. None: the workers with a
             resource of the place's name, or all workers where there are none.
@@ -26,6 +29,10 @@ class Place:
         tasks: The most tasks of the place that run at once; the limits are divided among them. 1 where there is a
             limit, otherwise as many as the workers take.
         exclude: Patterns of what is left out, as for `verisum.hash_files`. What has a record keeps it.
+        hosts: How the place of a URL is reached; credentials are those of the workers.
+
+    Raises:
+        ValueError: The URL is none of a place, or a limit or `hosts` is not for such a place.
     """
 
     path: str
@@ -35,10 +42,17 @@ class Place:
     requests_per_second: int | None = None
     tasks: int | None = None
     exclude: Sequence[str] = ()
+    hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
-        # Workers have other working directories.
-        object.__setattr__(self, "path", os.path.abspath(self.path))
+        if "://" in self.path:
+            object.__setattr__(self, "path", place_address(self.path))
+            self.refuse_limits()
+        else:
+            # Workers have other working directories.
+            object.__setattr__(self, "path", os.path.abspath(self.path))
+            if self.hosts is not None:
+                raise ValueError(f"{self.path}: hosts: not for a directory of the workers")
         if not self.name:
             object.__setattr__(self, "name", self.path)
         if isinstance(self.exclude, str):
@@ -48,6 +62,17 @@ class Place:
         for limit in (self.bytes_per_second, self.requests_per_second, self.tasks):
             if limit is not None and limit < 1:
                 raise ValueError(f"{self.name}: a limit is at least 1, not {limit}")
+
+    def refuse_limits(self) -> None:
+        """Fails for limits that cannot be kept: what is read on another machine is bounded by `tasks` only."""
+        for name in ("bytes_per_second", "requests_per_second"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{self.path}: {name}: not for places on other machines; tasks bounds those")
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is on another machine or in a bucket."""
+        return "://" in self.path
 
     def excludes(self) -> Excludes | None:
         """What is left out.
@@ -69,13 +94,13 @@ class Place:
 
 
 class ListedFile(NamedTuple):
-    """A regular file as a walk finds it. Times are nanoseconds since 1970."""
+    """A regular file as a walk finds it. Times are nanoseconds since 1970. Other machines tell less."""
 
     path: bytes
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
+    size: int | None
+    mtime: int | None
+    ctime: int | None
+    inode: int | None
 
 
 @dataclass
@@ -143,6 +168,31 @@ class Walk:
     def _failed(self, path: bytes, error: OSError) -> None:
         self.errors.append((path, error.strerror or str(error)))
         self.unlisted.append(path)
+
+
+@dataclass
+class RemoteWalk:
+    """The same of a place on another machine. It is listed as a whole when it is begun, and kept in memory."""
+
+    place: Place
+    after: bytes | None = None
+    excludes: Excludes | None = None
+    errors: list[tuple[bytes, str]] = field(default_factory=list)
+    unlisted: list[bytes] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[ListedFile]:
+        try:
+            files, errors = list_place(self.place.path, self.place.hosts)
+        except verisum.Error as error:
+            raise PlaceError(f"{self.place.path}: {error}") from None
+        self.errors += errors
+        self.unlisted += [path for path, _ in errors]
+        for path, size, mtime in files:
+            if self.after is not None and path <= self.after:
+                continue
+            if self.excludes is not None and self.excludes.leaves_out_file(path):
+                continue
+            yield ListedFile(path, size, None if mtime is None else clamp(mtime), None, None)
 
 
 def look_at(root: bytes, inode: int | None = None) -> os.stat_result:

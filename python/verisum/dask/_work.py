@@ -12,9 +12,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import verisum
-from verisum._native import judge, judge_comparison, read_again, state_after, storage_failed, verdicts
+from verisum._native import (
+    PlaceRead,
+    hash_place,
+    judge,
+    judge_comparison,
+    read_again,
+    state_after,
+    storage_failed,
+    verdicts,
+)
 from verisum.dask._cut import DueFile, Task, chunk_files
-from verisum.dask._errors import FleetError
+from verisum.dask._errors import FleetError, PlaceError
 from verisum.dask._lake import Lake, LakeRecord, part_bytes, task_note
 from verisum.dask._place import ListedFile, Place, clamp, look_at
 from verisum.dask._version import refuse_other
@@ -98,8 +107,9 @@ def done(order: Order) -> Outcome:
     due = chunk_files(lake.read(task.chunk))
     outcome = Outcome()
     rows = [row for row in judged(order, due, outcome, now) if row is not None]
-    # Nothing is missing only because its file system was unmounted meanwhile.
-    look_at(os.fsencode(place.path), order.top)
+    if not place.is_remote:
+        # Nothing is missing only because its file system was unmounted meanwhile.
+        look_at(os.fsencode(place.path), order.top)
     exported = max(now, milliseconds(), max((row.record.exported + 1 for row in due if row.record), default=0))
     columns = columns_of(rows, task.algorithm, exported)
     size = verisum.new(task.algorithm).digest_size
@@ -115,10 +125,10 @@ def milliseconds() -> int:
 class Seen(NamedTuple):
     """A file that was read."""
 
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
+    size: int | None
+    mtime: int | None
+    ctime: int | None
+    inode: int | None
     digest: bytes
     has_changed: bool
 
@@ -134,15 +144,18 @@ class Row(NamedTuple):
 def judged(order: Order, due: list[DueFile], outcome: Outcome, now: int) -> list[Row | None]:
     """Hashes the files of a task, and gives the new row of each."""
     root = os.fsencode(order.place.path) + b"/"
-    present = [file.path for file in due if file.listed is not None]
-    found = read(order, root, present)
+    found: dict[bytes, Seen | verisum.Error]
+    if order.place.is_remote:
+        found = read_remote(order, [file.listed for file in due if file.listed is not None])
+    else:
+        found = read(order, root, [file.path for file in due if file.listed is not None])
     judge_of = Judge(order, root, now, shared_times(due))
     rows = []
     for file in due:
         seen = found.get(file.path) if file.listed is not None else None
         if isinstance(seen, Seen):
             outcome.read_files += 1
-            outcome.read_bytes += seen.size
+            outcome.read_bytes += seen.size or 0
         rows.append(judge_of.row(file, seen, outcome))
     return rows
 
@@ -175,6 +188,30 @@ def read(order: Order, root: bytes, paths: list[bytes]) -> dict[bytes, Seen | ve
             # Arrow has no times that 64 bits do not hold.
             found[name] = Seen(size, mtime or 0, ctime or 0, *seen)
     return found
+
+
+def read_remote(
+    order: Order, files: list[ListedFile], *, settled: bool = False
+) -> dict[bytes, Seen | verisum.Error]:
+    """Reads and hashes files of a place on another machine."""
+    place = order.place
+    try:
+        asked = [(file.path, file.size, file.mtime) for file in files]
+        answers = hash_place(place.path, asked, order.task.algorithm, place.hosts, settled=settled)
+    except verisum.Error as error:
+        raise PlaceError(f"{place.path}: {error}") from None
+    return {file.path: seen_there(place, file, answer) for file, answer in zip(files, answers, strict=True)}
+
+
+def seen_there(place: Place, file: ListedFile, answer: PlaceRead | None) -> Seen | verisum.Error:
+    """What came of a file on another machine."""
+    name = f"{place.path}/{os.fsdecode(file.path)}"
+    if answer is None:
+        return verisum.FileError(f"{name}: read: there was no answer", name, "read")
+    if answer.digest is None:
+        return verisum.FileError(f"{name}: read: {answer.error}", name, "read")
+    mtime = None if answer.mtime_ns is None else clamp(answer.mtime_ns)
+    return Seen(answer.size, mtime, None, None, answer.digest, answer.changed)
 
 
 def read_alone(path: bytes, algorithm: str) -> Seen | verisum.Error:
@@ -244,16 +281,18 @@ class Judge:
         """The verdict on a file that was read."""
         if record is None or record.digest is None:
             return judge("unrecorded"), ""
-        same_digest, same_mtime = seen.digest == record.digest, seen.mtime == record.mtime
+        same_digest = seen.digest == record.digest
+        # A place that tells no times says nothing of who wrote.
+        same_mtime = seen.mtime is not None and seen.mtime == record.mtime
         if not self.order.judges:
             return ("touched" if same_digest else "modified"), ""
-        same_file = None if not record.inode else seen.inode == record.inode
+        same_file = None if not record.inode or seen.inode is None else seen.inode == record.inode
         evidence: dict[str, Any] = {
             "same_digest": same_digest,
             "same_mtime": same_mtime,
-            "same_ctime": None if record.ctime is None else seen.ctime == record.ctime,
+            "same_ctime": None if record.ctime is None or seen.ctime is None else seen.ctime == record.ctime,
             "same_file": same_file,
-            "time_tells": seen.mtime % SECOND != 0 and seen.mtime not in self.shared,
+            "time_tells": seen.mtime is not None and seen.mtime % SECOND != 0 and seen.mtime not in self.shared,
         }
         verdict = judge_comparison(**evidence)
         if verdict is not None:
@@ -264,6 +303,8 @@ class Judge:
         self, path: bytes, seen: Seen, record: LakeRecord, evidence: dict[str, Any]
     ) -> tuple[str, str]:
         """The verdict after a second read, past the page cache."""
+        if self.order.place.is_remote:
+            return self.compared_twice_there(path, seen, record, evidence)
         try:
             again = read_again(os.fsdecode(self.root + path), self.order.task.algorithm)
         except OSError as error:
@@ -280,6 +321,22 @@ class Judge:
         second = "same" if again.digest == seen.digest else "different"
         verdict = judge_comparison(**evidence, second=second)
         detail = f"recorded {hex_of(record.digest)}, read {seen.digest.hex()}; second read ({again.source}): {second}"
+        return verdict or judge("unsettled"), detail
+
+
+    def compared_twice_there(
+        self, path: bytes, seen: Seen, record: LakeRecord, evidence: dict[str, Any]
+    ) -> tuple[str, str]:
+        """The verdict after a second read on another machine."""
+        file = ListedFile(path, seen.size, seen.mtime, None, None)
+        again = read_remote(self.order, [file], settled=True)[path]
+        if not isinstance(again, Seen):
+            return judge("unreadable"), f"second read: {again.message}"
+        if again.has_changed or (again.size, again.mtime) != (seen.size, seen.mtime):
+            return judge("unsettled"), "it changed between two reads"
+        second = "same" if again.digest == seen.digest else "different"
+        verdict = judge_comparison(**evidence, second=second)
+        detail = f"recorded {hex_of(record.digest)}, read {seen.digest.hex()}; second read: {second}"
         return verdict or judge("unsettled"), detail
 
 
