@@ -19,7 +19,7 @@ def hash_with_ray(paths: list[str]) -> list[Any]:
     """A table for each batch of paths."""
     task = ray.remote(hash_paths)
     batches = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
-    return list(ray.get([task.remote(batch, "sha256") for batch in batches]))
+    return list(ray.get([task.remote(batch, "sha256") for batch in batches]))  # pyright: ignore[reportCallIssue]
 
 
 if __name__ == "__main__":

@@ -37,6 +37,15 @@ pub(crate) fn place_address(text: &Bound<'_, PyAny>) -> PyResult<std::ffi::OsStr
     }
 }
 
+/// The same for Python.
+type ListedFile = (Py<PyBytes>, Option<u64>, Option<i128>);
+
+/// What could not be listed, and why.
+type Unlisted = (Py<PyBytes>, String);
+
+/// A file that is asked for.
+type Asked = (Vec<u8>, Option<u64>, Option<i64>);
+
 /// A tree that is opened, whose work ends when it is time to stop.
 fn opened(
     address: &Address,
@@ -59,7 +68,7 @@ pub(crate) fn list_place(
     py: Python<'_>,
     address: &str,
     hosts: Option<Hosts>,
-) -> PyResult<(Vec<(Py<PyBytes>, Option<u64>, Option<i128>)>, Vec<(Py<PyBytes>, String)>)> {
+) -> PyResult<(Vec<ListedFile>, Vec<Unlisted>)> {
     let address = known(address)?;
     let reach = Reach::of(py, hosts)?;
     let found = interruptible(py, &mut |_| Ok(()), |stop| {
@@ -154,7 +163,7 @@ impl PlaceRead {
 pub(crate) fn hash_place(
     py: Python<'_>,
     address: &str,
-    files: Vec<(Vec<u8>, Option<u64>, Option<i64>)>,
+    files: Vec<Asked>,
     algorithm: &str,
     hosts: Option<Hosts>,
     settled: bool,
@@ -163,7 +172,7 @@ pub(crate) fn hash_place(
     let digest = find(py, algorithm)?;
     let reach = Reach::of(py, hosts)?;
     let count = files.len();
-    let request = |(number, (below, size, modified)): (usize, (Vec<u8>, Option<u64>, Option<i64>))| {
+    let request = |(number, (below, size, modified)): (usize, Asked)| {
         let path = address.join(&below);
         let modified = modified.map(|time| Modified { time: timestamp(time), is_exact: time % SECOND != 0 });
         FileRequest { path, tag: number as u64, seen: FileState { size, modified }, ..FileRequest::default() }

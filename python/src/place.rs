@@ -22,9 +22,6 @@ use crate::iterator::Done;
 /// How many hosts are worked on at once.
 pub(crate) const AT_ONCE: usize = 8;
 
-/// How many seconds a host may be silent.
-const TIMEOUT: u32 = 30;
-
 /// What a user names.
 pub(crate) enum Named {
     /// A path of this machine.
@@ -105,7 +102,7 @@ impl Default for Hosts {
             way: None,
             push: None,
             ssh_config: None,
-            timeout: TIMEOUT,
+            timeout: 30,
             endpoint: None,
             region: None,
             profile: None,
@@ -118,7 +115,7 @@ impl Default for Hosts {
 impl Hosts {
     #[new]
     #[pyo3(signature = (
-        *, way=None, push=None, ssh_config=None, timeout=TIMEOUT, endpoint=None, region=None, profile=None,
+        *, way=None, push=None, ssh_config=None, timeout=30, endpoint=None, region=None, profile=None,
         no_sign_request=false
     ))]
     #[allow(clippy::too_many_arguments)] // Python names them.

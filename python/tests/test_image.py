@@ -206,8 +206,8 @@ def test_a_map_is_made_and_updated(tmp_path: Path) -> None:
     made = verisum.BlockMap.create(tmp_path / "disk.map", image, "blake3", block_size=4096, progress=seen.append)
     assert made.root == verisum.image_sum(image, "blake3", block_size=4096).digest
     own = tmp_path / "own.map"
-    words = ["image", "map", "-o", own, "-a", "blake3", "--block-size", "4096", image]
-    subprocess.run([COMMAND, *words], check=True, capture_output=True)
+    words = ["image", "map", "-a", "blake3", "--block-size", "4096"]
+    subprocess.run([COMMAND, *words, "-o", own, image], check=True, capture_output=True)
     assert own.read_bytes() == (tmp_path / "disk.map").read_bytes()
     data[10_000] ^= 1
     data[3_999_000] ^= 1

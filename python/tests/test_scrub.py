@@ -420,8 +420,7 @@ def test_a_catalogue_goes_to_a_lake_and_back(tree: Path, catalog: Path, tmp_path
     wanted = {"changed": len(rows), "gone": 0, "unchanged": 0, "damaged": 0}
     assert opened.export(lake) == wanted
     assert opened.export(lake) == {**wanted, "changed": 0, "unchanged": len(rows)}
-    table = duckdb.sql(f"select count(*) from '{lake}/**/*.parquet'").fetchall()
-    assert table == [(len(rows),)]
+    assert pl.scan_parquet(f"{lake}/**/*.parquet").collect().height == len(rows)
     other = tmp_path / "other.db"
     assert verisum.Catalog.import_lake(other, lake) == {"added": len(rows), "known": 0, "differing": 0}
     assert {row.path: (row.digest, row.size) for row in verisum.Catalog(other).rows()} == rows

@@ -87,6 +87,30 @@ class _Array(Protocol):
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
 
+@type_check_only
+class _Filesystem(Protocol):
+    """A filesystem of fsspec."""
+
+    @property
+    def find(self) -> Any: ...
+    @property
+    def cat_file(self) -> Any: ...
+
+@type_check_only
+class _OfFilesystem(Protocol):
+    """What fsspec gives for a part of a filesystem, or a file that is not open yet."""
+
+    @property
+    def fs(self) -> Any: ...
+
+@type_check_only
+class _FileObject(Protocol):
+    """A file object."""
+
+    @property
+    def read(self) -> Any: ...
+
+_Store: TypeAlias = _Filesystem | _OfFilesystem | _FileObject
 _Data: TypeAlias = Buffer | _Array
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 _Progress: TypeAlias = Callable[[int, int], object]
@@ -392,7 +416,7 @@ class ArrowStream:
     def __arrow_c_schema__(self) -> object: ...
 
 def hash_files(
-    paths: _Path | Iterable[_Path | Any] | Any,
+    paths: _Path | _Store | Iterable[_Path | _Store],
     algorithms: str | Iterable[str] | None = None,
     *,
     ordered: bool = False,

@@ -159,6 +159,6 @@ def _time(info: dict[str, Any]) -> int | None:
         value = info.get(key)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return int(value * 1_000_000_000)
-        if hasattr(value, "timestamp"):
+        if value is not None and hasattr(value, "timestamp"):
             return int(value.timestamp() * 1_000_000) * 1000
     return None
