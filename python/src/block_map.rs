@@ -183,7 +183,7 @@ impl From<ReplaceError> for WriteError {
 
 impl Writing {
     fn replacement(&self, opened: &Opened) -> Result<Replacement, WriteError> {
-        require_replaceable(&self.path, &self.image, opened).map_err(|error| {
+        require_replaceable(&self.path, &parts(self.image.clone(), opened)).map_err(|error| {
             let message = format!("{}: create: {error}", self.path.display());
             let failure = Failure::new(Kind::Image, &message).path(&self.path).operation("create");
             WriteError::Failure(failure.system(Some(&error)))
@@ -236,4 +236,13 @@ fn written(
         WriteError::Image(error) => errors::of_image(py, &writing.image, &error),
         WriteError::Failure(failure) => failure.raise(py),
     })
+}
+
+/// The names of the files that an image consists of.
+fn parts(itself: PathBuf, opened: &Opened) -> Vec<PathBuf> {
+    let layers = match opened {
+        Opened::Image(image) => image.layers(),
+        Opened::Stream(_) => Vec::new(),
+    };
+    std::iter::once(itself).chain(layers.iter().map(|layer| PathBuf::from(&layer.name))).collect()
 }

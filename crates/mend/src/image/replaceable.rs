@@ -3,10 +3,9 @@
 use std::fs::{File, Metadata, metadata};
 use std::io::{Error, Read, Result};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use verisum_blockhash::BlockMap;
-use verisum_image::Opened;
 
 /// Whether a file of this name is a block map by its first bytes.
 pub fn is_map(name: &Path) -> bool {
@@ -19,13 +18,13 @@ pub fn is_map(name: &Path) -> bool {
 }
 
 /// Fails where a file has the name of a new map of an image that is neither an older map nor empty: least of all is an
-/// image replaced. `itself` is the image's own name.
+/// image replaced. `parts` are the names of the files that the image consists of.
 ///
 /// # Errors
 /// What the file is.
-pub fn require_replaceable(name: &Path, itself: &Path, opened: &Opened) -> Result<()> {
+pub fn require_replaceable(name: &Path, parts: &[PathBuf]) -> Result<()> {
     let Ok(old) = metadata(name) else { return Ok(()) };
-    if old.is_file() && belongs_to(&old, itself, opened) {
+    if old.is_file() && parts.iter().any(|part| is_same(&old, part)) {
         return Err(Error::other("it is the image, or a part of it"));
     }
     match old.is_file() && old.len() > 0 && !is_map(name) {
@@ -34,14 +33,6 @@ pub fn require_replaceable(name: &Path, itself: &Path, opened: &Opened) -> Resul
     }
 }
 
-/// Whether a file is one of those that an image consists of.
-fn belongs_to(file: &Metadata, itself: &Path, opened: &Opened) -> bool {
-    let same = |name: &Path| {
-        metadata(name).is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
-    };
-    let layers = match opened {
-        Opened::Image(image) => image.layers(),
-        Opened::Stream(_) => Vec::new(),
-    };
-    same(itself) || layers.iter().any(|layer| same(Path::new(&layer.name)))
+fn is_same(file: &Metadata, name: &Path) -> bool {
+    metadata(name).is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))
 }
