@@ -97,7 +97,7 @@ fn no_table_is_wider_than_the_terminal() {
     }
     // Where there is no terminal: 80 columns.
     let ended = trial.run("bench digests --runs 2 -a md5 --details data", &[]);
-    let is_row = |line: &&str| line.starts_with("verisum ") || line.starts_with("what ");
+    let is_row = |line: &&str| line.starts_with("verisum  ") || line.starts_with("what ");
     assert!(ended.out().lines().filter(is_row).all(|line| line.len() <= 80), "{}", ended.out());
 }
 
