@@ -175,7 +175,12 @@ pub(crate) fn hash_place(
     let request = |(number, (below, size, modified)): (usize, Asked)| {
         let path = address.join(&below);
         let modified = modified.map(|time| Modified { time: timestamp(time), is_exact: time % SECOND != 0 });
-        FileRequest { path, tag: number as u64, seen: FileState { size, modified }, ..FileRequest::default() }
+        FileRequest {
+            path,
+            tag: number as u64,
+            seen: FileState { size, modified, ..FileState::default() },
+            ..FileRequest::default()
+        }
     };
     let requests: Vec<FileRequest> = files.into_iter().enumerate().map(request).collect();
     let read = interruptible(py, &mut |_| Ok(()), |stop| {

@@ -204,8 +204,11 @@ impl Reach {
         let Reach { options, hosts, variables } = self;
         let opened = verisum::remote::Hosts::new(options, &std::env::temp_dir());
         opened.with_buckets(Box::new(move |bucket| {
-            let found = StoreOptions::from_environment(variables.clone(), hosts.profile.as_deref());
-            let mut options = found.map_err(|error| error.to_string())?;
+            let mut options = match bucket.starts_with("s3://") {
+                true => StoreOptions::from_environment(variables.clone(), hosts.profile.as_deref())
+                    .map_err(|error| error.to_string())?,
+                false => StoreOptions::of_variables(variables.clone()),
+            };
             options.endpoint.clone_from(&hosts.endpoint);
             options.region.clone_from(&hosts.region);
             options.unsigned = hosts.no_sign_request;

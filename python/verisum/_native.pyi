@@ -433,7 +433,7 @@ def hash_files(
     What cannot be listed, opened or read is a row with an `error`, and the others go on. Ctrl-C ends the wait for a row
     within 100 ms.
 
-    Text is an address as on the command line: ``ssh://[USER@]HOST[:PORT]/PATH`` and ``s3://BUCKET/PREFIX`` always,
+    Text is an address as on the command line: ``ssh://[USER@]HOST[:PORT]/PATH``, ``s3://BUCKET/PREFIX`` and the like always,
     ``[USER@]HOST:PATH`` and ``local:PATH`` unless a file of this machine has that name. Bytes and objects of `pathlib`
     are always paths of this machine. A host needs ssh and nothing of verisum; it computes one digest, and of the options only `hosts` is for it.
     Which program hashes there goes to the logger ``verisum``.
