@@ -147,7 +147,7 @@ ensure_clouds() {
     local google=v1.56.1 azure=3.37.0 tools="$ROOT/target/tools"
     if [ ! -x "$tools/fake-gcs-server" ] || [ "$(cat "$tools/fake-gcs-server.version" 2>/dev/null)" != "$google" ]; then
         say "building fake-gcs-server $google with Go into $tools"
-        if have go && GOBIN="$tools" GOFLAGS=-mod=mod GOTOOLCHAIN=auto \
+        if { have go || go_by_packages; } && { go_is_new || go_by_modules "$tools"; } && GOBIN="$tools" GOFLAGS=-mod=mod GOTOOLCHAIN=auto \
             go install "github.com/fsouza/fake-gcs-server@$google"; then
             echo "$google" >"$tools/fake-gcs-server.version"
         else
