@@ -32,6 +32,7 @@ fn line(format: Format, name: &str) -> String {
         Format::Sfv => format!("{name} 352441c2\n"),
         Format::Hashdeep => format!("1,{MD5},{name}\n"),
         Format::Mtree => format!("{name} md5={MD5}\n"),
+        Format::S3 => format!("{name},1,{MD5}\n"),
         Format::Json => format!("{{\"path\":\"{name}\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"),
     }
 }
@@ -42,6 +43,7 @@ fn head(format: Format) -> &'static str {
         Format::Hashdeep => "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n",
         Format::Mtree => "#mtree\n",
         Format::Sfv => "; a list\n",
+        Format::S3 => "Key,Size,MD5\n",
         Format::Gnu | Format::Bsd | Format::Bagit | Format::Json => "",
     }
 }
@@ -51,7 +53,7 @@ fn escape(format: Format) -> &'static str {
     match format {
         Format::Gnu | Format::Bsd | Format::Sfv | Format::Hashdeep => "\\n",
         Format::Mtree => "\\040",
-        Format::Bagit => "%0A",
+        Format::Bagit | Format::S3 => "%0A",
         Format::Json => "\\u0001",
     }
 }
@@ -106,6 +108,9 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
                 ("nested arrays", nested("[")),
                 ("nested objects", nested("{\"path\":")),
             ]);
+        }
+        Format::S3 => {
+            lists.push(("many columns", format!("Key,Size,{}\n", "MD5,".repeat(50_000)) + &one("a")))
         }
         Format::Gnu | Format::Bsd | Format::Sfv | Format::Bagit => {}
     }

@@ -284,6 +284,40 @@ fn images_are_hashed_where_they_are_without_their_holes() {
 }
 
 #[test]
+fn lists_are_as_stores_show_digests_and_are_checked() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    for folder in [&bucket, &here] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("a b"), "abc").unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "--relative", "--format", "s3", "s3://box"]);
+    assert_eq!(
+        sum.out(),
+        "Key,Size,SHA256\na%20b,3,ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=\n",
+        "{}",
+        sum.stderr
+    );
+    let name = here.join("a b");
+    let name = name.to_str().unwrap();
+    let list = store.path("list");
+    let several = verisum(["sum", "--format", "s3", "-a", "md5,s3-etag:8M,crc32c", name]).clean();
+    let (md5, crc) = ("900150983cd24fb0d6963f7d28e17f72", base64("crc32c", b"abc"));
+    assert!(several.starts_with("Key,Size,MD5,s3-etag:8M,CRC32C\n"), "{several}");
+    assert!(several.ends_with(&format!("a%20b,3,{md5},{md5},{crc}\n")), "{several}");
+    fs::write(&list, &several).unwrap();
+    let check = || verisum(["check".as_ref(), list.as_os_str()]).code;
+    assert_eq!(check(), Some(0));
+    fs::write(name, "abd").unwrap();
+    assert_eq!(check(), Some(1));
+    fs::write(&list, sum.out()).unwrap();
+    let list = list.to_str().unwrap();
+    assert_eq!(store.run(&["check", "--quiet", list, "s3://box"]).code, Some(0));
+    fs::write(bucket.join("a b"), "abd").unwrap();
+    assert_eq!(store.run(&["check", "--quiet", list, "s3://box"]).code, Some(1));
+}
+
+#[test]
 fn three_commands_go_from_nothing_to_a_verified_bucket() {
     let Some(store) = Store::start() else { return };
     let bucket = store.bucket("backup");

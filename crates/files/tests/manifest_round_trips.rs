@@ -27,6 +27,7 @@ fn digests(format: Format) -> (&'static [&'static str], &'static str) {
         Format::Hashdeep => (&["md5", "sha1", "sha256"], "list"),
         Format::Mtree => (&["md5", "sha1", "sha384", "ripemd160"], "list"),
         Format::Bagit => (&["sha512"], "manifest-sha512.txt"),
+        Format::S3 => (&["sha256", "md5", "s3-etag:8M", "crc64-nvme", "blake2b-256"], "list"),
         Format::Json => (&["sha256", "blake3", "crc32"], "list"),
     }
 }
@@ -67,7 +68,7 @@ fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u
         if listed.claims.is_empty() {
             continue;
         }
-        if matches!(format, Format::Mtree | Format::Hashdeep | Format::Json) {
+        if matches!(format, Format::Mtree | Format::Hashdeep | Format::S3 | Format::Json) {
             assert_eq!(listed.size, Some(size));
         }
         if format == Format::Mtree && time.0 >= 0 {

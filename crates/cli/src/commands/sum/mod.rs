@@ -134,6 +134,10 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let lines = Lines { program: PROGRAM, imitates: false, writer, stdin: "-", report };
     if there.is_empty() || !here.is_empty() {
         here_by(&arguments, here, &found, &lines)?;
+    } else {
+        let mut header = Vec::new();
+        lines.writer.header(&mut header);
+        lines.report.result(&header);
     }
     if let [digest] = &found[..] {
         arguments.there(&there, digest, &lines)?;
@@ -160,7 +164,7 @@ impl SumArgs {
             return Err(Failure::Usage("--files0-from: takes one directory of a host".to_string()));
         }
         refuse(&[
-            ("--format", !matches!(self.format(), Format::Gnu | Format::Bsd | Format::Json)),
+            ("--format", !matches!(self.format(), Format::Gnu | Format::Bsd | Format::S3 | Format::Json)),
             ("--binary", self.binary),
             ("--one-file-system", self.one_file_system),
             ("--follow-links", self.follow_links),

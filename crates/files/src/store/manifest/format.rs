@@ -20,14 +20,24 @@ pub enum Format {
     Mtree,
     /// The manifest of a bag.
     Bagit,
+    /// Keys, lengths, ETags and checksums as object stores have them: md5 and s3-etag in hexadecimal, the others in Base64.
+    S3,
     /// A line of JSON for each file.
     Json,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 7] =
-        [Format::Gnu, Format::Bsd, Format::Sfv, Format::Hashdeep, Format::Mtree, Format::Bagit, Format::Json];
+    pub const ALL: [Format; 8] = [
+        Format::Gnu,
+        Format::Bsd,
+        Format::Sfv,
+        Format::Hashdeep,
+        Format::Mtree,
+        Format::Bagit,
+        Format::S3,
+        Format::Json,
+    ];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
@@ -38,6 +48,7 @@ impl Format {
             Format::Hashdeep => "hashdeep",
             Format::Mtree => "mtree",
             Format::Bagit => "bagit",
+            Format::S3 => "s3",
             Format::Json => "json",
         }
     }

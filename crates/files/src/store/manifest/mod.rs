@@ -19,6 +19,7 @@ mod listed;
 mod mtree;
 mod reader;
 mod rhash;
+mod s3;
 mod tags;
 mod unvis;
 mod writer;

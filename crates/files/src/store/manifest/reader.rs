@@ -14,6 +14,7 @@ use super::lines::{Found, Lines};
 use super::listed::{Bad, Claim, Line, Listed};
 use super::mtree::{self, Mtree};
 use super::rhash::Comments;
+use super::s3::{HEADER, S3};
 use super::{Format, MAX_LINE, escape, json, tags};
 
 /// How much is looked at to find out what a manifest is.
@@ -110,6 +111,7 @@ enum Grammar {
     Sfv(Guess),
     Hashdeep(Option<Hashdeep>),
     Mtree(Mtree),
+    S3(Option<S3>),
     Bag(Guess),
     /// Of files, and if so said also of block hashes.
     Json(BlockHashes),
@@ -159,6 +161,7 @@ impl<R: Read> Reader<R> {
             _ => match look(&head) {
                 Look::Hashdeep => Grammar::Hashdeep(None),
                 Look::Mtree => Grammar::Mtree(Mtree::default()),
+                Look::S3 => Grammar::S3(None),
                 Look::Json => Grammar::Json(options.block_hashes.clone()),
                 Look::Chkbit => return Err(ReadError::Chkbit),
                 Look::Sfv => Grammar::Sfv(guess),
@@ -187,6 +190,7 @@ impl<R: Read> Reader<R> {
             Grammar::Sfv(_) => Some(Format::Sfv),
             Grammar::Hashdeep(_) => Some(Format::Hashdeep),
             Grammar::Mtree(_) => Some(Format::Mtree),
+            Grammar::S3(_) => Some(Format::S3),
             Grammar::Bag(_) => Some(Format::Bagit),
             Grammar::Json(_) => Some(Format::Json),
         }
@@ -234,6 +238,11 @@ impl<R: Read> Reader<R> {
                 },
                 Grammar::Sfv(guess) => columns::sfv(line, guess, &self.comments).map(Some),
                 Grammar::Hashdeep(rows) => hashdeep(rows, line),
+                Grammar::S3(Some(rows)) => rows.parse(line).map(Some),
+                Grammar::S3(rows) => {
+                    *rows = S3::from_header(line);
+                    if rows.is_some() { Ok(None) } else { Err(Bad::Malformed) }
+                }
                 Grammar::Bag(guess) => bag(line, guess).map(Some),
                 Grammar::Json(BlockHashes::Unknown) => json::parse(line).map(Some),
                 Grammar::Json(_) => json::parse(line)
@@ -392,6 +401,7 @@ fn is_utf16(head: &[u8]) -> bool {
 enum Look {
     Hashdeep,
     Mtree,
+    S3,
     Json,
     Chkbit,
     Sfv,
@@ -403,6 +413,9 @@ fn look(head: &[u8]) -> Look {
     let first = lines().next().unwrap_or_default();
     if first.starts_with(HASHDEEP) {
         return Look::Hashdeep;
+    }
+    if first.starts_with(HEADER) {
+        return Look::S3;
     }
     if first.starts_with(b"#mtree") {
         return Look::Mtree;
