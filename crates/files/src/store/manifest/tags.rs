@@ -91,8 +91,9 @@ pub(super) fn value(id: &str, text: &[u8]) -> Option<Output> {
         return cid_from_text(text);
     }
     let digits = super::guess::digits(id)?;
-    let found = if hex.len() == digits { Output::from_hex(hex) } else { from_base64(hex) };
-    found.filter(|digest| 2 * digest.as_bytes().len() == digits)
+    // Base64 of four bytes is as long as they are in hexadecimal.
+    let found = Output::from_hex(hex).filter(|_| hex.len() == digits);
+    found.or_else(|| from_base64(hex)).filter(|digest| 2 * digest.as_bytes().len() == digits)
 }
 
 /// A digest in Base64, as stores show it and as cksum prints it where it is told to.
