@@ -259,8 +259,8 @@ class FileRow:
     """A file and its digests, or why it has none.
 
     A file that could not be read never looks like one that could: all but `host`, `path`, `path_bytes` and `error` raise
-    its error. Of a file of a host `size` and `mtime_ns` are None where the host does not tell them, and `ctime_ns`,
-    `inode`, `device`, `links` and `stored` always; of a file of this machine none of them ever is.
+    its error. Of a file of a host `size`, `mtime_ns` and `inode` are None where the host does not tell them, and
+    `ctime_ns`, `device`, `links` and `stored` always; of a file of this machine none of them ever is.
     """
 
     # Only files of hosts can lack something: `Any` spares those of this machine a check of each field.
@@ -576,7 +576,7 @@ class FileState:
 
     @property
     def inode(self) -> int | None:
-        """The number of its inode; None for a file of another machine."""
+        """The number of its inode; None where a host does not tell it."""
 
     @property
     def digest(self) -> bytes:
@@ -1353,7 +1353,7 @@ class Record:
 
     @property
     def inode(self) -> int | None:
-        """The number of its inode; None for a file of another machine."""
+        """The number of its inode; None where a host does not tell it."""
 
     @property
     def algorithm(self) -> str:
