@@ -74,7 +74,8 @@ fn good_files_get_the_new_digest_in_the_read_that_verifies_them() {
     fs::write(tree.path("new"), "new content").unwrap();
     let ended = tree.scrub(&["--json"]);
     assert_eq!(ended.code, Some(1));
-    let summary: Value = serde_json::from_str(ended.out().lines().last().unwrap()).unwrap();
+    let lines = ended.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let summary = lines.into_iter().find(|line| line["type"] == "summary").unwrap();
     let bytes: u64 = fs::read_dir(tree.root())
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap())

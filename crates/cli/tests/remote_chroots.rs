@@ -148,7 +148,7 @@ fn bsd() -> Option<Host> {
         "/usr/bin/stat",
         "#!/bin/sh\n[ \"$1\" = -f ] || { echo 'stat: illegal option' >&2; exit 1; }\nformat=$2; shift 2\n\
          case $format in\n'%N//') exec /libexec/stat --printf '%n//\\n' \"$@\" ;;\n\
-         '//%z %Fm %N//') exec /libexec/stat --printf '//%s %.9Y %n//\\n' \"$@\" ;;\nesac\nexit 1\n",
+         '//%z %Fm/%i/%B %N//') exec /libexec/stat --printf '//%s %.9Y/%i/%W %n//\\n' \"$@\" ;;\nesac\nexit 1\n",
     );
     root.script(
         "/sbin/sha256",
