@@ -38,6 +38,8 @@ def agrees(*words: str, lists: list[str] | str = "SUMS", **options: object) -> v
     names = [lists] if isinstance(lists, str) else lists
     said = subprocess.run([COMMAND, "check", "--json", *words, *names], capture_output=True)
     *lines, last = map(json.loads, said.stdout.splitlines())
+    # What helps to mend bad files is the command's alone.
+    lines = [line for line in lines if line["type"] != "alarm"]
     checked = verisum.check(lists, **options)  # type: ignore[arg-type]
     rows = list(checked)
     mine = [(row.name_bytes.decode(errors="replace"), row.outcome) for row in rows if row.name]

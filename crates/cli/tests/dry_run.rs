@@ -57,7 +57,7 @@ fn twice(verb: &[&str], folder: &Path) -> Vec<String> {
     let parse = |lines: &[String]| -> Vec<serde_json::Value> {
         let mut lines: Vec<_> =
             lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()).collect();
-        lines.retain(|line| line["type"] != "summary");
+        lines.retain(|line| line["type"] != "summary" && line["type"] != "alarm");
         lines
     };
     let (mut dry, real) = (parse(&dry.1), parse(&real.1));

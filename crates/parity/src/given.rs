@@ -23,6 +23,9 @@ use crate::mend::{Solved, lost_blocks};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
 
+/// More pieces than these take too much memory, 400 MB; files of a few hundred bytes have one each.
+const MOST_PIECES: usize = 1 << 24;
+
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
@@ -35,8 +38,8 @@ pub struct ParityPlace(Arc<Shared>);
 struct Shared {
     tree: Tree,
     store: Store,
-    /// Where the pieces of all files are; ascending.
-    pieces: Vec<PieceOf>,
+    /// Where the pieces of all files are.
+    pieces: Pieces,
     /// The set that was solved last: files that follow each other share it.
     last: Mutex<Option<Arc<SolvedSet>>>,
 }
@@ -48,6 +51,60 @@ struct PieceOf {
     path: u64,
     offset: u64,
     set: u64,
+}
+
+/// Where the pieces of all files are; ascending.
+struct Pieces(Vec<PieceOf>);
+
+impl Pieces {
+    fn read(place: &Path, store: &Store) -> Result<Pieces, Error> {
+        let mut all: Vec<PieceOf> = Vec::new();
+        for number in store.index()?.sets {
+            // Others may do without a set that cannot be read.
+            let Ok(set) = store.set(number) else { continue };
+            let first = all.len();
+            all.extend(set.head.pieces.iter().map(|piece| PieceOf {
+                path: number_of(&piece.path),
+                offset: piece.offset,
+                set: number,
+            }));
+            all[first..].sort_unstable();
+            let mut of_set = all.split_off(first);
+            of_set.dedup_by_key(|piece| piece.path);
+            all.append(&mut of_set);
+            if all.len() > MOST_PIECES {
+                return Err(Error::Damaged { path: place.to_path_buf(), what: "it has too many files" });
+            }
+        }
+        all.sort_unstable();
+        Ok(Pieces(all))
+    }
+
+    /// The sets that have a file, in the order of its bytes.
+    fn sets_of(&self, path: &[u8]) -> impl Iterator<Item = u64> {
+        let path = number_of(path);
+        let from = self.0.partition_point(|piece| piece.path < path);
+        self.0[from..].iter().take_while(move |piece| piece.path == path).map(|piece| piece.set)
+    }
+}
+
+/// The files that have parity: what [`ParityPlace`] would look for, with nothing kept open.
+pub struct ParityFiles(Pieces);
+
+impl ParityFiles {
+    /// Reads which files the tree's own parity has.
+    ///
+    /// # Errors
+    /// As [`ParityPlace::open`].
+    pub fn read(tree: &Path) -> Result<ParityFiles, Error> {
+        let place = place_of(tree, None);
+        Ok(ParityFiles(Pieces::read(&place, &Store::open(&place, false)?)?))
+    }
+
+    /// Whether a file had parity when it was made, by its path from the top of the tree.
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.sets_of(path.as_os_str().as_bytes()).next().is_some()
+    }
 }
 
 /// A set, and what is lost of it.
@@ -64,31 +121,14 @@ impl ParityPlace {
     pub fn open(tree: &Path, place: Option<&Path>) -> Result<ParityPlace, Error> {
         let place = place_of(tree, place);
         let store = Store::open(&place, false)?;
-        let index = store.index()?;
-        let mut pieces = Vec::new();
-        for number in index.sets {
-            // Others may do without a set that cannot be read.
-            let Ok(set) = store.set(number) else { continue };
-            pieces.extend(set.head.pieces.iter().map(|piece| PieceOf {
-                path: number_of(&piece.path),
-                offset: piece.offset,
-                set: number,
-            }));
-        }
-        pieces.sort_unstable();
-        pieces.dedup_by_key(|piece| (piece.path, piece.set));
+        let pieces = Pieces::read(&place, &store)?;
         let tree = Tree::open(tree, &Arc::default(), &Arc::default())?;
         Ok(ParityPlace(Arc::new(Shared { tree, store, pieces, last: Mutex::default() })))
     }
 
-    /// Whether a file had parity when it was made, by its path from the top of the tree.
-    pub fn has(&self, path: &Path) -> bool {
-        self.0.sets_of(path.as_os_str().as_bytes()).next().is_some()
-    }
-
     fn content(&self, path: &[u8], range: Range<u64>) -> Content {
         let path: Box<[u8]> = path.strip_prefix(b"/").unwrap_or(path).into();
-        let sets: VecDeque<u64> = self.0.sets_of(&path).collect();
+        let sets: VecDeque<u64> = self.0.pieces.sets_of(&path).collect();
         Content { path, range, sets, ..Content::new(&self.0) }
     }
 
@@ -163,12 +203,6 @@ impl Place for ParityPlace {
 }
 
 impl Shared {
-    fn sets_of(&self, path: &[u8]) -> impl Iterator<Item = u64> {
-        let path = number_of(path);
-        let from = self.pieces.partition_point(|piece| piece.path < path);
-        self.pieces[from..].iter().take_while(move |piece| piece.path == path).map(|piece| piece.set)
-    }
-
     fn solved(&self, number: u64) -> Result<Arc<SolvedSet>, Error> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| last.set.head.number == number) {

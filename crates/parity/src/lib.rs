@@ -53,7 +53,7 @@ mod verify;
 
 pub use create::{Made, USUAL_PLACE, create};
 pub use error::Error;
-pub use given::ParityPlace;
+pub use given::{ParityFiles, ParityPlace};
 pub use options::CreateOptions;
 pub use par2::{repair_par2, verify_par2};
 pub use repair::{RepairOptions, Repaired, repair};

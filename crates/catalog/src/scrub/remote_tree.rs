@@ -93,6 +93,7 @@ pub(super) fn work<'t>(
         doubtful: Vec::new(),
         choice: Choice::new(plan, options.sample),
         is_listed: false,
+        is_in_store: tree.place.tells_records(),
         failed: None,
     };
     let mut needed: Vec<usize> = used.iter().filter_map(|algorithm| set_of.get(algorithm).copied()).collect();
@@ -148,6 +149,8 @@ struct RemoteScrub<'a, 't, Clock> {
     choice: Choice<'a>,
     /// Whether the listing is through: then all that is there was met.
     is_listed: bool,
+    /// Whether the place is an object store, whose versions stand for inodes.
+    is_in_store: bool,
     failed: Option<Error>,
 }
 
@@ -372,8 +375,9 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             // No ordinary writing moves the length and not the time.
             same_ctime: (!has_its_size).then_some(false),
             same_file,
-            // Of another file that is found out at the end of the run, by the times of all.
-            time_tells: same_file != Some(false),
+            // Of another file that is found out at the end of the run, by the times of all. Objects have the time of
+            // their upload: another version without another time was not uploaded.
+            time_tells: same_file != Some(false) || self.is_in_store,
             second: SecondRead::NotMade,
         })
     }
@@ -515,7 +519,8 @@ fn is_same_file(record: &Record, identity: Option<FileIdentity>) -> Option<bool>
 fn seen(record: Option<&Record>, read: &ReadFile) -> Seen {
     let Condition { size, mtime, is_exact, identity } = read.request.condition;
     let recorded = record.map(|record| record.mtime).filter(|time| !is_exact && is_same_time(*time, mtime));
-    // A program that does not tell which file it is leaves that as it was.
-    let inode = identity.map_or_else(|| record.map_or(0, |record| record.inode), |identity| identity.number);
+    // A program that does not tell which file it is leaves that as it was, as long as nothing else changed.
+    let same = record.filter(|record| record.digest == read.digest && is_same_time(record.mtime, mtime));
+    let inode = identity.map_or_else(|| same.map_or(0, |record| record.inode), |identity| identity.number);
     Seen { size, mtime: recorded.unwrap_or(mtime), ctime: 0, inode, digest: read.digest }
 }

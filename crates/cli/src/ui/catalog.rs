@@ -60,16 +60,22 @@ impl CatalogArgs {
         Ok((lock, Catalog::open_existing(&path)?))
     }
 
-    /// Opens it to write where it knows what a path of this machine leads to, or something below; none where it does not, or where nobody named one and
-    /// none is in its usual place. One that is in use is told, unless somebody named it.
+    /// Opens it to write where it knows what a path of this machine leads to, or something below; none where it does
+    /// not, or where nobody named one and none is in its usual place. One that is in use, or cannot be read, is told, and
+    /// is no reason to end unless somebody named it.
     pub(crate) fn open_if_known(&self, path: &Path) -> Result<Option<(Lock, Catalog)>, Failure> {
-        let Some(catalog) = self.open_if_there()? else { return Ok(None) };
-        if catalog.root_of(path)?.is_none()
-            && !catalog.roots()?.iter().any(|root| root.path.starts_with(path))
-        {
-            return Ok(None);
-        }
-        match self.open_existing() {
+        let known = || -> Result<bool, Failure> {
+            let Some(catalog) = self.open_if_there()? else { return Ok(false) };
+            let knows = catalog.root_of(path)?.is_some()
+                || catalog.roots()?.iter().any(|root| root.path.starts_with(path));
+            Ok(knows)
+        };
+        let opened = match known() {
+            Ok(false) => return Ok(None),
+            Ok(true) => self.open_existing(),
+            Err(failure) => Err(failure),
+        };
+        match opened {
             Ok(opened) => Ok(Some(opened)),
             Err(failure) if self.catalog.is_none() => {
                 ui::say(PROGRAM, &format!("{}: the repair is not recorded", failure.message()));

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use verisum::mend::repair::Source;
-use verisum::parity::{Error, ParityPlace, USUAL_PLACE};
+use verisum::parity::{Error, ParityFiles, ParityPlace, USUAL_PLACE};
 
 use crate::ui::failure::Failure;
 use crate::ui::{self, PROGRAM};
@@ -39,18 +39,18 @@ pub(crate) fn source(path: &Path, named: Option<&Path>) -> Result<Option<Source<
     Ok(Some(Source { address, place: Box::new(opened), root, is_counterpart: true, is_parity: true }))
 }
 
-/// What lies beside files, opened as it is asked for.
+/// What lies beside files, read as it is asked for. Nothing stays open: whoever reads the output slowly is in nobody's way.
 #[derive(Default)]
-pub(crate) struct Beside(HashMap<PathBuf, Option<ParityPlace>>);
+pub(crate) struct Beside(HashMap<PathBuf, Option<ParityFiles>>);
 
 impl Beside {
     /// The parity that a file has, if it has some. How much of it is lost only a repair finds out.
     pub(crate) fn of(&mut self, file: &Path) -> Option<PathBuf> {
         let top = top_of(file)?;
         if !self.0.contains_key(top) {
-            self.0.insert(top.to_path_buf(), ParityPlace::open(top, None).ok());
+            self.0.insert(top.to_path_buf(), ParityFiles::read(top).ok());
         }
-        let opened = self.0.get(top)?.as_ref()?;
-        opened.has(file.strip_prefix(top).ok()?).then(|| top.join(USUAL_PLACE))
+        let files = self.0.get(top)?.as_ref()?;
+        files.has(file.strip_prefix(top).ok()?).then(|| top.join(USUAL_PLACE))
     }
 }

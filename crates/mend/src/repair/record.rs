@@ -122,10 +122,10 @@ fn write(
     Ok(if is_as_recorded { Noted::Confirmed } else { Noted::Different })
 }
 
-/// The digest of a file as its storage has it, and what is said of it.
+/// The digest of a file as its storage has it, and what is said of it; none of a file that changes meanwhile.
 fn look(path: &Path, algorithm: &str) -> Option<(Output, Stat)> {
     let digest = Digest::find(algorithm).ok()?;
     let file = Entry::trusted(path).ok()?.open_regular().ok()?;
     let read = reread::past_the_cache(&file, &digest).ok()?;
-    Some((read.digest, Stat::of(&file).ok()?))
+    read.before.is_same_state(&read.after).then_some((read.digest, read.after))
 }
