@@ -223,7 +223,11 @@ fn what_the_walk_cannot_look_at_because_storage_fails_is_an_error_of_it() {
         assert!(line.contains("\"io-error\":2") && line.contains("\"unverifiable\":0"), "{line}");
         for path in [&file, &below] {
             let name = format!("\"path\":\"{}\"", path.display());
-            let named = |line: &&str| line.contains(&name) && line.contains("\"outcome\":\"io-error\"");
+            let named = |line: &&str| {
+                line.contains("\"type\":\"file\"")
+                    && line.contains(&name)
+                    && line.contains("\"outcome\":\"io-error\"")
+            };
             assert_eq!(ended.out().lines().filter(named).count(), 1, "{}", ended.out());
         }
     }

@@ -12,7 +12,8 @@ use verisum_testkit::require_tool;
 
 #[test]
 fn digests_lists_the_whole_table() {
-    let out = verisum(["digests"]).clean();
+    // Where no row has two lines.
+    let out = Ended::of(command(VERISUM).arg("digests").env("COLUMNS", "500").output().unwrap()).clean();
     let rows: Vec<&str> = out.lines().collect();
     assert!(rows[0].starts_with("NAME "));
     for (row, algorithm) in rows[1..].iter().zip(ALGORITHMS) {
