@@ -417,7 +417,7 @@ def test_an_example_of_the_page_runs(example: str, tmp_path: Path) -> None:
 def test_the_plan_of_the_page_can_be_read(tmp_path: Path) -> None:
     (plan,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     (tmp_path / "plan.toml").write_text(plan)
-    assert len(read_plan(str(tmp_path / "plan.toml")).places) == 2
+    assert len(read_plan(str(tmp_path / "plan.toml")).places) == 3
 
 
 def test_what_is_exported_is_documented() -> None:

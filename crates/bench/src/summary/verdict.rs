@@ -100,6 +100,7 @@ mod tests {
             }
             results.series.push(series);
         }
+        results.complete = true;
         results
     }
 

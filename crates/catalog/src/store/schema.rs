@@ -258,7 +258,7 @@ mod tests {
         connection.pragma_update(None, "user_version", version as i64).unwrap();
         connection
             .execute_batch(
-                "INSERT INTO algorithm VALUES (1, 'sha256');
+                "INSERT INTO algorithm(id, name) VALUES (1, 'sha256');
                  INSERT INTO root(id, path, directory, device, inode, files, bytes)
                     VALUES (1, x'2f737276', 1, 1, 2, 1, 7);
                  INSERT INTO directory VALUES (1, -1, x'', 1);

@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn the_examples_of_a_command_are_its_own() {
         let found = of("verisum links");
-        assert_eq!(found.len(), 1);
+        assert_eq!(found.len(), 2);
         assert_eq!(found[0].lines, ["verisum links bin", "PATH=$PWD/bin:$PATH sha256sum photos/a.jpg"]);
         assert!(found[0].purpose.starts_with("Put md5sum"));
         assert_eq!(of("verisum nothing"), []);
@@ -42,9 +42,11 @@ mod tests {
     fn what_is_typed_is_the_command() {
         let names = TEXT.lines().filter(|line| line.starts_with("verisum"));
         for name in names {
-            for example in of(name) {
+            for (number, example) in of(name).into_iter().enumerate() {
                 assert!(!example.lines.is_empty() && example.purpose.len() <= 90, "{name}: {example:?}");
-                let is_called = name == "verisum" || example.lines.iter().any(|line| line.contains(name));
+                // Later ones may go on with what the first one made.
+                let is_called =
+                    name == "verisum" || number > 0 || example.lines.iter().any(|line| line.contains(name));
                 assert!(is_called, "{name}: {example:?}");
             }
         }

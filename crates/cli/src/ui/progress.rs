@@ -479,7 +479,7 @@ mod tests {
             shown(100),
             " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left  a-very-long-name-of-a-disk.img"
         );
-        assert_eq!(shown(60), " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left  ...disk.img");
+        assert_eq!(shown(60), " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left  ...a-disk.img");
         assert_eq!(shown(50), " 50%  512 MiB of 1 GiB  512 MiB/s  0:01 left");
     }
 
