@@ -168,7 +168,7 @@ test_crates() {
         missing=${processor#*:}
         processor=${processor%%:*}
         say "the kernels and the digests on $processor, without: ${missing:-nothing}"
-        QEMU_CPU=$processor VERISUM_EMULATED=1 VERISUM_LEVELS_MISSING=$missing cargo_arm test -p verisum-kernels -p verisum-digest \
+        QEMU_CPU=$processor TEST_EMULATED=1 TEST_LEVELS_MISSING=$missing cargo_arm test -p verisum-kernels -p verisum-digest \
             --lib --tests --no-fail-fast -- --skip no_batch_is_slower_than_its_messages \
             --skip pieces_copies_and_the_next_message_change_nothing \
             --skip parts_too_long_to_be_kept_are_hashed_one_after_the_other || status=$?

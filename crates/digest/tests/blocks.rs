@@ -31,7 +31,7 @@ fn the_references_vectors_hold_at_every_level() {
     let longest = message(vectors.iter().map(|(_, length, _)| *length).max().unwrap());
     // Under emulation, which this variable tells, the longest are left out: they take minutes, and differ from the
     // others in trees, which no kernel knows of.
-    let most = if std::env::var_os("VERISUM_EMULATED").is_some() { 5 << 20 } else { longest.len() };
+    let most = if std::env::var_os("TEST_EMULATED").is_some() { 5 << 20 } else { longest.len() };
     for &max_level in Level::ALL.iter().filter(|level| level.available()) {
         for (name, length, expected) in vectors.iter().filter(|(_, length, _)| *length <= most) {
             let digest = Digest::find_with(name, &Policy { max_level }).unwrap();

@@ -36,7 +36,7 @@ fn in_parts(digest: &Digest, message: &[u8], piece: usize, lanes: usize) -> Stri
 fn parts_give_the_digest_of_the_whole_at_every_level() {
     let message: Vec<u8> = (0..(23 << 20) + 5).map(|at: usize| (at % 251) as u8).collect();
     // Under emulation the longest take minutes.
-    let most = if std::env::var_os("VERISUM_EMULATED").is_some() { 3 << 20 } else { message.len() };
+    let most = if std::env::var_os("TEST_EMULATED").is_some() { 3 << 20 } else { message.len() };
     for &max_level in Level::ALL.iter().filter(|level| level.available()) {
         for name in block_digests().chain(OF_PARTS).chain(WHOLE) {
             let digest = Digest::find_with(name, &Policy { max_level }).unwrap();

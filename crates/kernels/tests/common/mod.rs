@@ -37,13 +37,13 @@ pub fn input(len: usize) -> Vec<u8> {
 /// Returns every kernel at every level.
 ///
 /// A level that the processor lacks is skipped aloud, but in continuous
-/// integration it must be declared: `VERISUM_LEVELS_MISSING=avx512,...`.
+/// integration it must be declared: `TEST_LEVELS_MISSING=avx512,...`.
 #[allow(clippy::print_stderr)] // A skip is said aloud.
 pub fn kernels() -> Vec<Kernel> {
     let mut kernels = Vec::new();
     for &level in Level::ALL {
         if !level.available() {
-            let declared = std::env::var("VERISUM_LEVELS_MISSING").unwrap_or_default();
+            let declared = std::env::var("TEST_LEVELS_MISSING").unwrap_or_default();
             let declared = declared.split(',').any(|name| name == level.name());
             let in_ci = std::env::var_os("CI").is_some();
             assert!(declared || !in_ci, "the processor has no {}, which would go untested", level.name());
