@@ -33,11 +33,9 @@ fn files(mount: &Mount) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// The summary of a run.
 fn summary(ended: &Ended) -> serde_json::Value {
-    let lines = ended.out().lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    lines
-        .filter(|line| line["type"] == "summary")
-        .last()
-        .unwrap_or_else(|| panic!("{}{}", ended.out(), ended.stderr))
+    let mut lines =
+        ended.out().lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    lines.rfind(|line| line["type"] == "summary").unwrap_or_else(|| panic!("{}{}", ended.out(), ended.stderr))
 }
 
 /// How many files were good, were tried and gave an error, were given up, and were known to be bad and not tried.
