@@ -1,4 +1,4 @@
-//! A report for a terminal: no table is wider than it.
+//! Renders a report as text that fits the terminal.
 //!
 //! A table whose columns do not fit side by side even with broken cells is shown row by row, a line for each cell.
 

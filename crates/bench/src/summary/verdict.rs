@@ -1,4 +1,4 @@
-//! What a group's times come to, in one sentence.
+//! The verdict of a bench in one sentence: who is fastest, and by how much.
 
 use super::{is_reached, ranked};
 use crate::record::{Results, Series, ranking};
