@@ -191,9 +191,8 @@ fn a_signal_keeps_what_was_measured() {
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     let (complete, digests) = measured().unwrap();
     assert!(!complete && digests > 0);
-    assert!(
-        ended.out().contains("stopped early: ") && ended.out().contains("small files"),
-        "{}",
-        ended.out()
-    );
+    // How far it came until the signal was seen depends on how busy the processors are.
+    for said in ["stopped early: ", "not measured, since it was stopped before: "] {
+        assert!(ended.out().contains(said), "{}", ended.out());
+    }
 }
