@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, in build/package/out: Debian packages, tarballs for x86-64 and 64-bit ARM, a
-# wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's.
+# wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's, with the
+# key's public half in allowed_signers.
 # WITHOUT="arm64 wheel" leaves those out. The same commit gives the same bytes in any folder: scripts/package_again.sh.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -172,6 +173,8 @@ sums() {
     mv "$work/SHA256SUMS" .
     if [ -n "${SIGNING_KEY:-}" ]; then
         ssh-keygen -q -Y sign -f "$SIGNING_KEY" -n file SHA256SUMS
+        # What `ssh-keygen -Y verify` takes. It is not among the sums, which are the same whoever signs them.
+        printf 'verisum namespaces="file" %s\n' "$(cut -d ' ' -f 1,2 "${SIGNING_KEY%.pub}.pub")" >allowed_signers
     else
         warn "SHA256SUMS is not signed: SIGNING_KEY names no key"
     fi

@@ -125,6 +125,7 @@ assert bom["bomFormat"] == "CycloneDX" and len(bom["components"]) > 10 and "seri
 done
 ok "the sums are right" sh -c 'cd "$1" && sha256sum --quiet -c SHA256SUMS' sh "$out"
 if [ -e "$out/SHA256SUMS.sig" ]; then
-    ok "the signature fits" ssh-keygen -q -Y check-novalidate -n file -s "$out/SHA256SUMS.sig" <"$out/SHA256SUMS"
+    ok "the signature fits" ssh-keygen -q -Y verify -f "$out/allowed_signers" -I verisum -n file \
+        -s "$out/SHA256SUMS.sig" <"$out/SHA256SUMS"
 fi
 finish
