@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import maturin
@@ -19,7 +20,9 @@ from maturin import get_requires_for_build_wheel
 __all__ = ["build_editable", "build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
 
 HERE = Path(__file__).resolve().parent
+# What maturin puts into the wheel beside the module: programs, and what lands below the environment's folder.
 SCRIPTS = HERE / "data" / "scripts"
+DOCUMENTS = HERE / "data" / "data" / "share" / "doc" / "verisum"
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
@@ -43,6 +46,8 @@ def prepare():
     os.environ["MATURIN_PEP517_ARGS"] = f"--profile {profile} --locked"
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(command(profile), SCRIPTS / "verisum")
+    DOCUMENTS.mkdir(parents=True, exist_ok=True)
+    (DOCUMENTS / "THIRD-PARTY-NOTICES").write_bytes(notices())
 
 
 def command(profile):
@@ -55,3 +60,12 @@ def command(profile):
     if len(found) != 1:
         raise RuntimeError(f"cargo built {len(found)} programs, not one")
     return found[0]
+
+
+def notices():
+    """The licences of what is compiled in go with it."""
+    version = subprocess.run(["rustc", "-vV"], cwd=HERE, check=True, capture_output=True, text=True).stdout
+    host = next(line.removeprefix("host: ") for line in version.splitlines() if line.startswith("host: "))
+    script = HERE.parent / "scripts" / "notices.py"
+    list_of = [sys.executable, script, host, "verisum-cli", "verisum-python"]
+    return subprocess.run(list_of, cwd=HERE, check=True, stdout=subprocess.PIPE).stdout

@@ -1,4 +1,5 @@
-"""Prints the licences of what is compiled into the programs: `notices.py TRIPLE`.
+"""Prints the licences of what is compiled into the programs: `notices.py TRIPLE [CRATE]...`; without crates, of the
+command and the C library.
 
 Reads `cargo metadata`, and the licence files in each package's source. One text that several packages have is printed
 once, after their names.
@@ -19,11 +20,11 @@ licences that follow each group. The standard library of Rust, under MIT or Apac
 """
 
 
-def shipped(metadata):
-    """The packages of others that are linked in: what is needed to build or to test is not."""
+def shipped(metadata, programs):
+    """The packages of others that are linked into programs: what is needed to build or to test is not."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    waiting = [ident for ident, package in packages.items() if package["name"] in PROGRAMS]
+    waiting = [ident for ident, package in packages.items() if package["name"] in programs]
     found = set()
     while waiting:
         ident = waiting.pop()
@@ -49,7 +50,7 @@ def main():
     command += ["--filter-platform", sys.argv[1]]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
     groups = {}
-    for package in shipped(metadata):
+    for package in shipped(metadata, sys.argv[2:] or PROGRAMS):
         groups.setdefault(texts(package), []).append(package)
     print(HEAD)
     order = sorted(groups.items(), key=lambda group: min((one["name"], one["version"]) for one in group[1]))

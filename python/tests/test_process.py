@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +137,11 @@ def test_the_command_is_there() -> None:
     assert said.split()[0] == "verisum"
     summed = subprocess.run([program, "sum", "-"], input=b"abc", capture_output=True, check=True).stdout
     assert verisum.new("sha256", b"abc").hexdigest().encode() in summed
+
+
+def test_the_licences_of_what_is_compiled_in_are_there() -> None:
+    notices = Path(sys.prefix, "share", "doc", "verisum", "THIRD-PARTY-NOTICES").read_text()
+    assert "\npyo3 " in notices and "\nclap " in notices and "\nrusqlite " in notices
 
 
 def test_a_signal_that_only_wakes_does_not_end_it() -> None:

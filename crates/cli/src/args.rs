@@ -92,9 +92,9 @@ pub(crate) enum Command {
             files of the same size and time are not read either, nor files whose digests the catalogue has."
     )]
     Compare(Box<CompareArgs>),
-    /// Give bad and missing files their recorded content again, from other copies
+    /// Restore bad and missing files to their recorded content, from other copies
     #[command(
-        long_about = "Give files that are bad or missing by the catalogue their recorded content again, from other \
+        long_about = "Restore files that the catalogue calls bad or missing to their recorded content, from other \
             copies.\n\n\
             Looks for each file at the same path in every --from, then for any file there that has the same content \
             by the catalogue; without --from, in all trees of the catalogue. Bytes whose digest is not the \
@@ -171,7 +171,7 @@ pub(crate) enum Command {
     Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
-    /// Values of options from files and the environment
+    /// Show which options get values from configuration files and the environment
     Config {
         #[command(subcommand)]
         command: ConfigCommand,

@@ -58,8 +58,8 @@ enum BenchCommand {
     /// Record, export and look for rot in a made-up tree of any number of files, of which nothing is read
     #[command(
         long_about = "Record, export and look for rot in a made-up tree of any number of files: their names, sizes \
-            and digests come from a formula, and everything but reading is done for real. In DIR stay a \
-            catalogue and a lake, for queries; a million files take 350 MB."
+            and digests come from a formula, and everything but reading is done for real. A \
+            catalogue and a lake stay in DIR, for queries; a million files take 350 MB."
     )]
     Scale(scale::ScaleArgs),
     /// Compare two files of results: what changed, and whether both rank subjects alike

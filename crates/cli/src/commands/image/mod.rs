@@ -53,10 +53,10 @@ pub(crate) enum ImageCommand {
             `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1."
     )]
     Verify(verify::VerifyArgs),
-    /// Write bad blocks of a raw image or a device anew, from other copies
+    /// Repair bad blocks of a raw image or a device, from other copies
     #[command(
-        long_about = "Write the blocks of a raw image or a block device anew that are not what its block map says, from \
-            other copies.\n\n\
+        long_about = "Repair a raw image or a block device: rewrite, from other copies, the blocks that differ from its \
+            block map.\n\n\
             Only blocks that differ are asked of the copies, and only bytes with the digest of the map are written. \
             Where no copy is good as a whole, one gives one block, another the next. The image is changed in place: \
             blocks go to a journal beside the map first, which the next run finishes after a kill. Each range is \
