@@ -137,6 +137,10 @@ struct Bucket {
     filled: Instant,
 }
 
+/// What reading and hashing one file gives at least, in bytes a second, and how much of it is read at once.
+const STREAM: u64 = 50 << 20;
+const PIECE: u64 = 128 << 10;
+
 /// The seconds that a bucket lasts.
 const BURST: f64 = 0.25;
 
@@ -145,6 +149,14 @@ impl Limits {
     pub fn new(bytes: u64, operations: u64) -> Limits {
         let bucket = Bucket { bytes: 0.0, operations: 0.0, filled: Instant::now() };
         Limits { bytes, operations, bucket: Mutex::new(bucket) }
+    }
+
+    /// How many large files are enough to read what is allowed, if anything is limited. Of more side by side each would
+    /// only take longer, and what is found out of it come later.
+    pub(crate) fn streams(&self) -> Option<usize> {
+        let rates = [self.bytes, self.operations.saturating_mul(PIECE)];
+        let lowest = rates.into_iter().filter(|rate| *rate > 0).min()?;
+        Some(usize::try_from(lowest / STREAM).unwrap_or(usize::MAX).max(1))
     }
 
     /// Waits until so much may be read. More than a bucket holds is let through and owed.
@@ -201,6 +213,15 @@ mod tests {
         let start = limits.bucket.lock().unwrap().filled;
         assert_eq!(limits.take(1 << 40, 1, start), Duration::from_millis(100));
         assert_eq!(Limits::new(0, 0).take(1 << 40, 1 << 40, start), Duration::ZERO);
+    }
+
+    #[test]
+    fn low_rates_are_for_few_files() {
+        assert_eq!(Limits::new(0, 0).streams(), None);
+        assert_eq!(Limits::new(10 << 20, 0).streams(), Some(1));
+        assert_eq!(Limits::new(1 << 30, 0).streams(), Some(20));
+        assert_eq!(Limits::new(1 << 30, 5).streams(), Some(1));
+        assert_eq!(Limits::new(0, u64::MAX).streams(), Some((u64::MAX / STREAM) as usize));
     }
 
     #[test]

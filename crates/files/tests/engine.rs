@@ -286,6 +286,25 @@ fn limits_hold() {
     }
 }
 
+#[test]
+fn at_a_low_rate_files_are_read_one_after_the_other() {
+    const LENGTH: u64 = 300_000;
+    let folder = tempfile::tempdir().unwrap();
+    for index in 0..20 {
+        paint(&folder.path().join(index.to_string()), &[Run::data(LENGTH)]).unwrap();
+    }
+    let limited = Plan { limits: Some(Arc::new(Limits::new(20_000_000, 0))), ..plan(&["sha256"], 1) };
+    for plan in [limited, Plan { streams: Some(1), ..plan(&["sha256"], 1) }] {
+        let done = AtomicUsize::new(0);
+        hash(&plan, &mut jobs(folder.path()), &|_| {
+            let done = done.fetch_add(1, Ordering::SeqCst) as u64 + 1;
+            assert_eq!(plan.progress.bytes(), done * LENGTH);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(done.into_inner(), 20);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -50,8 +50,8 @@ pub struct Plan {
     /// The most jobs that are taken while an earlier one is unfinished: what a caller who wants results
     /// in order has to hold.
     pub window: usize,
-    /// The most large files that are read at the same time, and hashed side by side; `None` for what suits the digests. A disk
-    /// that has to move its heads wants few.
+    /// The most large files that are read at the same time, and hashed side by side; `None` for what suits the digests and
+    /// the limits. A disk that has to move its heads wants few.
     pub streams: Option<usize>,
     /// Read a file of several names once, and give the digests to each of the names among the jobs.
     pub hard_links_once: bool,

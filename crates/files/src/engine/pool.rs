@@ -79,6 +79,8 @@ pub(super) struct Pool<T> {
     changes: AtomicU64,
     pub(super) shares: Shares,
     threads: usize,
+    /// The most files that are read side by side: more may be open. What was begun is read to its end first.
+    streams: usize,
 }
 
 pub(super) struct State<T> {
@@ -91,10 +93,11 @@ pub(super) struct State<T> {
 }
 
 impl<T> Pool<T> {
-    pub(super) fn new(shares: Shares, threads: usize) -> Self {
+    pub(super) fn new(shares: Shares, threads: usize, streams: Option<usize>) -> Self {
+        let streams = streams.unwrap_or(usize::MAX);
         let state = State { slots: Vec::new(), free: Vec::new(), splits: Vec::new(), bringing: 0 };
         let changes = AtomicU64::new(0);
-        Pool { state: Mutex::new(state), changed: Condvar::new(), changes, shares, threads }
+        Pool { state: Mutex::new(state), changed: Condvar::new(), changes, shares, threads, streams }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -131,13 +134,17 @@ impl<T> Pool<T> {
 
     /// The next pieces to read and hash.
     pub(super) fn take(&self, state: &mut State<T>) -> Option<Group<T>> {
-        let set = state.slots.iter().flatten().find(|slot| slot.is_readable())?.set;
+        let begun = state.slots.iter().flatten().filter(|slot| slot.taken > 0).count();
+        let mut may_begin = self.streams.saturating_sub(begun);
+        let may_read = |slot: &Slot<T>| slot.is_readable() && (slot.taken > 0 || may_begin > 0);
+        let set = state.slots.iter().flatten().find(|slot| may_read(slot))?.set;
         let live = state.slots.iter().flatten().filter(|slot| slot.set == set).count();
         let most = self.shares.of(set, live);
         let ready = state.slots.iter().enumerate().filter_map(|(number, slot)| {
-            let slot = slot.as_ref().filter(|slot| slot.set == set && slot.is_readable())?;
+            let slot = slot.as_ref().filter(|slot| slot.set == set && may_read(slot))?;
             // Those that nobody is at need not be waited for. Others are read for those who hash them.
-            Some((!slot.is_whole(), Reverse(slot.reader.as_ref()?.left()), number))
+            let is_new = self.streams < usize::MAX && slot.taken == 0;
+            Some((!slot.is_whole(), is_new, Reverse(slot.reader.as_ref()?.left()), number))
         });
         // Of the longest first, so that all end at about the same time.
         let mut ready: Vec<_> = ready.collect();
@@ -145,11 +152,13 @@ impl<T> Pool<T> {
         let is_waiting = ready.first().is_some_and(|(is_waiting, ..)| *is_waiting);
         ready.retain(|other| other.0 == is_waiting);
         let mut parts = Vec::with_capacity(most);
-        for (_, _, number) in ready.into_iter().take(most) {
+        for (.., number) in ready.into_iter().take(most) {
             if let Some(slot) = state.slot(number)
+                && (slot.taken > 0 || may_begin > 0)
                 && let Some(reader) = slot.reader.take()
             {
                 parts.push((Turn { slot: number, piece: slot.taken }, reader));
+                may_begin -= usize::from(slot.taken == 0);
                 slot.taken += 1;
             }
         }

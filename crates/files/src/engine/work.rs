@@ -130,7 +130,8 @@ impl<'a, T: Send> Engine<'a, T> {
             plan.sets.iter().map(|set| set.iter().map(Digest::lanes).max().unwrap_or(1)).collect();
         let budget = Budget::of_process();
         let threads = budget.threads(plan.threads);
-        let lanes: Vec<usize> = match plan.streams {
+        let streams = plan.streams.or_else(|| plan.limits.as_ref()?.streams());
+        let lanes: Vec<usize> = match streams {
             Some(most) => lanes.iter().map(|lanes| (most / threads).clamp(1, *lanes)).collect(),
             None => lanes,
         };
@@ -141,11 +142,11 @@ impl<'a, T: Send> Engine<'a, T> {
             prepare,
             done,
             source: Source::new(jobs, plan.window),
-            pool: Pool::new(Shares::new(&plan.sets, &lanes, threads), threads),
+            pool: Pool::new(Shares::new(&plan.sets, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,
             most_taken: budget.files_at_once(threads),
-            most_streams: budget.streams(plan.streams.unwrap_or(side_by_side)),
+            most_streams: budget.streams(streams.unwrap_or(side_by_side)),
             broken: AtomicBool::new(false),
             no_access_time: AtomicBool::new(true),
         }
