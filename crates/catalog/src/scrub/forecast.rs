@@ -52,13 +52,17 @@ fn work(files: u64, bytes: u64) -> f64 {
 /// The forecast after a run; none without a budget, or if nothing was read.
 pub(super) fn forecast(summary: &Summary, run: &Run, history: &[Run], options: &Options) -> Option<Forecast> {
     let budget = options.budget?;
-    let runs = || history.iter().filter(|old| old.finished.is_some()).chain([run]);
+    // What a run reads within this budget is best told by one that used it up; earlier ones may have had none.
+    let earlier = if summary.complete { history } else { &[] };
+    let runs = || earlier.iter().filter(|old| old.finished.is_some()).chain([run]);
     let done: f64 = runs().map(|run| work(run.read_files, run.read_bytes)).sum();
     let seconds: f64 = runs().filter(|run| run.read_files > 0).map(|run| run.seconds).sum();
     if done == 0.0 || seconds <= 0.0 || budget.is_zero() {
         return None;
     }
-    let needed_seconds = work(summary.files, summary.bytes) * seconds / done;
+    // New files that wait are taken to be as long as the others.
+    let waiting = summary.waiting as f64 / summary.files.max(1) as f64;
+    let needed_seconds = work(summary.files, summary.bytes) * (1.0 + waiting) * seconds / done;
     let rhythm = interval_with(run.started, history);
     // Less than one run is one run.
     let count = (needed_seconds / budget.as_secs_f64()).max(1.0);
@@ -136,6 +140,13 @@ mod tests {
         let found = forecast(&summary, &run, &[], &options).unwrap();
         assert_eq!((found.time.as_secs(), found.assumed_daily), (10 * 86_400, true));
         assert!((found.needed.unwrap() - 2.0).abs() < 1e-6);
+        // Three times as many files wait to be read for the first time.
+        let begun = Summary { files: 10, bytes: (250 << 20) - 10 * FILE, waiting: 30, ..Summary::default() };
+        assert_eq!(forecast(&begun, &run, &[], &options).unwrap().time.as_secs(), 10 * 86_400);
+        // A run without a budget read everything in no time, a day before.
+        let fast =
+            [Run { started: 0, finished: Some(0), read_bytes: 1 << 40, seconds: 1.0, ..Run::default() }];
+        assert_eq!(forecast(&summary, &run, &fast, &options).unwrap().time.as_secs(), 10 * 86_400);
         let weekly = [Run { started: DAY - 7 * DAY, ..Run::default() }];
         let found = forecast(&summary, &run, &weekly, &options).unwrap();
         assert_eq!((found.time.as_secs(), found.assumed_daily), (70 * 86_400, false));
