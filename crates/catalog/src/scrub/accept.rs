@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use verisum_digest::Digest;
 
+use super::Error;
+use super::digests::digest_failed;
 use super::guard::{UNMOUNTED, require_tree, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top::{Top, is_gone};
-use super::{Error, digest_failed};
 use crate::store::{Catalog, Change, Position, Record, Root, Seen, State};
 use verisum_files::Stat;
 use verisum_files::reread::{self, Bypass};

@@ -1,14 +1,45 @@
 //! Chooses the files that are due, within the run's time.
 
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::{Duration, Instant};
 
 use super::Options;
 use super::forecast::interval;
-use crate::store::{Known, Run, State};
+use crate::store::{Known, Run, State, stamp};
+use verisum_files::Stat;
+
+/// How many files are ordered at once; among so many, shuffling takes place.
+pub(super) const PAGE: usize = 4096;
 
 /// Records from so far in the future, in milliseconds, were made with a wrong clock: nobody knows how
 /// old they are.
 const FUTURE: i64 = 24 * 3600 * 1000;
+
+/// When a run reads a file, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Turn {
+    /// It was bad, or not accepted, after an earlier run.
+    Bad,
+    /// It is new, or somebody wrote to it, or it is back.
+    Fresh,
+    /// It is as it was, and due.
+    Stale,
+}
+
+/// Chances of files, the same all through a run.
+#[derive(Default)]
+pub(super) struct Dice(RandomState);
+
+impl Dice {
+    pub(super) fn throw(&self, file: impl Hash) -> u64 {
+        self.0.hash_one(file)
+    }
+
+    /// Whether a file is among those of a random share.
+    pub(super) fn takes(&self, file: impl Hash, share: f64) -> bool {
+        self.throw(file) as f64 / u64::MAX as f64 <= share
+    }
+}
 
 /// What a run is to do.
 pub(super) struct Plan {
@@ -49,11 +80,39 @@ impl Plan {
         }
     }
 
+    /// When a file is read that was found, by the state of its record; none if it is not due.
+    pub(super) fn turn(
+        &self,
+        state: State,
+        verified: i64,
+        is_written_to: impl FnOnce() -> bool,
+    ) -> Option<Turn> {
+        match state {
+            State::Sound if is_written_to() => Some(Turn::Fresh),
+            State::Sound => self.is_due(verified).then_some(Turn::Stale),
+            State::MISSING => Some(Turn::Fresh),
+            State::Trouble(_) => Some(Turn::Bad),
+        }
+    }
+
+    /// The same of a file of this machine: whether it is fresh.
+    pub(super) fn is_fresh(&self, known: &Known, stat: &Stat) -> bool {
+        let is_written_to = || {
+            (known.size, known.mtime, known.ctime) != (stat.size, stamp(stat.modified), stamp(stat.changed))
+        };
+        self.turn(known.state, known.verified, is_written_to) == Some(Turn::Fresh)
+    }
+
+    /// Whether a file that was verified then is due.
+    fn is_due(&self, verified: i64) -> bool {
+        verified < self.before || verified > self.future
+    }
+
     /// Whether the walk reads a file that has not changed.
     pub(super) fn is_read_by_walk(&self, known: &Known) -> bool {
-        let is_due = known.verified < self.before || known.verified > self.future;
         // Damage to a record is found here.
-        self.is_in_one_pass && is_due && matches!(known.state, State::Sound | State::DAMAGED)
+        let is_in_turn = matches!(known.state, State::Sound | State::DAMAGED);
+        self.is_in_one_pass && self.is_due(known.verified) && is_in_turn
     }
 
     /// Whether there is no time for another file.
@@ -61,10 +120,9 @@ impl Plan {
         self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// A clock that starts at the time that the run was given.
-    pub(super) fn clock(&self) -> impl Fn() -> i64 + Copy + Sync + use<> {
-        let (now, start) = (self.now, self.start);
-        move || now + start.elapsed().as_millis() as i64
+    /// The time by a clock that started at the time that the run was given, in milliseconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        self.now + self.start.elapsed().as_millis() as i64
     }
 }
 

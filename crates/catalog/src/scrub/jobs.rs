@@ -2,26 +2,23 @@
 
 mod walked;
 
-pub(super) use walked::is_to_read;
-
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
+use super::digests::Digests;
+use super::due::{Dice, Plan};
 use super::judge::Token;
 use super::merge::Level;
+use super::run::Work;
 use super::writer::Message;
 use super::{Error, Options, Scope, Tally, due};
 use crate::store::{Catalog, Place, Position, Record, State, Trouble, stamp};
 use verisum_files::{Class, Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
-
-/// How many rows are read at once; among so many, shuffling takes place.
-const PAGE: usize = 4096;
 
 /// How many files may be under way from here to the catalogue.
 const RECENT: usize = 1 << 15;
@@ -31,11 +28,8 @@ pub(super) struct Jobs<'a> {
     reader: Catalog,
     scope: &'a Scope,
     options: &'a Options,
-    plan: &'a due::Plan,
-    /// The place of each algorithm's digest.
-    sets: HashMap<i64, usize>,
-    /// The place of the digest of new files.
-    set: usize,
+    plan: &'a Plan,
+    digests: &'a Digests,
     sender: Option<SyncSender<Message>>,
     tally: &'a Tally,
     /// The marks of recorded files that were given out lately, and may not be written yet.
@@ -54,7 +48,7 @@ pub(super) struct Jobs<'a> {
     position: Position,
     folder: Folder,
     inside: HashMap<i64, bool>,
-    dice: RandomState,
+    dice: Dice,
     /// Whether the walk reads most files, and so needs their whole records.
     reads_most: bool,
     /// Whether the work is told of before it is done.
@@ -108,16 +102,26 @@ pub(super) struct Outcome {
     pub is_interrupted: bool,
 }
 
+impl Outcome {
+    /// Completes it with what the threads have counted that read.
+    pub(super) fn close(&mut self, tally: &Tally, is_interrupted: bool) {
+        self.is_interrupted = is_interrupted;
+        (self.given_up, self.not_tried) = tally.given_up();
+        self.mount_points += tally.mounted_over.load(Ordering::Relaxed);
+        self.is_through &= !is_interrupted && tally.left().is_none();
+        self.waiting += tally.left().unwrap_or_default();
+        self.is_through &= self.waiting + self.given_up == 0;
+        self.is_complete = self.is_through && self.unlisted + self.not_tried == 0;
+    }
+}
+
 impl<'a> Jobs<'a> {
     pub(super) fn new(
         reader: Catalog,
-        scope: &'a Scope,
-        options: &'a Options,
-        plan: &'a due::Plan,
-        sets: HashMap<i64, usize>,
-        tally: &'a Tally,
+        work: &Work<'a>,
         sender: SyncSender<Message>,
     ) -> Result<Jobs<'a>, Error> {
+        let (scope, options, plan) = (work.scope, work.options, work.plan);
         // Asking where each file lies costs as much as all else. It is worth that where most are to be read.
         let is_known = reader.runs(scope.root.id, super::forecast::RUNS)?.iter().any(|run| run.complete);
         let order = match options.order {
@@ -128,12 +132,11 @@ impl<'a> Jobs<'a> {
         walk.one_file_system = options.one_file_system;
         walk.order = order;
         walk.excludes = options.excludes.clone();
-        let roots = reader.roots()?.into_iter().map(|root| root.path);
-        let others = roots.filter(|path| *path != scope.path && path.starts_with(&scope.path)).collect();
+        let others = scope.roots_below(&reader)?.into_iter().collect();
         let own = reader.own_files().into_iter().filter_map(|path| Entry::named(&path).ok()?.stat().ok());
         let own = own.map(|stat| (stat.device, stat.inode)).collect();
         // Of a part of what is recorded nobody has the sums.
-        let is_estimated = scope.directory == scope.root.directory && options.excludes.is_none();
+        let is_estimated = scope.is_whole() && options.excludes.is_none();
         let mut reads_most = false;
         if is_estimated {
             let due = match plan.before >= options.now {
@@ -144,16 +147,13 @@ impl<'a> Jobs<'a> {
             reads_most = plan.is_in_one_pass && due > scope.root.bytes / 2;
         }
         let next_directory = reader.last_directory()? + 1;
-        let algorithm = reader.algorithms()?.into_iter().find(|(_, name)| name == options.digest.name());
-        let set = algorithm.and_then(|(number, _)| sets.get(&number).copied()).unwrap_or_default();
         Ok(Jobs {
             scope,
             options,
             plan,
-            set,
-            sets,
+            digests: work.judge.digests,
             sender: Some(sender),
-            tally,
+            tally: work.judge.tally,
             recent: HashSet::new(),
             stage: Stage::Bad,
             walk: Walk::new(vec![scope.path.clone()], walk),
@@ -166,7 +166,7 @@ impl<'a> Jobs<'a> {
             position: Position::START,
             folder: Folder { id: 0, path: PathBuf::new(), found: None },
             inside: HashMap::new(),
-            dice: RandomState::new(),
+            dice: Dice::default(),
             reads_most,
             is_estimated,
             is_stopped: false,
@@ -182,15 +182,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// What the choice led to, once there are no more.
-    pub(super) fn outcome(mut self) -> Result<Outcome, Error> {
-        self.outcome.is_interrupted = self.options.stop.is_due();
-        (self.outcome.given_up, self.outcome.not_tried) = self.tally.given_up();
-        self.outcome.mount_points += self.tally.mounted_over.load(Ordering::Relaxed);
-        self.outcome.is_through &= !self.outcome.is_interrupted && self.tally.left().is_none();
-        self.outcome.waiting += self.tally.left().unwrap_or_default();
-        self.outcome.is_through &= self.outcome.waiting + self.outcome.given_up == 0;
-        let was_all_tried = self.outcome.unlisted + self.outcome.not_tried == 0;
-        self.outcome.is_complete = self.outcome.is_through && was_all_tried;
+    pub(super) fn outcome(self) -> Result<Outcome, Error> {
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.outcome),
@@ -263,8 +255,8 @@ impl<'a> Jobs<'a> {
     fn turn_page(&mut self) -> Result<bool, Error> {
         let root = self.scope.root.id;
         let rows = match self.stage {
-            Stage::Bad => self.reader.in_trouble(root, &self.position, false, PAGE)?,
-            _ => self.reader.stale(&self.position, PAGE)?,
+            Stage::Bad => self.reader.in_trouble(root, &self.position, false, due::PAGE)?,
+            _ => self.reader.stale(&self.position, due::PAGE)?,
         };
         let Some((last, _)) = rows.last() else { return Ok(false) };
         self.position = last.clone();
@@ -272,8 +264,9 @@ impl<'a> Jobs<'a> {
         if self.stage != Stage::Bad {
             let page = self.page.make_contiguous();
             match (self.options.shuffle, self.options.order) {
-                (true, _) => page
-                    .sort_by_cached_key(|(place, _)| self.dice.hash_one((place.directory, &place.name[..]))),
+                (true, _) => {
+                    page.sort_by_cached_key(|(place, _)| self.dice.throw((place.directory, &place.name[..])));
+                }
                 (false, Order::Inode | Order::Extent) => page.sort_by_key(|(_, record)| record.inode),
                 // They come as they were verified, which was in the order of the walk, or about it.
                 (false, Order::Directory | Order::Name) => {}
@@ -286,10 +279,9 @@ impl<'a> Jobs<'a> {
         if self.stage != Stage::Bad {
             // Those in trouble were read in the first stage, and missing ones cannot be. Damage to a record
             // is found here, and known in the first stage of the next run.
-            let chance = self.dice.hash_one((name, directory)) as f64 / u64::MAX as f64;
             let is_recent = || self.recent.contains(&self.mark(directory, name));
             let is_in_turn = matches!(record.state, State::Sound | State::DAMAGED);
-            if !is_in_turn || chance > self.options.sample || is_recent() {
+            if !is_in_turn || !self.dice.takes((name, directory), self.options.sample) || is_recent() {
                 return Ok(false);
             }
         }
@@ -298,7 +290,7 @@ impl<'a> Jobs<'a> {
 
     /// Whether a directory is in the part of the root that the run is about.
     fn is_inside(&mut self, directory: i64) -> Result<bool, Error> {
-        if self.scope.directory == self.scope.root.directory {
+        if self.scope.is_whole() {
             return Ok(true);
         }
         let (mut id, mut passed) = (directory, Vec::new());
@@ -352,8 +344,7 @@ impl<'a> Jobs<'a> {
             }
             return Ok(None);
         }
-        // A damaged record, or one of a digest that cannot be computed here, is compared with nothing.
-        let set = self.sets.get(&record.algorithm).copied().unwrap_or(self.set);
+        let set = self.digests.of(Some(&record));
         if self.stage == Stage::Bad {
             self.remember(directory, name);
         }
@@ -382,7 +373,7 @@ impl<'a> Jobs<'a> {
 
     /// Eight bytes that stand for a file.
     fn mark(&self, directory: i64, name: &[u8]) -> u64 {
-        self.dice.hash_one((directory, name))
+        self.dice.throw((directory, name))
     }
 }
 

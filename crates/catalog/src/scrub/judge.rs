@@ -1,6 +1,5 @@
 //! Judges a file that was read, and changes its record. Runs on the threads that hash.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
@@ -9,15 +8,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use rustix::io::Errno;
-use verisum_digest::{Digest, Output};
+use verisum_digest::Output;
 
-use super::Options;
 use super::alarm::written_to;
+use super::digests::Digests;
 use super::finish::last_known;
-use super::jobs::is_to_read;
 use super::tally::Tally;
 use super::top::is_mounted_over;
 use super::writer::{Judged, Message};
+use super::{Options, due};
 use crate::store::{Change, Finding, Known, Record, Seen, State, Trouble};
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
@@ -40,15 +39,13 @@ pub(super) struct Token {
 }
 
 /// Judges files.
-pub(super) struct Judge<'a, Clock> {
-    pub sets: &'a [Digest],
-    /// Algorithms of records that cannot be computed here, and why not.
-    pub unavailable: &'a HashMap<i64, String>,
+pub(super) struct Judge<'a> {
+    pub digests: &'a Digests,
     /// The number of the algorithm of new records, and of those whose file is good and was read with this one too.
     pub algorithm: i64,
     pub options: &'a Options,
     pub tally: &'a Tally,
-    pub now: Clock,
+    pub plan: &'a due::Plan,
 }
 
 /// What the look at a file led to.
@@ -67,15 +64,19 @@ impl Look {
         Look { found: evidence.verdict(), read, second: None, error: None, rehashed: None }
     }
 
-    fn unreadable(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
+    /// One at a file that cannot be read.
+    pub(super) fn unreadable(error: String, storage_failed: bool) -> Look {
+        Look { error: Some(error), ..Look::of(Evidence::Unreadable { storage_failed }, None) }
+    }
+
+    fn failed(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-        let evidence = Evidence::Unreadable { storage_failed: errno.is_some_and(says_storage_failed) };
         let error = format!("{operation}{}: {}", verisum_files::at(offset), of_system(error));
-        Look { error: Some(error), ..Look::of(evidence, None) }
+        Look::unreadable(error, errno.is_some_and(says_storage_failed))
     }
 }
 
-impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
+impl Judge<'_> {
     /// Judges one file and tells the writer.
     pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
         let Hashed { entry, token, result } = hashed;
@@ -104,7 +105,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 directory: token.directory,
                 name: token.name,
                 state: token.record.map(|record| record.state),
-                at: (self.now)(),
+                at: self.plan.now(),
             },
         };
         send(message, sender)
@@ -124,7 +125,7 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 return Some(Message::NotTried { directory, name, path: entry.path(), record });
             }
         } else {
-            self.tally.leave(found.is_none_or(|(known, stat)| is_to_read(&known, &stat)));
+            self.tally.leave(found.is_none_or(|(known, stat)| self.plan.is_fresh(&known, &stat)));
         }
         let is_resized = found.and_then(|(known, stat)| written_to(&known, &stat))?;
         Some(Message::Waiting { directory, name, is_resized })
@@ -138,47 +139,37 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
                 return match source.raw_os_error().map(Errno::from_raw_os_error) {
                     // A link in its place is not the file.
                     Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-                    _ => Some(Look::unreadable(operation, offset, &source)),
+                    _ => Some(Look::failed(operation, offset, &source)),
                 };
             }
             Err(other) => {
-                return Some(Look::unreadable(Operation::Hash, None, &io::Error::other(other.to_string())));
+                return Some(Look::failed(Operation::Hash, None, &io::Error::other(other.to_string())));
             }
         };
         if content.after.kind != Kind::File {
             let error = io::Error::other("it is no regular file any more");
-            return Some(Look::unreadable(Operation::Read, None, &error));
+            return Some(Look::failed(Operation::Read, None, &error));
         }
-        self.tally.read_files.fetch_add(1, Ordering::Relaxed);
-        self.tally.read_bytes.fetch_add(content.read, Ordering::Relaxed);
-        if content.is_own_read {
-            self.tally.hashed_bytes.fetch_add(content.length, Ordering::Relaxed);
-        }
+        self.tally.read(content.read, if content.is_own_read { content.length } else { 0 });
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
-            Failed::System(error) => Look::unreadable(Operation::Read, None, &error.into()),
+            Failed::System(error) => Look::failed(Operation::Read, None, &error.into()),
             Failed::Digest(error) => {
-                Look::unreadable(Operation::Hash, None, &io::Error::other(error.to_string()))
+                Look::failed(Operation::Hash, None, &io::Error::other(error.to_string()))
             }
         }))
     }
 
     fn compare(&self, token: &Token, content: Content) -> Result<Look, Failed> {
-        let digest = &self.sets[token.set];
+        let digest = &self.digests.sets[token.set];
         // The engine has read it a second time by now.
         if !content.before.is_same_state(&content.after) {
             return Ok(Look::of(Evidence::Unsettled, None));
         }
         let seen = Seen::new(&content.after, content.digests[0]);
-        let Some(record) = &token.record else {
-            return Ok(Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)));
+        let record = match self.comparable(token.record.as_ref(), seen) {
+            ControlFlow::Continue(record) => record,
+            ControlFlow::Break(look) => return Ok(look),
         };
-        if record.state == State::DAMAGED {
-            return Ok(Look::of(Evidence::RecordDamaged, Some(seen)));
-        }
-        // What was read was read with another digest.
-        if let Some(why) = self.unavailable.get(&record.algorithm) {
-            return Ok(Look::unreadable(Operation::Hash, None, &io::Error::other(why.clone())));
-        }
         let mut comparison = Comparison {
             same_digest: seen.digest == record.digest,
             same_mtime: seen.mtime == record.mtime,
@@ -216,9 +207,28 @@ impl<Clock: Fn() -> i64 + Sync> Judge<'_, Clock> {
         Ok(Look { second, error, rehashed, ..Look::of(Evidence::Compared(comparison), Some(seen)) })
     }
 
+    /// The record that a file is compared with that was read; what it is, if there is none.
+    pub(super) fn comparable<'r>(
+        &self,
+        record: Option<&'r Record>,
+        seen: Seen,
+    ) -> ControlFlow<Look, &'r Record> {
+        let Some(record) = record else {
+            return ControlFlow::Break(Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)));
+        };
+        if record.state == State::DAMAGED {
+            return ControlFlow::Break(Look::of(Evidence::RecordDamaged, Some(seen)));
+        }
+        // What was read was read with another digest.
+        match self.digests.unavailable.get(&record.algorithm) {
+            Some(why) => ControlFlow::Break(Look::unreadable(format!("{}: {why}", Operation::Hash), false)),
+            None => ControlFlow::Continue(record),
+        }
+    }
+
     /// What follows from a look at a file for its record.
     pub(super) fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
-        let now = (self.now)();
+        let now = self.plan.now();
         let found = look.found;
         let before = token.record.map(|record| record.state).unwrap_or(State::Sound);
         let (verdict, state) = match state_after(before, found) {
@@ -338,7 +348,7 @@ mod tests {
     fn an_error_has_one_verdict_in_catalogues_and_tags() {
         let mut of_storage = Vec::new();
         for errno in (1..=133).map(Errno::from_raw_os_error) {
-            let look = Look::unreadable(Operation::Read, None, &errno.into());
+            let look = Look::failed(Operation::Read, None, &errno.into());
             // What tags and the walk ask.
             let error = Error::io(Path::new("file"), Operation::Read, errno);
             let evidence = Evidence::Unreadable { storage_failed: error.is_storage_failure() };

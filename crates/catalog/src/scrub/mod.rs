@@ -10,6 +10,7 @@
 
 mod accept;
 mod alarm;
+mod digests;
 mod due;
 mod finish;
 mod forecast;
@@ -18,33 +19,31 @@ mod jobs;
 mod join;
 mod judge;
 mod known_bad;
+mod local_tree;
 mod merge;
 mod remote_tree;
+mod run;
 mod tally;
 mod top;
 mod writer;
 
-use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use verisum_digest::Digest;
 
-use crate::store::{self, Catalog, Run, Seen};
+use crate::store::{self, Catalog, Seen};
 use tally::Tally;
-use verisum_files::place::LocalPlace;
-use verisum_files::{
-    Class, Entry, Excludes, Limits, Operation, Order, Plan, Progress, Stat, Stop, Verdict, hash_wanted,
-};
+use verisum_files::{Class, Entry, Excludes, Limits, Order, Progress, Stat, Stop, Verdict};
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
 pub use guard::require_tree;
 pub use judge::state_after;
 pub use remote_tree::{Notes, PlaceTree, is_same_time};
+pub use run::{scrub, scrub_tree};
 pub use verisum_files::reread::Bypass;
 
 /// How to scrub.
@@ -324,6 +323,17 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
+    /// Whether it is all of the root.
+    fn is_whole(&self) -> bool {
+        self.directory == self.root.directory
+    }
+
+    /// Roots of their own below.
+    fn roots_below(&self, catalog: &Catalog) -> Result<Vec<PathBuf>, store::Error> {
+        let roots = catalog.roots()?.into_iter().map(|root| root.path);
+        Ok(roots.filter(|path| *path != self.path && path.starts_with(&self.path)).collect())
+    }
+
     /// What has a path in the root, be it in this part of it or not.
     fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), verisum_files::Error> {
         match &self.top {
@@ -331,215 +341,6 @@ impl Scope {
             _ => top::Top::open(&self.root.path, options.one_file_system)?.find(path),
         }
     }
-}
-
-/// Scrubs one directory of this machine: a root of the catalogue, a directory in one, or a new root.
-///
-/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock.
-pub fn scrub(
-    catalog: &mut Catalog,
-    directory: &Path,
-    options: &Options,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, Error> {
-    let mut place = LocalPlace::default();
-    let root = directory.as_os_str().as_bytes();
-    let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };
-    scrub_tree(catalog, directory, (options, &Mutex::new(())), &mut tree, report)
-}
-
-/// Scrubs one directory of any place, by the path or address that the catalogue has for it. A new root of another
-/// machine is forgotten again if nothing of it can be recorded.
-///
-/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock; several
-/// runs over directories of other machines may go on at once, each with a connection of its own, and take turns
-/// to write.
-pub fn scrub_tree(
-    catalog: &mut Catalog,
-    path: &Path,
-    (options, turn): (&Options, &Mutex<()>),
-    tree: &mut PlaceTree,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, Error> {
-    let clock = Instant::now();
-    let take_turn = || turn.lock().unwrap_or_else(PoisonError::into_inner);
-    let held = take_turn();
-    catalog.require_writable()?;
-    catalog.require_sound()?;
-    let is_here = tree.place.is_here();
-    let scope = match is_here {
-        true => guard::scope(catalog, path, options)?,
-        false => remote_tree::scope(catalog, path)?,
-    };
-    let history = catalog.runs(scope.root.id, forecast::RUNS)?;
-    let target = if is_here { rehash_target(catalog, options)? } else { None };
-    let is_rehashed = target.is_some();
-    let options = &Options { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
-    let algorithm = catalog.algorithm(options.digest.name())?;
-    let digests = digests(catalog, options)?;
-    let plan = due::Plan::new(options, &history, clock);
-    let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
-    run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
-    drop(held);
-    let run_plan = RunPlan { history: &history, due: &plan, algorithm };
-    let done = match is_here {
-        true => work(catalog, &scope, (options, is_rehashed), run_plan, digests, report),
-        false => remote_tree::work(catalog, &scope, (options, &take_turn), run_plan, digests, tree, report),
-    };
-    let _held = take_turn();
-    if !is_here && done.is_err() && remote_tree::forgotten(catalog, &scope, &done, &history)? {
-        return done.map(|(summary, _)| summary);
-    }
-    end(catalog, run, done, EndOfRun { history: &history, options, clock })
-}
-
-/// What the end of a run is told by: the runs before it, how it was to go, and since when it went.
-struct EndOfRun<'a> {
-    history: &'a [Run],
-    options: &'a Options,
-    clock: Instant,
-}
-
-/// What a run goes by: the runs before it, what is due in it, and the number of its algorithm.
-struct RunPlan<'a> {
-    history: &'a [Run],
-    due: &'a due::Plan,
-    algorithm: i64,
-}
-
-/// Records how a run went.
-fn end(
-    catalog: &Catalog,
-    mut run: Run,
-    done: Result<(Summary, bool), Error>,
-    EndOfRun { history, options, clock }: EndOfRun,
-) -> Result<Summary, Error> {
-    run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
-    run.seconds = clock.elapsed().as_secs_f64();
-    let (mut summary, is_through) = match done {
-        Ok(done) => done,
-        Err(error) => {
-            // If that cannot be kept either, it looks as if it had been killed.
-            run.error = Some(error.to_string());
-            let _ = catalog.end_run(&run);
-            return Err(error);
-        }
-    };
-    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
-    summary.time = clock.elapsed();
-    (run.complete, run.interrupted) = (is_through, summary.interrupted);
-    (run.read_files, run.read_bytes) = (summary.read_files, summary.hashed_bytes);
-    run.counts = counts(&summary);
-    summary.forecast = forecast::forecast(&summary, &run, history, options);
-    catalog.end_run(&run)?;
-    Ok(summary)
-}
-
-/// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed
-/// is not among it, or a tree with such a place would never be done, and nothing in it due again.
-fn work(
-    catalog: &mut Catalog,
-    scope: &Scope,
-    (options, is_rehashed): (&Options, bool),
-    RunPlan { history, due: plan, algorithm }: RunPlan,
-    Digests { sets, set_of, unavailable }: Digests,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<(Summary, bool), Error> {
-    let names = sets.iter().map(|digest| digest.name().to_string()).collect();
-    let (reader, tally) = (catalog.again()?, Tally::new(options.stop_after));
-    let (sender, receiver) = mpsc::sync_channel(4096);
-    let mut writer = writer::Writer::new(catalog, scope, history, names, options, report);
-    let judge = judge::Judge {
-        sets: &sets,
-        unavailable: &unavailable,
-        algorithm,
-        options,
-        tally: &tally,
-        now: plan.clock(),
-    };
-    let mut jobs = jobs::Jobs::new(reader, scope, options, plan, set_of, &tally, sender.clone())?;
-    let written = std::thread::scope(|threads| {
-        let write = move || writer.run(receiver).map(|()| writer);
-        let writing = match std::thread::Builder::new().spawn_scoped(threads, write) {
-            Ok(writing) => writing,
-            Err(error) => {
-                return Ok(Err(verisum_files::Error::io(&scope.path, Operation::Hash, error).into()));
-            }
-        };
-        let target = Some(&options.digest).filter(|_| is_rehashed);
-        let sets = sets.iter().map(|digest| {
-            let target = target.filter(|target| target.name() != digest.name());
-            [digest].into_iter().chain(target).cloned().collect()
-        });
-        let sets = sets.collect();
-        let is_short = options.budget.is_some() && options.limits.is_some();
-        let engine = Plan {
-            streams: is_short.then_some(1),
-            hard_links_once: true,
-            settles: true,
-            limits: options.limits.clone(),
-            stop: options.stop.clone(),
-            progress: options.progress.clone(),
-            // What was begun is read to its end: at a limited rate that is to be one file.
-            ..Plan::new(sets, if is_short { 1 } else { options.threads })
-        };
-        // Files are taken in heaps, and wait for their turn where there are limits: it is asked again then.
-        let wanted =
-            |token: &judge::Token| !plan.is_over() && !tally.gives_up(token.device, token.is_known_bad);
-        hash_wanted(&engine, &mut jobs, &wanted, &|hashed| judge.judge(hashed, &sender));
-        drop(sender);
-        jobs.close();
-        writing.join()
-    });
-    let outcome = jobs.outcome()?;
-    let writer = match written {
-        Ok(writer) => writer?,
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
-
-    let mut summary = writer.finish(&outcome)?;
-    summary.count_reads(&tally);
-    Ok((summary, outcome.is_through))
-}
-
-/// The digest that all records are to have, if somebody wants that.
-fn rehash_target(catalog: &Catalog, options: &Options) -> Result<Option<Digest>, Error> {
-    let Some(name) = catalog.rehash_target()? else { return Ok(None) };
-    Digest::find_with(&name, &options.policy).map(Some).map_err(digest_failed(&name))
-}
-
-/// The digests that records need and new files get.
-struct Digests {
-    sets: Vec<Digest>,
-    /// The place of each algorithm among them.
-    set_of: HashMap<i64, usize>,
-    /// Algorithms that cannot be computed here, and why not.
-    unavailable: HashMap<i64, String>,
-}
-
-fn digests(catalog: &Catalog, options: &Options) -> Result<Digests, Error> {
-    let mut digests = Digests { sets: Vec::new(), set_of: HashMap::new(), unavailable: HashMap::new() };
-    for (number, name) in catalog.algorithms()? {
-        let digest = match name == options.digest.name() {
-            true => Ok(options.digest.clone()),
-            false => Digest::find_with(&name, &options.policy),
-        };
-        match digest {
-            Ok(digest) => {
-                digests.set_of.insert(number, digests.sets.len());
-                digests.sets.push(digest);
-            }
-            // Its files cannot be compared, which each of them is told of; the others can.
-            Err(error) => {
-                digests.unavailable.insert(number, error.to_string());
-            }
-        }
-    }
-    Ok(digests)
-}
-
-fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::Error) -> Error {
-    move |source| Error::Digest { name: name.to_string(), source }
 }
 
 /// An error without the path and without Rust's ` (os error 2)`.
@@ -551,14 +352,4 @@ fn error_text(error: &verisum_files::Error) -> String {
         }
         other => other.to_string(),
     }
-}
-
-fn counts(summary: &Summary) -> String {
-    let counts = Verdict::ALL.iter().zip(summary.counts).map(|(verdict, count)| (verdict.name(), count));
-    let counts: serde_json::Map<_, _> = counts
-        .chain([(store::UNLISTED, summary.unlisted)])
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| (name.to_string(), count.into()))
-        .collect();
-    serde_json::Value::Object(counts).to_string()
 }

@@ -15,20 +15,21 @@ mod reader;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use verisum_digest::{Digest, Output};
+use verisum_digest::Output;
 
+use super::due::Turn;
 use super::finish::last_known;
 use super::jobs::Outcome;
-use super::judge::{Judge, Look, Token};
+use super::judge::{Look, Token};
+use super::run::{Passage, Work};
 use super::writer::{Message, Writer};
-use super::{Digests, Error, Options, Report, RunPlan, Scope, Summary, Tally, guard};
-use crate::store::{Catalog, Identity, Record, Run, Seen, State, stamp};
-use choice::{Choice, Heap};
+use super::{Error, Options, Scope, guard};
+use crate::store::{Catalog, Heap, Identity, Record, Seen, State, stamp};
+use choice::{Choice, HeapFiles};
 use listing::Listing;
 use verisum_files::place::{FileIdentity, PlaceError};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
@@ -40,84 +41,59 @@ pub use reader::{Notes, PlaceTree, is_same_time};
 /// How many files are judged and written at once.
 const BATCH: usize = 1000;
 
-/// The directory of this address: a root of the catalogue, a directory in one, or a new root.
-pub(super) fn scope(catalog: &Catalog, address: &Path) -> Result<Scope, Error> {
-    if let Some(root) = catalog.root_of(address)? {
-        return guard::inside(catalog, root, address, 0);
+impl Passage for PlaceTree<'_> {
+    fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, Error> {
+        if let Some(root) = catalog.root_of(address)? {
+            return guard::inside(catalog, root, address, 0);
+        }
+        let root = catalog.add_root(address, Identity { device: 0, inode: 0 })?;
+        Ok(Scope { directory: root.directory, path: address.to_path_buf(), root, top: None })
     }
-    let root = catalog.add_root(address, Identity { device: 0, inode: 0 })?;
-    Ok(Scope { directory: root.directory, path: address.to_path_buf(), root, top: None })
-}
 
-/// Forgets a new root of which nothing could be read: nobody could tell it from a name that was mistyped.
-pub(super) fn forgotten(
-    catalog: &Catalog,
-    scope: &Scope,
-    done: &Result<(Summary, bool), Error>,
-    history: &[Run],
-) -> Result<bool, Error> {
-    let is_new = matches!(done, Err(Error::Remote { .. } | Error::Root { .. })) && history.is_empty();
-    let root = if is_new { catalog.root(&scope.root.path)? } else { None };
-    match root.filter(|root| root.files == 0) {
-        Some(root) => catalog.forget_root(&root).map(|_| true).map_err(Error::from),
-        None => Ok(false),
+    fn rehashes(&self) -> bool {
+        false
     }
-}
 
-pub(super) fn work<'t>(
-    catalog: &mut Catalog,
-    scope: &Scope,
-    (options, take_turn): (&Options, &(dyn Fn() -> MutexGuard<'t, ()> + Sync)),
-    RunPlan { history, due: plan, algorithm }: RunPlan,
-    Digests { sets, set_of, unavailable }: Digests,
-    tree: &mut PlaceTree,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<(Summary, bool), Error> {
-    let tally = Tally::new(None);
-    let names = sets.iter().map(|digest| digest.name().to_string()).collect();
-    let used = catalog.algorithms_of(scope.root.id)?;
-    let roots = catalog.roots()?.into_iter().map(|root| root.path);
-    let others = roots.filter(|path| *path != scope.path && path.starts_with(&scope.path)).collect();
-    let next = (plan.clock(), sets.iter().position(|digest| digest.name() == options.digest.name()));
-    let judge =
-        Judge { sets: &sets, unavailable: &unavailable, algorithm, options, tally: &tally, now: next.0 };
-    let mut scrub = RemoteScrub {
-        listing: Listing::new(scope, options, others),
-        writer: Writer::new(catalog, scope, history, names, options, report),
-        scope,
-        judge,
-        take_turn,
-        set_of: &set_of,
-        set: next.1.unwrap_or_default(),
-        responses: Vec::new(),
-        doubtful: Vec::new(),
-        choice: Choice::new(plan, options.sample),
-        is_listed: false,
-        is_in_store: tree.place.tells_records(),
-        failed: None,
-    };
-    let mut needed: Vec<usize> = used.iter().filter_map(|algorithm| set_of.get(algorithm).copied()).collect();
-    needed.push(scrub.set);
-    // With one digest for all files, and all of them due, they are listed and read in one go.
-    let has_one_digest = needed.iter().all(|set| *set == needed[0]);
-    let reads_all = plan.is_in_one_pass && plan.before >= options.now && options.limits.is_none();
-    let hashed = has_one_digest && reads_all && !scrub.listing.leaves_out_any();
-    let digest = if hashed { &sets[needed[0]] } else { &options.digest };
-    match scrub.receive(&mut |sink| tree.ask(digest, Ask::Tree { hashed }, sink)) {
-        Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
-        Err(ReceiveError::Failed(error)) => return Err(error),
-        Ok(()) => {}
+    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), Error> {
+        let (options, plan) = (work.options, work.plan);
+        // Nobody else writes while a second connection is opened.
+        let turn = work.take_turn();
+        let others = work.scope.roots_below(writer.catalog)?;
+        let choice = Choice::new(writer.catalog.again()?, plan, options.sample)?;
+        let used = writer.catalog.algorithms_of(work.scope.root.id)?;
+        drop(turn);
+        let mut scrub = RemoteScrub {
+            listing: Listing::new(work.scope, options, others),
+            writer,
+            work,
+            responses: Vec::new(),
+            doubtful: Vec::new(),
+            choice: Some(choice),
+            is_stopped: false,
+            is_in_store: self.place.tells_records(),
+            failed: None,
+        };
+        // With one digest for all files, and all of them due, they are listed and read in one go.
+        let digests = work.judge.digests;
+        let mut others = used.iter().filter_map(|algorithm| digests.set_of.get(algorithm));
+        let has_one_digest = others.all(|set| *set == digests.new);
+        let reads_all = plan.is_in_one_pass && plan.before >= options.now && options.limits.is_none();
+        let hashed = has_one_digest && reads_all && !scrub.listing.leaves_out_any();
+        match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
+            Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
+            Err(ReceiveError::Failed(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        if let Some(mut choice) = scrub.choice.take() {
+            for heap in choice.heaps()? {
+                scrub.read_heap(heap, choice.files(heap, options.shuffle), self)?;
+            }
+        }
+        if !options.stop.is_due() {
+            scrub.read_again(self)?;
+        }
+        scrub.finish()
     }
-    scrub.is_listed = true;
-    for heap in scrub.choice.heaps(options.shuffle) {
-        scrub.read_heap(heap, &sets, tree)?;
-    }
-    if !options.stop.is_due() {
-        scrub.read_again(&sets, tree)?;
-    }
-    let (mut summary, is_through) = scrub.finish()?;
-    summary.count_reads(&tally);
-    Ok((summary, is_through))
 }
 
 /// Why no more responses are received.
@@ -133,28 +109,25 @@ struct ReadFile {
 }
 
 /// A scrub of a remote tree in progress.
-struct RemoteScrub<'a, 't, Clock> {
+struct RemoteScrub<'a, 'w> {
     listing: Listing<'a>,
-    writer: Writer<'a>,
-    scope: &'a Scope,
-    judge: Judge<'a, Clock>,
-    take_turn: &'a (dyn Fn() -> MutexGuard<'t, ()> + Sync),
-    set_of: &'a HashMap<i64, usize>,
-    set: usize,
+    writer: Writer<'w>,
+    work: &'a Work<'a>,
     /// Responses that are not written yet.
     responses: Vec<Response>,
     /// Files that are read again before they are called bad.
     doubtful: Vec<(Token, ReadFile)>,
-    /// Files that were listed and are to be read.
-    choice: Choice<'a>,
-    /// Whether the listing is through: then all that is there was met.
-    is_listed: bool,
+    /// Takes files that were listed and are to be read. None once the listing is through: then all that is there was
+    /// met.
+    choice: Option<Choice<'a>>,
+    /// Whether the time was over before the last file that is due.
+    is_stopped: bool,
     /// Whether the place is an object store, whose versions stand for inodes.
     is_in_store: bool,
     failed: Option<Error>,
 }
 
-impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
+impl<'w> RemoteScrub<'_, 'w> {
     /// Asks the place, and writes its responses as they come.
     fn receive(&mut self, ask: &mut dyn FnMut(Sink) -> Result<(), PlaceError>) -> Result<(), ReceiveError> {
         let ended = ask(&mut |response| {
@@ -164,7 +137,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             {
                 self.failed = Some(error);
             }
-            self.failed.is_none() && !self.judge.options.stop.is_due()
+            self.failed.is_none() && !self.work.options.stop.is_due()
         });
         let kept = match self.failed.take() {
             Some(error) => Err(error),
@@ -179,12 +152,12 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
     }
 
     fn error(&self, why: String) -> Error {
-        Error::Remote { path: self.scope.path.clone(), why }
+        Error::Remote { path: self.work.scope.path.clone(), why }
     }
 
     /// Judges and writes the responses.
     fn keep(&mut self) -> Result<(), Error> {
-        let _turn = (self.take_turn)();
+        let _turn = self.work.take_turn();
         self.listing.begin(self.writer.catalog)?;
         let mut messages = Vec::new();
         for response in std::mem::take(&mut self.responses) {
@@ -199,14 +172,13 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
                     if name.is_empty() {
                         return Err(self.error(error));
                     }
-                    let look = Look::of(Evidence::Unreadable { storage_failed }, None);
-                    self.unread(&name, Look { error: Some(error), ..look }, &mut messages)?;
+                    self.unread(&name, Look::unreadable(error, storage_failed), &mut messages)?;
                 }
                 Response::Unlisted(error) => {
                     self.listing.is_blind = true;
                     self.listing.outcome.unlisted += 1;
                     self.listing.first_error.get_or_insert_with(|| error.clone());
-                    let path = self.scope.path.clone();
+                    let path = self.work.scope.path.clone();
                     messages.push(Message::Unlisted { path, error, storage_failed: false });
                 }
             }
@@ -221,7 +193,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         messages: &mut Vec<Message>,
     ) -> Result<(), Error> {
         if request.name.is_empty() {
-            let path = self.scope.path.clone();
+            let path = self.work.scope.path.clone();
             return Err(Error::Root { path, why: "it is no directory, and trees are what is recorded" });
         }
         if self.listing.leaves_out(&request.name) {
@@ -229,18 +201,16 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         }
         let Some(digest) = digest else { return self.listed(request) };
         let token = self.token(&request.name, messages)?;
-        let tally = self.judge.tally;
-        tally.read_files.fetch_add(1, Ordering::Relaxed);
-        tally.read_bytes.fetch_add(request.condition.size, Ordering::Relaxed);
-        tally.hashed_bytes.fetch_add(request.condition.size, Ordering::Relaxed);
+        self.work.judge.tally.read(request.condition.size, request.condition.size);
         let read = ReadFile { request, digest };
-        match self.comparison(token.record.as_ref(), &read) {
-            Some(comparison) if comparison.needs_second_read() => self.doubtful.push((token, read)),
-            comparison => {
-                let look = self.look(&token, &read, comparison);
-                self.judged(token, &read.request.name, look, messages);
+        let look = match self.compare(&token, &read) {
+            ControlFlow::Continue(comparison) if comparison.needs_second_read() => {
+                self.doubtful.push((token, read));
+                return Ok(());
             }
-        }
+            compared => look(&token, &read, compared),
+        };
+        self.judged(token, &read.request.name, look, messages);
         Ok(())
     }
 
@@ -253,45 +223,50 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             self.listing.meet(directory, &request.name, true);
         }
         let record = known.map(|(_, record)| record);
-        let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
-        self.choice.add(record.as_ref(), request, set.unwrap_or(self.set));
-        Ok(())
+        let set = self.work.judge.digests.of(record.as_ref());
+        match &mut self.choice {
+            Some(choice) => Ok(choice.add(record.as_ref(), request, set)?),
+            None => Ok(()),
+        }
     }
 
     /// Reads files of one digest, as long as there is time.
-    fn read_heap(&mut self, heap: Heap, sets: &[Digest], tree: &mut PlaceTree) -> Result<(), Error> {
-        let (options, plan) = (self.judge.options, self.choice.plan);
-        let given = AtomicUsize::new(0);
-        let may_go_on = |file: &&Request| {
+    fn read_heap(&mut self, heap: Heap, mut files: HeapFiles, tree: &mut PlaceTree) -> Result<(), Error> {
+        let Work { options, plan, judge, .. } = self.work;
+        let may_go_on = |size: u64| {
             if let Some(limits) = &options.limits {
-                limits.wait(file.condition.size, 1, &options.stop);
+                limits.wait(size, 1, &options.stop);
             }
             !options.stop.is_due() && !plan.is_over()
         };
-        let mut files = heap.files.iter().take_while(may_go_on).cloned().inspect(|_| {
-            given.fetch_add(1, Ordering::Relaxed);
-        });
-        let ended = self.receive(&mut |sink| tree.ask(&sets[heap.set], Ask::Files(&mut files), sink));
-        let given = given.load(Ordering::Relaxed);
+        let mut given = std::iter::from_fn(|| files.next_if(may_go_on)).fuse();
+        let ended =
+            self.receive(&mut |sink| tree.ask(&judge.digests.sets[heap.set], Ask::Files(&mut given), sink));
         match ended {
             // Nothing there computes it.
-            Err(ReceiveError::Digest(why)) => return self.cannot_read(heap.files, &why),
+            Err(ReceiveError::Digest(why)) => {
+                files.rewind();
+                self.cannot_read(&mut files, &why)?;
+            }
             Err(ReceiveError::Failed(error)) => return Err(error),
-            Ok(()) => {}
+            Ok(()) if heap.turn == Turn::Fresh as i64 && !options.stop.is_due() => {
+                self.left_waiting(&mut files)?
+            }
+            Ok(()) => self.is_stopped |= files.next().is_some(),
         }
-        let left = &heap.files[given.min(heap.files.len())..];
-        self.choice.is_stopped |= !left.is_empty();
-        if heap.is_fresh && !options.stop.is_due() {
-            self.left_waiting(left)?;
-        }
-        Ok(())
+        Ok(files.end()?)
     }
 
     /// Takes note of new and changed files for which there is no time.
-    fn left_waiting(&mut self, left: &[Request]) -> Result<(), Error> {
-        self.listing.outcome.waiting += left.len() as u64;
-        for files in left.chunks(BATCH) {
-            let _turn = (self.take_turn)();
+    fn left_waiting(&mut self, left: &mut HeapFiles) -> Result<(), Error> {
+        loop {
+            let files: Vec<Request> = left.take(BATCH).collect();
+            if files.is_empty() {
+                return Ok(());
+            }
+            self.is_stopped = true;
+            self.listing.outcome.waiting += files.len() as u64;
+            let _turn = self.work.take_turn();
             let mut messages = Vec::new();
             for file in files {
                 let known = self.listing.known(self.writer.catalog, &file.name)?;
@@ -305,7 +280,6 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             }
             self.writer.keep(&mut messages)?;
         }
-        Ok(())
     }
 
     /// A file or a directory that was not read.
@@ -322,7 +296,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
                 // What is recorded below it is not gone.
                 self.listing.unlisted.push(name.to_vec());
                 self.listing.outcome.unlisted += 1;
-                let path = self.scope.path.join(OsStr::from_bytes(name));
+                let path = self.work.scope.path.join(OsStr::from_bytes(name));
                 let (error, storage_failed) =
                     (look.error.unwrap_or_default(), look.found == Verdict::IoError);
                 messages.push(Message::Unlisted { path, error, storage_failed });
@@ -332,7 +306,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
     }
 
     /// Files whose digest nothing there computes.
-    fn cannot_read(&mut self, files: Vec<Request>, why: &str) -> Result<(), Error> {
+    fn cannot_read(&mut self, files: &mut HeapFiles, why: &str) -> Result<(), Error> {
         for request in files {
             let error = why.to_string();
             self.responses.push(Response::Unread { name: request.name, error, storage_failed: false });
@@ -346,34 +320,29 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
     fn token(&mut self, name: &[u8], messages: &mut Vec<Message>) -> Result<Token, Error> {
         let (directory, record) = self.listing.locate(self.writer.catalog, name, messages)?;
         self.listing.meet_any();
-        if record.is_none() || !self.is_listed {
+        if record.is_none() || self.choice.is_some() {
             self.listing.meet(directory, name, record.is_some());
         }
-        let set = record.and_then(|record| self.set_of.get(&record.algorithm).copied());
+        let set = self.work.judge.digests.of(record.as_ref());
         let name = OsStr::from_bytes(listing::split(name).1).to_os_string();
-        Ok(Token { directory, name, device: 0, set: set.unwrap_or(self.set), record, is_known_bad: false })
+        Ok(Token { directory, name, device: 0, set, record, is_known_bad: false })
     }
 
     fn judged(&mut self, token: Token, name: &[u8], look: Look, messages: &mut Vec<Message>) {
-        let path = || self.scope.path.join(OsStr::from_bytes(name));
-        messages.push(Message::Judged(Box::new(self.judge.judged(token, look, path))));
+        let path = || self.work.scope.path.join(OsStr::from_bytes(name));
+        messages.push(Message::Judged(Box::new(self.work.judge.judged(token, look, path))));
     }
 
-    /// A file beside its record, where they can be compared.
-    fn comparison(&self, record: Option<&Record>, read: &ReadFile) -> Option<Comparison> {
-        let record = record.filter(|record| {
-            record.state != State::DAMAGED && !self.judge.unavailable.contains_key(&record.algorithm)
-        })?;
-        let Condition { size, mtime, .. } = read.request.condition;
-        // A list that was recorded says nothing of lengths and times.
-        let is_from_list = record.verified == 0;
-        let has_its_size = record.size == size || is_from_list && record.size == 0;
-        let same_file = is_same_file(record, read.request.condition.identity);
-        Some(Comparison {
+    /// A file beside its record; what it is, where they cannot be compared.
+    fn compare(&self, token: &Token, read: &ReadFile) -> ControlFlow<Look, Comparison> {
+        let record = self.work.judge.comparable(token.record.as_ref(), seen(token.record.as_ref(), read))?;
+        let Condition { size, mtime, identity, .. } = read.request.condition;
+        let same_file = is_same_file(record, identity);
+        ControlFlow::Continue(Comparison {
             same_digest: record.digest == read.digest,
-            same_mtime: is_same_time(record.mtime, mtime) || is_from_list && record.mtime == 0,
+            same_mtime: has_its_time(record, mtime),
             // No ordinary writing moves the length and not the time.
-            same_ctime: (!has_its_size).then_some(false),
+            same_ctime: (!has_its_size(record, size)).then_some(false),
             same_file,
             // Of another file that is found out at the end of the run, by the times of all. Objects have the time of
             // their upload: another version without another time was not uploaded.
@@ -382,24 +351,8 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         })
     }
 
-    fn look(&self, token: &Token, read: &ReadFile, comparison: Option<Comparison>) -> Look {
-        let seen = seen(token.record.as_ref(), read);
-        let Some(comparison) = comparison else {
-            let why = token.record.and_then(|record| self.judge.unavailable.get(&record.algorithm));
-            return match (&token.record, why) {
-                (None, _) => Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)),
-                (Some(record), Some(why)) if record.state != State::DAMAGED => {
-                    let look = Look::of(Evidence::Unreadable { storage_failed: false }, None);
-                    Look { error: Some(format!("hash: {why}")), ..look }
-                }
-                (Some(_), _) => Look::of(Evidence::RecordDamaged, Some(seen)),
-            };
-        };
-        Look::of(Evidence::Compared(comparison), Some(seen))
-    }
-
     /// Reads once more what would be called bad, and judges it.
-    fn read_again(&mut self, sets: &[Digest], tree: &mut PlaceTree) -> Result<(), Error> {
+    fn read_again(&mut self, tree: &mut PlaceTree) -> Result<(), Error> {
         let mut doubtful: BTreeMap<usize, Vec<(Token, ReadFile)>> = BTreeMap::new();
         for (token, read) in std::mem::take(&mut self.doubtful) {
             doubtful.entry(token.set).or_default().push((token, read));
@@ -407,7 +360,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         for (set, files) in doubtful {
             let mut found: HashMap<Vec<u8>, Response> = HashMap::new();
             let requests = Ask::Settled(files.iter().map(|(_, read)| read.request.clone()).collect());
-            let ended = tree.ask(&sets[set], requests, &mut |response| {
+            let ended = tree.ask(&self.work.judge.digests.sets[set], requests, &mut |response| {
                 if let Response::File(Request { name, .. }, _)
                 | Response::Changed(name)
                 | Response::Unread { name, .. } = &response
@@ -418,7 +371,7 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             });
             let mut files = files.into_iter();
             while files.len() > 0 {
-                let _turn = (self.take_turn)();
+                let _turn = self.work.take_turn();
                 let mut messages = Vec::new();
                 for (token, first) in files.by_ref().take(BATCH) {
                     let again = found.remove(&first.request.name);
@@ -445,60 +398,52 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
             Some(Response::File(request, Some(digest))) if request.condition == first.request.condition => {
                 let is_same = digest == first.digest;
                 let second = if is_same { SecondRead::Same } else { SecondRead::Different };
-                let comparison = self.comparison(token.record.as_ref(), &first);
-                let comparison = comparison.map(|comparison| Comparison { second, ..comparison });
-                let second = Some((is_same, super::Bypass::No));
-                Look { second, ..self.look(token, &first, comparison) }
+                let compared = self.compare(token, &first);
+                let compared = compared.map_continue(|comparison| Comparison { second, ..comparison });
+                Look { second: Some((is_same, super::Bypass::No)), ..look(token, &first, compared) }
             }
             // Somebody wrote to it since it was listed.
             Some(Response::File(request, Some(digest))) => {
                 let read = ReadFile { request, digest };
-                self.look(token, &read, self.comparison(token.record.as_ref(), &read))
+                look(token, &read, self.compare(token, &read))
             }
             Some(Response::Unread { error, storage_failed, .. }) => {
-                let look = Look::of(Evidence::Unreadable { storage_failed }, None);
-                Look { error: Some(format!("second read: {error}")), ..look }
+                Look::unreadable(format!("second read: {error}"), storage_failed)
             }
             Some(_) => Look::of(Evidence::Unsettled, None),
-            None => {
-                let look = Look::of(Evidence::Unreadable { storage_failed: false }, None);
-                Look { error: Some("second read: the connection was lost".to_string()), ..look }
-            }
+            None => Look::unreadable("second read: the connection was lost".to_string(), false),
         };
         (name, look)
     }
 
-    /// Finds what is missing, and ends the run. Returns also whether all that is due was read.
-    fn finish(mut self) -> Result<(Summary, bool), Error> {
-        let is_interrupted = self.judge.options.stop.is_due();
-        let is_through = !is_interrupted && !self.choice.is_stopped;
-        if !is_interrupted {
+    /// Finds what is missing.
+    fn finish(mut self) -> Result<(Writer<'w>, Outcome), Error> {
+        if !self.work.options.stop.is_due() {
             self.find_missing()?;
         }
-        let _turn = (self.take_turn)();
         let passed_over = self.listing.passed_over();
-        let mut outcome = Outcome { passed_over, is_interrupted, is_through, ..self.listing.outcome };
-        outcome.is_complete = is_through && outcome.unlisted == 0;
-        Ok((self.writer.finish(&outcome)?, is_through))
+        let outcome = Outcome { passed_over, is_through: !self.is_stopped, ..self.listing.outcome };
+        Ok((self.writer, outcome))
     }
 
     fn find_missing(&mut self) -> Result<(), Error> {
         if let (true, Some(error)) = (self.listing.has_met_nothing(), self.listing.first_error.take()) {
             return Err(self.error(error));
         }
-        let is_whole = self.scope.directory == self.scope.root.directory;
+        let is_whole = self.work.scope.is_whole();
         let is_nothing_there = self.listing.has_met_nothing() && !self.listing.leaves_out_any();
-        if is_whole && is_nothing_there && self.scope.root.files > 0 && !self.judge.options.replaced_root {
+        if is_whole && is_nothing_there && self.work.scope.root.files > 0 && !self.work.options.replaced_root
+        {
             let why = "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the \
                        same tree)";
             return Err(self.error(why.to_string()));
         }
-        let _turn = (self.take_turn)();
+        let _turn = self.work.take_turn();
         let mut messages = Vec::new();
-        let at = (self.judge.now)();
+        let at = self.work.plan.now();
         self.listing.missing(
             self.writer.catalog,
-            self.scope.directory,
+            self.work.scope.directory,
             &mut |(directory, name), state| {
                 messages.push(Message::Gone { directory, name, state: Some(state), at });
             },
@@ -506,6 +451,26 @@ impl<'t, Clock: Fn() -> i64 + Sync + Send> RemoteScrub<'_, 't, Clock> {
         self.listing.outcome.known += messages.len() as u64;
         self.writer.keep(&mut messages)
     }
+}
+
+/// What a file that was read is, beside its record or without.
+fn look(token: &Token, read: &ReadFile, compared: ControlFlow<Look, Comparison>) -> Look {
+    match compared {
+        ControlFlow::Break(look) => look,
+        ControlFlow::Continue(comparison) => {
+            Look::of(Evidence::Compared(comparison), Some(seen(token.record.as_ref(), read)))
+        }
+    }
+}
+
+/// Whether a file has the recorded length. A list that was recorded says nothing of lengths and times.
+fn has_its_size(record: &Record, size: u64) -> bool {
+    record.size == size || record.verified == 0 && record.size == 0
+}
+
+/// Whether it has the recorded time of modification.
+fn has_its_time(record: &Record, mtime: i64) -> bool {
+    is_same_time(record.mtime, mtime) || record.verified == 0 && record.mtime == 0
 }
 
 /// Whether a file is the one that was recorded, as far as both are known.

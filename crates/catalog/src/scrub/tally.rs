@@ -39,6 +39,13 @@ impl Tally {
         Tally { most, ..Tally::default() }
     }
 
+    /// Counts a file that was read to its end: so many bytes of it, and so many that were hashed.
+    pub(super) fn read(&self, read: u64, hashed: u64) {
+        self.read_files.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(read, Ordering::Relaxed);
+        self.hashed_bytes.fetch_add(hashed, Ordering::Relaxed);
+    }
+
     /// Counts an error of a device's storage.
     pub(super) fn failed(&self, device: u64, is_known_bad: bool) {
         let mut failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());

@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
+use super::run::Work;
 use super::{Error, Options, Report, Scope, Summary};
 use crate::store::{self, Catalog, Change, Finding, Record, Run, Seen, State};
 use verisum_files::Verdict;
@@ -82,12 +83,12 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     pub(super) fn new(
         catalog: &'a mut Catalog,
-        scope: &'a Scope,
+        work: &Work<'a>,
         history: &[Run],
-        names: Vec<String>,
-        options: &'a Options,
         report: &'a mut (dyn FnMut(Report) + Send),
     ) -> Writer<'a> {
+        let (scope, options) = (work.scope, work.options);
+        let names = work.judge.digests.sets.iter().map(|digest| digest.name().to_string()).collect();
         let unfinished = history.iter().take_while(|run| !run.is_whole());
         let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
         let summary = Summary { root: scope.path.clone(), ..Summary::default() };

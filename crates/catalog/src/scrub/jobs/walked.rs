@@ -15,8 +15,8 @@ use crate::scrub::merge::Level;
 use crate::scrub::top::is_mounted_over;
 use crate::scrub::writer::Message;
 use crate::scrub::{Error, error_text};
-use crate::store::{Known, State, stamp};
-use verisum_files::{Entry, Job, Kind, Stat};
+use crate::store::{Known, State};
+use verisum_files::{Entry, Job, Kind};
 
 /// The name of a directory with parity, as the crate of parity has it.
 const PARITY: &str = ".verisum-parity";
@@ -159,7 +159,7 @@ impl Jobs<'_> {
         };
         if let Some(stat) = &stat
             && (self.own.contains(&(stat.device, stat.inode))
-                || known.is_some_and(|known| !is_to_read(&known, stat)))
+                || known.is_some_and(|known| !self.plan.is_fresh(&known, stat)))
         {
             return Ok(None);
         }
@@ -187,10 +187,7 @@ impl Jobs<'_> {
             None if known.is_some() => self.reader.record(directory, entry.name())?,
             record => record,
         };
-        let set = match &record {
-            Some(record) => self.sets.get(&record.algorithm).copied().unwrap_or(self.set),
-            None => self.set,
-        };
+        let set = self.digests.of(record.as_ref());
         if record.is_some() {
             self.remember(directory, entry.name().as_bytes());
         }
@@ -237,7 +234,7 @@ impl Jobs<'_> {
         if !level.is_complete {
             return Ok(());
         }
-        let (reader, sender, at) = (&self.reader, self.sender.as_ref(), (self.plan.clock())());
+        let (reader, sender, at) = (&self.reader, self.sender.as_ref(), self.plan.now());
         let below = level.path.strip_prefix(&self.scope.path).unwrap_or(Path::new("")).to_path_buf();
         let excludes = self.options.excludes.as_deref();
         let is_out = |path: &Path, is_directory| {
@@ -276,18 +273,6 @@ impl Jobs<'_> {
             self.not_mounted(self.scope.path.join(path));
         }
         Ok(())
-    }
-}
-
-/// Whether a file that the walk came to is read at once: it may have changed, or it is back. Files that
-/// were bad were read before the walk.
-pub(in crate::scrub) fn is_to_read(known: &Known, stat: &Stat) -> bool {
-    match known.state {
-        State::Sound => {
-            (known.size, known.mtime, known.ctime) != (stat.size, stamp(stat.modified), stamp(stat.changed))
-        }
-        State::MISSING => true,
-        State::Trouble(_) => false,
     }
 }
 

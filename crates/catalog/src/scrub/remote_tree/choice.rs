@@ -1,117 +1,168 @@
-//! Chooses which of the listed files are read, and in which order.
+//! Chooses which of the listed files are read, and in which order. They wait in a table, however many they are.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
+use std::collections::VecDeque;
 
-use super::{Request, is_same_file, is_same_time};
-use crate::scrub::due;
-use crate::store::{Record, State, Trouble};
-use verisum_files::Class;
+use super::{Condition, Request, has_its_size, has_its_time, is_same_file};
+use crate::scrub::due::{Dice, PAGE, Plan, Turn};
+use crate::store::{Catalog, DueFile, DuePlace, Error, Heap, Record};
 
-/// Among so many files, shuffling takes place.
-const PAGE: usize = 4096;
+/// How many files are kept at once.
+const BATCH: usize = 1000;
 
-/// When a file is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
-    /// It was bad in an earlier run.
-    Bad,
-    /// It is new, or it changed, or it is back.
-    Fresh,
-    /// It was last verified then, in milliseconds since 1970.
-    Stale(i64),
-}
-
-/// A file that is to be read.
-struct Chosen {
-    turn: Turn,
-    set: usize,
-    request: Request,
-}
-
-/// Files that are read in one go.
-pub(super) struct Heap {
-    /// The place of their digest.
-    pub(super) set: usize,
-    pub(super) files: Vec<Request>,
-    /// Whether they are new or changed.
-    pub(super) is_fresh: bool,
-}
-
-/// What a run reads of a tree that was listed.
+/// What a run reads of a tree that is listed.
 pub(super) struct Choice<'a> {
-    pub(super) plan: &'a due::Plan,
+    /// A connection of its own: others write while files are taken from it.
+    catalog: Catalog,
+    plan: &'a Plan,
     sample: f64,
-    dice: RandomState,
-    chosen: Vec<Chosen>,
-    /// Whether the time was over before the last of them.
-    pub(super) is_stopped: bool,
+    dice: Dice,
+    next: i64,
+    waiting: Vec<DueFile>,
 }
 
 impl<'a> Choice<'a> {
-    pub(super) fn new(plan: &'a due::Plan, sample: f64) -> Choice<'a> {
-        Choice { plan, sample, dice: RandomState::new(), chosen: Vec::new(), is_stopped: false }
+    pub(super) fn new(catalog: Catalog, plan: &'a Plan, sample: f64) -> Result<Choice<'a>, Error> {
+        catalog.begin_due()?;
+        Ok(Choice { catalog, plan, sample, dice: Dice::default(), next: 0, waiting: Vec::new() })
     }
 
     /// Takes a file beside its record, if it is due.
-    pub(super) fn add(&mut self, record: Option<&Record>, request: Request, set: usize) {
-        if let Some(turn) = self.turn(record, &request) {
-            self.chosen.push(Chosen { turn, set, request });
+    pub(super) fn add(&mut self, record: Option<&Record>, request: Request, set: usize) -> Result<(), Error> {
+        let Some(turn) = self.turn(record, &request) else { return Ok(()) };
+        let Condition { size, mtime, is_exact, identity } = request.condition;
+        // In the order of the listing where they are equally urgent.
+        let verified = record.filter(|_| turn == Turn::Stale).map_or(0, |record| record.verified);
+        let place = DuePlace { verified, number: self.next };
+        let heap = Heap { turn: turn as i64, set };
+        self.next += 1;
+        self.waiting.push(DueFile { heap, place, name: request.name, size, mtime, is_exact, identity });
+        if self.waiting.len() >= BATCH {
+            self.keep()?;
         }
+        Ok(())
     }
 
     fn turn(&self, record: Option<&Record>, request: &Request) -> Option<Turn> {
         let Some(record) = record else { return Some(Turn::Fresh) };
-        match record.state {
-            State::Sound | State::DAMAGED if is_written_to(record, request) => Some(Turn::Fresh),
-            State::Sound | State::DAMAGED => {
-                let is_due = record.verified < self.plan.before || record.verified > self.plan.future;
-                let chance = self.dice.hash_one(&request.name) as f64 / u64::MAX as f64;
-                (is_due && chance <= self.sample).then_some(Turn::Stale(record.verified))
-            }
-            State::MISSING => Some(Turn::Fresh),
-            State::Trouble(Trouble::Verdict(verdict)) if verdict.class() < Class::Unchecked => {
-                Some(Turn::Fresh)
-            }
-            State::Trouble(_) => Some(Turn::Bad),
-        }
+        let turn = self.plan.turn(record.state, record.verified, || is_written_to(record, request));
+        turn.filter(|turn| *turn != Turn::Stale || self.dice.takes((&request.name, 0), self.sample))
+    }
+
+    fn keep(&mut self) -> Result<(), Error> {
+        self.catalog.add_due(&std::mem::take(&mut self.waiting))
     }
 
     /// What is read, in this order: each heap has one digest.
-    pub(super) fn heaps(&mut self, shuffle: bool) -> Vec<Heap> {
-        let mut chosen = std::mem::take(&mut self.chosen);
-        // In the order of the listing where they are equally urgent.
-        chosen.sort_by_key(|file| file.turn);
-        if shuffle {
-            let stale = chosen.partition_point(|file| file.turn <= Turn::Fresh);
-            for page in chosen[stale..].chunks_mut(PAGE) {
-                page.sort_by_cached_key(|file| self.dice.hash_one(&file.request.name));
+    pub(super) fn heaps(&mut self) -> Result<Vec<Heap>, Error> {
+        self.keep()?;
+        self.catalog.due_heaps()
+    }
+
+    /// The files of a heap.
+    pub(super) fn files(&mut self, heap: Heap, shuffle: bool) -> HeapFiles<'_> {
+        let dice = shuffle.then_some(&self.dice);
+        let (after, page) = (DuePlace::START, VecDeque::new());
+        HeapFiles { catalog: &mut self.catalog, heap, dice, after, page, failed: None }
+    }
+}
+
+/// The files of a heap, in their order. Some thousands are in memory.
+pub(super) struct HeapFiles<'a> {
+    /// Nobody else uses it: it may be another thread that takes files.
+    catalog: &'a mut Catalog,
+    heap: Heap,
+    dice: Option<&'a Dice>,
+    after: DuePlace,
+    page: VecDeque<DueFile>,
+    failed: Option<Error>,
+}
+
+impl HeapFiles<'_> {
+    /// The next file, if `may` says that it is to be taken; else it stays the next.
+    pub(super) fn next_if(&mut self, may: impl FnOnce(u64) -> bool) -> Option<Request> {
+        if self.page.is_empty() {
+            self.turn_page();
+        }
+        if !may(self.page.front()?.size) {
+            return None;
+        }
+        let DueFile { name, size, mtime, is_exact, identity, .. } = self.page.pop_front()?;
+        Some(Request { name, condition: Condition { size, mtime, is_exact, identity } })
+    }
+
+    /// Begins again.
+    pub(super) fn rewind(&mut self) {
+        (self.after, self.page) = (DuePlace::START, VecDeque::new());
+    }
+
+    /// Fails if the table could not be read.
+    pub(super) fn end(self) -> Result<(), Error> {
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    fn turn_page(&mut self) {
+        match self.catalog.due(self.heap, self.after, PAGE) {
+            Ok(page) => {
+                self.after = page.last().map_or(self.after, |last| last.place);
+                self.page = page.into();
+                if let Some(dice) = self.dice.filter(|_| self.heap.turn == Turn::Stale as i64) {
+                    self.page.make_contiguous().sort_by_cached_key(|file| dice.throw(&file.name));
+                }
+            }
+            Err(error) => {
+                self.failed.get_or_insert(error);
             }
         }
-        let mut heaps: Vec<Heap> = Vec::new();
-        let mut by_set: BTreeMap<(u8, usize), usize> = BTreeMap::new();
-        for Chosen { turn, set, request } in chosen {
-            let kind = match turn {
-                Turn::Bad => 0,
-                Turn::Fresh => 1,
-                Turn::Stale(_) => 2,
-            };
-            let at = *by_set.entry((kind, set)).or_insert_with(|| {
-                heaps.push(Heap { set, files: Vec::new(), is_fresh: kind == 1 });
-                heaps.len() - 1
-            });
-            heaps[at].files.push(request);
-        }
-        heaps
+    }
+}
+
+impl Iterator for HeapFiles<'_> {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        self.next_if(|_| true)
     }
 }
 
 /// Whether somebody wrote to a file since it was recorded, or put another in its place, as far as the listing tells.
 fn is_written_to(record: &Record, request: &Request) -> bool {
     let condition = &request.condition;
-    // A list that was recorded says nothing of lengths and times.
-    let is_from_list = record.verified == 0;
-    let has_its_size = record.size == condition.size || is_from_list && record.size == 0;
-    let has_its_time = is_same_time(record.mtime, condition.mtime) || is_from_list && record.mtime == 0;
-    !has_its_size || !has_its_time || is_same_file(record, condition.identity) == Some(false)
+    !has_its_size(record, condition.size)
+        || !has_its_time(record, condition.mtime)
+        || is_same_file(record, condition.identity) == Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::scrub::Options;
+
+    #[test]
+    fn files_that_wait_are_not_in_memory() {
+        const FILES: usize = 3 * PAGE + BATCH / 2;
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+        let plan = Plan::new(&Options::default(), &[], Instant::now());
+        let mut choice = Choice::new(catalog, &plan, 1.0).unwrap();
+        for number in 0..FILES {
+            let condition = Condition { size: number as u64, ..Condition::default() };
+            choice.add(None, Request { name: number.to_string().into_bytes(), condition }, 0).unwrap();
+            assert!(choice.waiting.len() < BATCH);
+        }
+        let [heap] = choice.heaps().unwrap()[..] else { panic!("all have one digest and one turn") };
+        let mut files = choice.files(heap, true);
+        for number in 0..FILES - 1 {
+            let file = files.next_if(|size| size == number as u64).unwrap();
+            assert_eq!(file.name, number.to_string().as_bytes());
+            assert!(files.page.len() < PAGE);
+        }
+        // What there is no time for is still there to be told of.
+        assert_eq!(files.next_if(|_| false), None);
+        assert_eq!(files.by_ref().map(|file| file.condition.size).collect::<Vec<_>>(), [FILES as u64 - 1]);
+        files.rewind();
+        assert_eq!(files.by_ref().count(), FILES);
+        files.end().unwrap();
+    }
 }

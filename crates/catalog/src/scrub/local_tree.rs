@@ -1,0 +1,78 @@
+//! Goes through a tree of this machine: the bad files, the walk and the stalest files feed one engine, on whose threads
+//! files are judged, and one thread writes.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use verisum_digest::Digest;
+
+use super::jobs::{Jobs, Outcome};
+use super::judge::Token;
+use super::run::{Passage, Work};
+use super::writer::Writer;
+use super::{Error, Options, Scope, guard};
+use crate::store::Catalog;
+use verisum_files::{Operation, Plan, hash_wanted};
+
+/// A tree of this machine.
+pub(super) struct LocalTree;
+
+impl Passage for LocalTree {
+    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error> {
+        guard::scope(catalog, path, options)
+    }
+
+    fn rehashes(&self) -> bool {
+        true
+    }
+
+    fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), Error> {
+        let Work { plan, judge, .. } = work;
+        let (sender, receiver) = mpsc::sync_channel(4096);
+        let mut jobs = Jobs::new(writer.catalog.again()?, work, sender.clone())?;
+        let written = std::thread::scope(|threads| {
+            let write = move || writer.run(receiver).map(|()| writer);
+            let writing = match std::thread::Builder::new().spawn_scoped(threads, write) {
+                Ok(writing) => writing,
+                Err(error) => {
+                    let path = &work.scope.path;
+                    return Ok(Err(verisum_files::Error::io(path, Operation::Hash, error).into()));
+                }
+            };
+            // Files are taken in heaps, and wait for their turn where there are limits: it is asked again then.
+            let wanted =
+                |token: &Token| !plan.is_over() && !judge.tally.gives_up(token.device, token.is_known_bad);
+            hash_wanted(&engine(work), &mut jobs, &wanted, &|hashed| judge.judge(hashed, &sender));
+            drop(sender);
+            jobs.close();
+            writing.join()
+        });
+        let outcome = jobs.outcome()?;
+        match written {
+            Ok(writer) => Ok((writer?, outcome)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// How files are read.
+fn engine(work: &Work) -> Plan {
+    let options = work.options;
+    let target = Some(&options.digest).filter(|_| work.is_rehashed);
+    let sets = work.judge.digests.sets.iter().map(|digest| -> Vec<Digest> {
+        let target = target.filter(|target| target.name() != digest.name());
+        [digest].into_iter().chain(target).cloned().collect()
+    });
+    let sets = sets.collect();
+    let is_short = options.budget.is_some() && options.limits.is_some();
+    Plan {
+        streams: is_short.then_some(1),
+        hard_links_once: true,
+        settles: true,
+        limits: options.limits.clone(),
+        stop: options.stop.clone(),
+        progress: options.progress.clone(),
+        // What was begun is read to its end: at a limited rate that is to be one file.
+        ..Plan::new(sets, if is_short { 1 } else { options.threads })
+    }
+}

@@ -1,0 +1,178 @@
+//! One run over a tree: the loop that the trees of all places share. It plans what is due, has the tree gone through,
+//! ends what was begun, and records how that went. How a tree is gone through is a [`Passage`].
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::digests::{Digests, rehash_target};
+use super::jobs::Outcome;
+use super::judge::Judge;
+use super::local_tree::LocalTree;
+use super::tally::Tally;
+use super::writer::Writer;
+use super::{Error, Options, PlaceTree, Report, Scope, Summary, due, forecast};
+use crate::store::{self, Catalog, Run};
+use verisum_files::Verdict;
+use verisum_files::place::LocalPlace;
+
+/// How a tree is gone through, which depends on where it is: this machine tells all of its inodes and is asked at
+/// every file; another place is asked once for many.
+pub(super) trait Passage {
+    /// Finds out what part of which root a path is, and whether that is what was recorded.
+    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error>;
+
+    /// Whether it computes a second digest in the same read, for records that are to have another.
+    fn rehashes(&self) -> bool;
+
+    /// Finds what is there, reads what is due, and has it judged and written.
+    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), Error>;
+}
+
+/// What all parts of a run go by.
+pub(super) struct Work<'a> {
+    pub(super) scope: &'a Scope,
+    pub(super) options: &'a Options,
+    pub(super) plan: &'a due::Plan,
+    pub(super) judge: Judge<'a>,
+    /// Whether records get the digest of new files.
+    pub(super) is_rehashed: bool,
+    /// Those who scrub other trees at the same time write meanwhile.
+    pub(super) turn: &'a Mutex<()>,
+}
+
+impl<'a> Work<'a> {
+    /// Waits until nobody else writes.
+    pub(super) fn take_turn(&self) -> MutexGuard<'a, ()> {
+        take(self.turn)
+    }
+}
+
+fn take(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Scrubs one directory of this machine: a root of the catalogue, a directory in one, or a new root.
+///
+/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock.
+pub fn scrub(
+    catalog: &mut Catalog,
+    directory: &Path,
+    options: &Options,
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<Summary, Error> {
+    let mut place = LocalPlace::default();
+    let root = directory.as_os_str().as_bytes();
+    let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };
+    scrub_tree(catalog, directory, (options, &Mutex::new(())), &mut tree, report)
+}
+
+/// Scrubs one directory of any place, by the path or address that the catalogue has for it. A new root of which
+/// nothing can be recorded is forgotten again.
+///
+/// `report` is called for every file that is not as it was. Whoever calls holds the catalogue's lock; several
+/// runs over directories of other machines may go on at once, each with a connection of its own, and take turns
+/// to write.
+pub fn scrub_tree(
+    catalog: &mut Catalog,
+    path: &Path,
+    (options, turn): (&Options, &Mutex<()>),
+    tree: &mut PlaceTree,
+    report: &mut (dyn FnMut(Report) + Send),
+) -> Result<Summary, Error> {
+    let clock = Instant::now();
+    let passage: &mut dyn Passage = if tree.place.is_here() { &mut LocalTree } else { tree };
+    let held = take(turn);
+    catalog.require_writable()?;
+    catalog.require_sound()?;
+    let scope = passage.scope(catalog, path, options)?;
+    let history = catalog.runs(scope.root.id, forecast::RUNS)?;
+    let target = if passage.rehashes() { rehash_target(catalog, options)? } else { None };
+    let is_rehashed = target.is_some();
+    let options = &Options { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
+    let algorithm = catalog.algorithm(options.digest.name())?;
+    let digests = Digests::new(catalog, options)?;
+    let plan = due::Plan::new(options, &history, clock);
+    let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
+    run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
+    drop(held);
+
+    let tally = Tally::new(options.stop_after);
+    let judge = Judge { digests: &digests, algorithm, options, tally: &tally, plan: &plan };
+    let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
+    let writer = Writer::new(catalog, &work, &history, report);
+    let done = go(passage, &work, writer);
+    let _held = take(turn);
+    if let Err(Error::Remote { .. } | Error::Root { .. }) = &done
+        && history.is_empty()
+        && is_forgotten(catalog, &scope)?
+    {
+        return done.map(|(summary, _)| summary);
+    }
+    end(catalog, run, done, EndOfRun { history: &history, options, clock })
+}
+
+/// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed
+/// is not among it, or a tree with such a place would never be done, and nothing in it due again.
+fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(Summary, bool), Error> {
+    let (writer, mut outcome) = passage.go(work, writer)?;
+    outcome.close(work.judge.tally, work.options.stop.is_due());
+    let _turn = work.take_turn();
+    let mut summary = writer.finish(&outcome)?;
+    summary.count_reads(work.judge.tally);
+    Ok((summary, outcome.is_through))
+}
+
+/// Forgets a new root of which nothing could be read: nobody could tell it from a name that was mistyped.
+fn is_forgotten(catalog: &Catalog, scope: &Scope) -> Result<bool, Error> {
+    match catalog.root(&scope.root.path)?.filter(|root| root.files == 0) {
+        Some(root) => catalog.forget_root(&root).map(|_| true).map_err(Error::from),
+        None => Ok(false),
+    }
+}
+
+/// What the end of a run is told by: the runs before it, how it was to go, and since when it went.
+struct EndOfRun<'a> {
+    history: &'a [Run],
+    options: &'a Options,
+    clock: Instant,
+}
+
+/// Records how a run went.
+fn end(
+    catalog: &Catalog,
+    mut run: Run,
+    done: Result<(Summary, bool), Error>,
+    EndOfRun { history, options, clock }: EndOfRun,
+) -> Result<Summary, Error> {
+    run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
+    run.seconds = clock.elapsed().as_secs_f64();
+    let (mut summary, is_through) = match done {
+        Ok(done) => done,
+        Err(error) => {
+            // If that cannot be kept either, it looks as if it had been killed.
+            run.error = Some(error.to_string());
+            let _ = catalog.end_run(&run);
+            return Err(error);
+        }
+    };
+    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
+    summary.time = clock.elapsed();
+    (run.complete, run.interrupted) = (is_through, summary.interrupted);
+    (run.read_files, run.read_bytes) = (summary.read_files, summary.hashed_bytes);
+    run.counts = counts(&summary);
+    summary.forecast = forecast::forecast(&summary, &run, history, options);
+    catalog.end_run(&run)?;
+    Ok(summary)
+}
+
+fn counts(summary: &Summary) -> String {
+    let counts = Verdict::ALL.iter().zip(summary.counts).map(|(verdict, count)| (verdict.name(), count));
+    let counts: serde_json::Map<_, _> = counts
+        .chain([(store::UNLISTED, summary.unlisted)])
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| (name.to_string(), count.into()))
+        .collect();
+    serde_json::Value::Object(counts).to_string()
+}
