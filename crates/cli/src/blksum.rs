@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use signal_hook::consts::SIGTERM;
-use signal_hook::iterator::Signals;
 use verisum::blockhash::{DEFAULT_BLOCK_SIZE, Params};
 use verisum::digest::{ALGORITHMS, Class};
 use verisum::image::{Detect, Follow, is_nbd_uri};
@@ -16,7 +14,7 @@ use crate::ui::getopt::{self, Definition, Found};
 use crate::ui::input::{self, How, Input};
 use crate::ui::progress::Wanted;
 use crate::ui::{self, Output, names};
-use crate::ui::{digests, kernel, sizes};
+use crate::ui::{digests, kernel, signals, sizes};
 
 const PROGRAM: &str = "blksum";
 
@@ -60,7 +58,7 @@ static OPTIONS: &[Definition] = &[
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    ui::survive_limits();
+    signals::survive_limits();
     announce_termination();
     let mut output = Output::new();
     match run(&mut output).and_then(|()| output.flush()) {
@@ -75,14 +73,10 @@ pub fn main() -> ExitCode {
 /// Says so when SIGTERM ends the program, as the other one does; it says nothing of SIGINT. Where the signal
 /// cannot be caught it has its usual effect.
 fn announce_termination() {
-    if let Ok(mut signals) = Signals::new([SIGTERM]) {
-        let _ = std::thread::Builder::new().name("signals".into()).spawn(move || {
-            for signal in signals.forever() {
-                ui::say(PROGRAM, &format!("Terminated by signal {signal}"));
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-        });
-    }
+    let _ = signals::watch(&[signals::SIGTERM], |signal| {
+        ui::say(PROGRAM, &format!("Terminated by signal {signal}"));
+        signals::obey(signal);
+    });
 }
 
 /// The words that scripts look for, where they differ from verisum's.

@@ -21,7 +21,7 @@ pub fn main() -> ExitCode {
     if let Some(ended) = commands::bench::starter::called() {
         return ended;
     }
-    ui::survive_limits();
+    ui::signals::survive_limits();
     let mut output = Output::new();
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
@@ -72,7 +72,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         AnyCommand::Listed(command) => command,
     };
     // It asks the commands that hash many files for a status line. The others must not die of it.
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::default());
+    ui::signals::note_question(&Arc::default());
     output.ready()?;
     let reads_trees = matches!(
         command,

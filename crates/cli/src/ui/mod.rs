@@ -43,20 +43,12 @@ pub(crate) mod terminal;
 pub(crate) mod values;
 
 use std::io::Write;
-use std::sync::Arc;
 
 pub(crate) use decomposed::Decomposed;
 pub(crate) use output::Output;
 
 /// The name at the start of messages.
 pub(crate) const PROGRAM: &str = "verisum";
-
-/// Makes writing beyond the limit of a file's size (`ulimit -f`) an error that is told, and after which all
-/// that was made is removed; the signal for it would end the program. Programs that it starts have the signal
-/// as it was.
-pub(crate) fn survive_limits() {
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-}
 
 /// Writes `program: message` to standard error as one write. Nobody is left to tell if that fails.
 pub(crate) fn say(program: &str, message: &str) {

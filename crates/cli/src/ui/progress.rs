@@ -19,7 +19,7 @@ use verisum::blockhash::Progress;
 use verisum::files::{Kind, Walk};
 
 use crate::ui::sizes::human;
-use crate::ui::{names, terminal};
+use crate::ui::{names, signals, terminal};
 
 /// How often the line is drawn anew.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -243,8 +243,7 @@ pub(crate) fn of_files<T>(
 ) -> T {
     let delay = wanted.after();
     let asked = Arc::new(AtomicBool::new(false));
-    // Where a signal cannot be caught, it has its usual effect.
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGUSR1, asked.clone());
+    signals::note_question(&asked);
     let (tally, walk) = match total {
         Total::Known { files, bytes } => (Tally::known(files, bytes), None),
         Total::Walked(walk) if delay.is_some() => (Tally::default(), Some(walk)),

@@ -1,10 +1,14 @@
-//! Ends the program on signals, once nothing of its work is left behind.
+//! Signals: which of them end the program, and what is done first. Nothing else here registers any.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+pub(crate) use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGUSR1, SIGXFSZ};
+pub(crate) use signal_hook::iterator::Handle;
+use signal_hook::iterator::Signals;
+use signal_hook::{flag, low_level};
 
 use crate::ui::failure::Failure;
 use crate::ui::log;
@@ -20,8 +24,8 @@ impl Ending {
     pub(crate) fn new() -> Result<Ending, Failure> {
         let ending = Ending { asked: Arc::default(), signal: Arc::default() };
         for signal in ending_signals() {
-            signal_hook::flag::register_usize(signal, ending.signal.clone(), signal as usize)
-                .and_then(|_| signal_hook::flag::register(signal, ending.asked.clone()))
+            flag::register_usize(signal, ending.signal.clone(), signal as usize)
+                .and_then(|_| flag::register(signal, ending.asked.clone()))
                 .map_err(Failure::of_signals)?;
         }
         Ok(ending)
@@ -37,7 +41,7 @@ impl Ending {
         if self.asked.load(Ordering::SeqCst) {
             let signal = self.signal.load(Ordering::SeqCst) as i32;
             let _ = log::end(&format!("signal {signal}"));
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            obey(signal);
         }
     }
 }
@@ -51,4 +55,51 @@ pub(crate) fn ending_signals() -> Vec<i32> {
     let mut signals = vec![SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     signals.retain(|signal| ignored >> (signal - 1) & 1 == 0);
     signals
+}
+
+/// Lets the first SIGINT or SIGTERM ask for the end, and a second one end the program at once.
+pub(crate) fn ask_once() -> Result<Arc<AtomicBool>, Failure> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first finds it unset, and sets it.
+        flag::register_conditional_default(signal, asked.clone())
+            .and_then(|_| flag::register(signal, asked.clone()))
+            .map_err(Failure::of_signals)?;
+    }
+    Ok(asked)
+}
+
+/// Calls `each` with every one of these signals that comes, on a thread of its own. The handle ends that; the
+/// signals have no other effect any more.
+pub(crate) fn watch(signals: &[i32], mut each: impl FnMut(i32) + Send + 'static) -> Result<Handle, Failure> {
+    let mut signals = Signals::new(signals).map_err(Failure::of_signals)?;
+    let handle = signals.handle();
+    let watch = move || signals.forever().for_each(&mut each);
+    std::thread::Builder::new().name("signals".into()).spawn(watch).map_err(Failure::of_signals)?;
+    Ok(handle)
+}
+
+/// Notes the signals that end programs, which then end this one no more.
+pub(crate) fn note_ending(asked: &Arc<AtomicBool>) {
+    for signal in ending_signals() {
+        let _ = flag::register(signal, asked.clone());
+    }
+}
+
+/// Notes whether somebody asks how far it is (SIGUSR1), of which the program would die. Where a signal cannot be caught
+/// it has its usual effect.
+pub(crate) fn note_question(asked: &Arc<AtomicBool>) {
+    let _ = flag::register(SIGUSR1, asked.clone());
+}
+
+/// Makes writing beyond the limit of a file's size (`ulimit -f`) an error that is told, and after which all
+/// that was made is removed; the signal for it would end the program. Programs that it starts have the signal
+/// as it was.
+pub(crate) fn survive_limits() {
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
+/// Lets a signal have its usual effect.
+pub(crate) fn obey(signal: i32) {
+    let _ = low_level::emulate_default_handler(signal);
 }

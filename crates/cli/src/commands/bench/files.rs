@@ -15,12 +15,12 @@ use verisum_bench::measure::{
 use verisum_bench::record::{NOT_RANKED, Results, Series};
 use verisum_bench::summary::Quantity;
 
-use super::leftovers::Folder;
 use super::remote::{self, RemoteArgs};
 use super::starter::own_program;
 use super::{BenchOptions, Session};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::scratch::Folder;
 use crate::ui::{Output, names};
 use crate::ui::{digests, kernel, sizes};
 
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     let places = if arguments.files.is_empty() { vec![place] } else { arguments.files.clone() };
     let mut session =
         Session::begin("files", &arguments.options, Amount::Rounds(arguments.small_runs), &places)?;
-    let folder = session.leftovers.folder(arguments.on.as_deref())?;
+    let folder = session.scratch.folder(arguments.on.as_deref())?;
     let measured = measure(arguments, &chosen, &digest, &folder, &mut session);
     let removed = folder.remove();
     measured.and(removed)?;

@@ -5,7 +5,6 @@ mod digests;
 mod files;
 mod filesystem;
 mod image;
-mod leftovers;
 pub(crate) mod recommend;
 mod remote;
 mod remote_host;

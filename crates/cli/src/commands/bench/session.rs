@@ -14,12 +14,12 @@ use verisum_bench::record::{self, NOT_REACHED, Results, Series};
 use verisum_bench::summary::{self, Quantity};
 
 use super::BenchOptions;
-use super::leftovers::Leftovers;
 use super::starter::starter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::{self, clock};
+use crate::ui::scratch::Scratch;
 use crate::ui::{self, Output, names};
 use crate::ui::{kernel, sizes};
 
@@ -35,7 +35,7 @@ pub(crate) struct Session<'a> {
     pub(crate) results: Results,
     stop: Arc<AtomicBool>,
     /// What a second signal removes.
-    pub(crate) leftovers: Leftovers,
+    pub(crate) scratch: Scratch,
     before: Load,
     /// How many processors this machine has: results may be of another one.
     processors: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Reads the options and the machine, and catches signals: the first keeps what was measured, the
-    /// second ends the program at once, but for the [`Leftovers`]. `files` are where the data lies.
+    /// second ends the program at once, but for the [`Scratch`]. `files` are where the data lies.
     pub(crate) fn begin(
         bench: &str,
         options: &'a BenchOptions,
@@ -62,10 +62,10 @@ impl<'a> Session<'a> {
         let processors = host.processors;
         let results = Results::new(bench, &plan, host);
         let stop = Arc::new(AtomicBool::new(false));
-        let leftovers = Leftovers::default();
-        leftovers.watch(stop.clone())?;
+        let scratch = Scratch::default();
+        scratch.watch(Some(stop.clone()))?;
         let saved = Instant::now();
-        Ok(Session { options, plan, results, stop, leftovers, before, processors, folders, saved })
+        Ok(Session { options, plan, results, stop, scratch, before, processors, folders, saved })
     }
 
     /// Says on a terminal what is made ready, until there is something else to say.

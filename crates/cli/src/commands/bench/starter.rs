@@ -9,7 +9,7 @@ use verisum_bench::measure::{Starter, find_program, serve};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::signals::ending_signals;
+use crate::ui::signals;
 
 /// The name that it is called by.
 const NAME: &str = "verisum-starter";
@@ -46,10 +46,8 @@ pub(super) fn own_program() -> Result<PathBuf, Failure> {
 pub(crate) fn called() -> Option<ExitCode> {
     std::env::args_os().next().filter(|name| name == NAME)?;
     let stopped = Arc::new(AtomicBool::new(false));
-    for signal in ending_signals() {
-        // Without a handler it would end before it could end the program that runs.
-        let _ = signal_hook::flag::register(signal, stopped.clone());
-    }
+    // Without a handler it would end before it could end the program that runs.
+    signals::note_ending(&stopped);
     // Who asked sees that there is no answer.
     let served = serve(&|| stopped.swap(false, Ordering::Relaxed));
     Some(if served.is_ok() { Exit::Clean.into() } else { Exit::Unchecked.into() })

@@ -10,11 +10,11 @@ use verisum_bench::measure::{About, Amount, InProcess, Subject};
 use verisum_bench::summary::{self, Quantity};
 
 use super::digests::{USUAL_INSIDE, add_inside, fill};
-use super::leftovers::Folder;
 use super::{BenchOptions, Session};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::scratch::Folder;
 use crate::ui::{kernel, sizes};
 
 /// What is measured of it, so that all is said within a minute.
@@ -33,7 +33,7 @@ const GROUP: &str = "A file of 64 MiB, one thread";
 pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
     let mut session = Session::begin("usual", options, Amount::Time(TIME), &[std::env::temp_dir()])?;
-    let folder = session.leftovers.folder(None);
+    let folder = session.scratch.folder(None);
     let room = |folder: &Folder| folder.needs(LENGTH).map(|()| folder.path().join("file"));
     let file = folder
         .as_ref()

@@ -15,27 +15,47 @@ use verisum::image::{Image, OpenOptions, RawImage};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::scratch::Scratch;
+use crate::ui::scratch::{Folder, Scratch, find_program};
 use crate::ui::sizes::human;
-use crate::ui::{digests, input, kernel};
+use crate::ui::{digests, input, kernel, names};
 use picture::Picture;
+
+/// The image's length in bytes where there is room for it and for a full copy of it.
+const IMAGE: u64 = 512 << 20;
+
+/// The least that still shows something.
+const SMALLEST_IMAGE: u64 = 48 << 20;
 
 /// A peer that takes longer than this on the first file is not run on the second.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows everything, and removes it.
 pub(crate) fn run(output: &mut Output) -> Result<Exit, Failure> {
-    let scratch = Scratch::new()?;
-    let result = Demo::new(&scratch, output).and_then(Demo::show);
-    let removed = scratch.remove();
+    let scratch = Scratch::default();
+    // A signal that comes from here on finds the folder.
+    scratch.watch(None)?;
+    let folder = scratch.folder(None)?;
+    let result = Demo::new((&scratch, &folder), output).and_then(Demo::show);
+    let removed = folder.remove();
     result.and_then(|exit| removed.map(|()| exit))
 }
 
 struct Demo<'a> {
     scratch: &'a Scratch,
+    folder: &'a Folder,
     output: &'a mut Output,
     params: Params,
     cores: usize,
+}
+
+/// How long an image may be so that it and a full copy fit well.
+fn image_length(folder: &Folder) -> Result<u64, Failure> {
+    let length = IMAGE.min(folder.free()? / 3) >> 20 << 20;
+    if length < SMALLEST_IMAGE {
+        let error = std::io::ErrorKind::StorageFull.into();
+        return Err(Failure::File { name: folder.path().to_path_buf(), operation: "write", error });
+    }
+    Ok(length)
 }
 
 /// A value and how long it took.
@@ -45,18 +65,22 @@ struct Timed {
 }
 
 impl<'a> Demo<'a> {
-    fn new(scratch: &'a Scratch, output: &'a mut Output) -> Result<Demo<'a>, Failure> {
+    fn new(
+        (scratch, folder): (&'a Scratch, &'a Folder),
+        output: &'a mut Output,
+    ) -> Result<Demo<'a>, Failure> {
         let cores = input::usable_cores();
         let digest = digests::find("sha256", &kernel::policy()?)?;
         let params = Params::new(digest).threads(cores).map_err(|e| Failure::Usage(e.to_string()))?;
-        Ok(Demo { scratch, output, params, cores })
+        Ok(Demo { scratch, folder, output, params, cores })
     }
 
     fn show(mut self) -> Result<Exit, Failure> {
-        let sparse = self.scratch.path("disk.img");
-        let full = self.scratch.path("full.img");
+        let sparse = self.folder.file("disk.img");
+        let full = self.folder.file("full.img");
         self.say("A disk image has many forms and one content: verisum gives it one checksum.")?;
-        self.say(&format!("Everything happens in {}, which goes away at the end.", self.scratch.folder()))?;
+        let folder = names::quoted(self.folder.path().as_os_str());
+        self.say(&format!("Everything happens in {folder}, which goes away at the end."))?;
 
         let length = self.make_image(&sparse)?;
         let first = self.hash_sparse(&sparse, length)?;
@@ -72,11 +96,11 @@ impl<'a> Demo<'a> {
     }
 
     fn make_image(&mut self, sparse: &Path) -> Result<u64, Failure> {
-        let length = self.scratch.image_length()?;
+        let length = image_length(self.folder)?;
         let picture = Picture::choose(length);
         self.step(&format!("1. {}", picture.title()))?;
         self.output.flush()?;
-        picture.make(self.scratch, sparse)?;
+        picture.make(self.scratch, self.folder, sparse)?;
         for command in picture.commands() {
             self.command(&command)?;
         }
@@ -189,8 +213,7 @@ impl Peer {
     /// The first that is installed.
     fn find() -> Option<Peer> {
         let peers = [("openssl", "openssl dgst -sha256"), ("sha256sum", "sha256sum")];
-        let found =
-            peers.into_iter().find(|(program, _)| crate::ui::scratch::find_program(program).is_some());
+        let found = peers.into_iter().find(|(program, _)| find_program(program).is_some());
         found.map(|(_, words)| Peer { words })
     }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use fastrand::Rng;
 
 use crate::ui::failure::Failure;
-use crate::ui::scratch::{Scratch, find_program};
+use crate::ui::scratch::{Folder, Scratch, find_program};
 use crate::ui::sizes::human;
 
 /// One part of so many of the image is data.
@@ -50,13 +50,13 @@ impl Picture {
     }
 
     /// Makes it.
-    pub(crate) fn make(&self, scratch: &Scratch, image: &Path) -> Result<(), Failure> {
+    pub(crate) fn make(&self, scratch: &Scratch, folder: &Folder, image: &Path) -> Result<(), Failure> {
         // Bytes that look like compressed data, always the same.
         let mut noise = Rng::with_seed(1);
         let Some(mke2fs) = &self.mke2fs else {
             return self.make_raw(image, &mut noise).map_err(|error| written(image, error));
         };
-        let files = scratch.path("files");
+        let files = folder.file("files");
         self.make_files(&files, &mut noise).map_err(|error| written(&files, error))?;
         let size = format!("{}M", self.length >> 20);
         scratch

@@ -12,13 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::signals::ending_signals;
+use crate::ui::signals::{self, Handle, SIGHUP, SIGTERM, ending_signals};
 use crate::ui::{Output, PROGRAM, say};
 
 /// How many bytes are kept of the beginning, and how many of the end, where the summary is.
@@ -179,20 +177,16 @@ struct Relay {
 
 impl Relay {
     fn new() -> Result<Relay, Failure> {
-        let mut signals = Signals::new(ending_signals()).map_err(Failure::of_signals)?;
-        let handle = signals.handle();
         let (child, was_asked) = (Arc::<Mutex<Option<Pid>>>::default(), Arc::<AtomicBool>::default());
         let (running, noticed) = (child.clone(), was_asked.clone());
-        let relay = move || {
-            for signal in signals.forever() {
-                noticed.store(true, Ordering::SeqCst);
-                let running = running.lock().unwrap_or_else(PoisonError::into_inner);
-                if let (Some(child), SIGTERM | SIGHUP) = (*running, signal) {
-                    let _ = kill_process(child, Signal::TERM);
-                }
+        let relay = move |signal| {
+            noticed.store(true, Ordering::SeqCst);
+            let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+            if let (Some(child), SIGTERM | SIGHUP) = (*running, signal) {
+                let _ = kill_process(child, Signal::TERM);
             }
         };
-        thread::Builder::new().spawn(relay).map_err(Failure::of_signals)?;
+        let handle = signals::watch(&ending_signals(), relay)?;
         Ok(Relay { handle, child, was_asked })
     }
 

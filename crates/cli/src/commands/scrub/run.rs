@@ -3,11 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueHint};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 use verisum::catalog::scrub::{Options, Summary};
 use verisum::catalog::store::{Catalog, Root, State};
 use verisum::digest::{Digest, Policy};
@@ -27,7 +24,7 @@ use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::values;
-use crate::ui::{alarm, digests, kernel, parity, sizes};
+use crate::ui::{alarm, digests, kernel, parity, signals, sizes};
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -167,7 +164,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     if !arguments.foreground {
         verisum::files::go_to_background();
     }
-    end_by_signals(&mut options)?;
+    // The first ends the run in good order.
+    options.stop = Arc::new(Stop::when(signals::ask_once()?));
     let trees = Trees::new(arguments, &mut *output);
     trees.here(&directories, &mut catalog, &mut options);
     let is_interrupted = options.stop.is_due();
@@ -269,19 +267,6 @@ fn directories(typed: &[OsString], all_recorded: bool, catalog: &Catalog) -> Res
         }
     }
     Ok(directories)
-}
-
-/// Lets the first SIGINT or SIGTERM end the run in good order, and a second one at once.
-fn end_by_signals(options: &mut Options) -> Result<(), Failure> {
-    let asked = Arc::new(AtomicBool::new(false));
-    options.stop = Arc::new(Stop::when(asked.clone()));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the first finds it unset, and sets it.
-        flag::register_conditional_default(signal, asked.clone())
-            .and_then(|_| flag::register(signal, asked.clone()))
-            .map_err(Failure::of_signals)?;
-    }
-    Ok(())
 }
 
 fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::DigestsArgs;
 use crate::commands::bench::Session;
-use crate::commands::bench::leftovers::Folder;
 use crate::ui::failure::Failure;
+use crate::ui::scratch::Folder;
 use crate::ui::sizes;
 
 /// A small file's length: what a program takes for it is its start.
@@ -21,7 +21,7 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn of(arguments: &DigestsArgs, session: &Session<'_>) -> Result<Files, Failure> {
-        let folder = session.leftovers.folder(arguments.on.as_deref())?;
+        let folder = session.scratch.folder(arguments.on.as_deref())?;
         let small = folder.path().join("small");
         fill(&small, SMALL_LENGTH, session)?;
         let large = match &arguments.file {

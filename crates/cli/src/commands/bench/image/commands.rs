@@ -12,10 +12,10 @@ use verisum_bench::images::{Content, Reading, programs, values};
 use verisum_bench::measure::{About, Amount, InProcess, Process, Stdin, find_program};
 
 use super::{Found, ImageArgs, MEMORY, OURS, SOURCES, missing, read_memory, served, session_measure};
-use crate::commands::bench::leftovers::Folder;
 use crate::commands::bench::starter::own_program;
 use crate::commands::bench::{Session, files};
 use crate::ui::failure::Failure;
+use crate::ui::scratch::Folder;
 use crate::ui::{digests, input, sizes};
 
 /// The published size.
@@ -297,7 +297,7 @@ impl<'a> Commands<'a> {
     fn nbd(&self, group: &str, raw: &Path, expected: &[Expected], session: &mut Session<'_>) {
         let expected = &expected[0];
         let about = |name: &str| self.about(group, name, raw, &expected.digest);
-        let server = served::serve(self.folder.path(), raw, self.path.as_deref(), &session.leftovers);
+        let server = served::serve(self.folder.path(), raw, self.path.as_deref(), &session.scratch);
         let (server, name, address) = match server {
             Ok(served) => served,
             Err(why) => return session.skip(&about(OURS), why),

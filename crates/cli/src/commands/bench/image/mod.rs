@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     };
     if commands {
         session.plan.amount = share(whole);
-        let folder = session.leftovers.folder(arguments.on.as_deref())?;
+        let folder = session.scratch.folder(arguments.on.as_deref())?;
         let measured = Commands::new(arguments, &contents, &digest, &folder, &mut session)
             .and_then(|commands| commands.measure(&mut session));
         let removed = folder.remove();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use verisum_bench::measure::find_program;
 
-use super::super::leftovers::{Leftovers, Server};
+use crate::ui::scratch::{Scratch, Server};
 
 /// How long a server may take to make its socket.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ pub(super) fn serve(
     folder: &Path,
     raw: &Path,
     path: Option<&OsStr>,
-    leftovers: &Leftovers,
+    scratch: &Scratch,
 ) -> Result<(Server, &'static str, String), String> {
     let socket = folder.join("nbd");
     if socket.as_os_str().len() > LONGEST {
@@ -46,7 +46,7 @@ pub(super) fn serve(
         }
         (None, None) => return Err("neither nbdkit nor qemu-nbd is installed".to_string()),
     };
-    let mut server = leftovers.server(&mut command).map_err(|error| format!("{name}: {error}"))?;
+    let mut server = scratch.server(&mut command).map_err(|error| format!("{name}: {error}"))?;
     let started = Instant::now();
     while !socket.exists() {
         if !server.runs() || started.elapsed() > PATIENCE {
