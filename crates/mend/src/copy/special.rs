@@ -4,15 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, linkat, mknodat, openat, readlinkat,
-    renameat, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, linkat, mknodat, openat, readlinkat, statat,
+    symlinkat, utimensat,
 };
 use rustix::io::Errno;
 use verisum_files::Operation;
 
-use super::temporary::passing;
+use super::temporary::Passing;
 use super::worker::{Job, Worker};
-use super::{CopyError, CopyOutcome};
+use super::{CopyError, CopyOutcome, Verification};
 use crate::metadata::{MODE_BITS, Metadata};
 
 impl<'a> Worker<'a, '_> {
@@ -39,9 +39,7 @@ impl<'a> Worker<'a, '_> {
                 if is_link && own.is_ok_and(|own| own == text) {
                     outcome = CopyOutcome::Current;
                 } else {
-                    let make = |name: &OsString| symlinkat(&*text, directory, name);
-                    let ((), name) = passing(self.shared, make).map_err(target.failed("create"))?;
-                    self.rename(job, &name)?;
+                    self.replace(job, "create", |name| symlinkat(&*text, directory, name))?;
                 }
             }
         }
@@ -110,20 +108,24 @@ impl<'a> Worker<'a, '_> {
                 return Ok(CopyOutcome::Current);
             }
         }
-        let make = |passing: &OsString| linkat(&*first, name, directory, passing, AtFlags::empty());
-        let ((), passing) = passing(self.shared, make).map_err(failed())?;
-        self.rename(job, &passing)?;
+        self.replace(job, "link", |passing| linkat(&*first, name, directory, passing, AtFlags::empty()))?;
         Ok(CopyOutcome::Linked)
     }
 
-    fn rename(&self, job: &Job<'a>, passing: &OsStr) -> Result<(), CopyError> {
+    /// Makes something that takes the place of what has its name, when it is on the disk.
+    fn replace(
+        &self,
+        job: &Job<'a>,
+        operation: &'static str,
+        make: impl FnMut(&OsString) -> Result<(), Errno>,
+    ) -> Result<(), CopyError> {
         let target = &job.target;
-        let directory = &*target.directory;
-        let renamed = renameat(directory, passing, directory, &target.name);
-        renamed.map_err(|errno| {
-            let _ = unlinkat(directory, passing, AtFlags::empty());
-            target.failed("rename")(errno)
-        })
+        let passing =
+            Passing::make(self.shared, &target.directory, make).map_err(target.failed(operation))?;
+        if self.shared.options.verification != Verification::None {
+            passing.sync().map_err(target.failed("sync"))?;
+        }
+        passing.place(target).map_err(target.failed("rename"))
     }
 
     /// Gives something without content its owner, mode and times.

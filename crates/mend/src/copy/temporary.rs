@@ -5,7 +5,9 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fsync, linkat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::shared::Shared;
@@ -25,11 +27,49 @@ pub(super) struct Temporary<'a> {
     name: Option<Passing<'a>>,
 }
 
-/// A name that is removed when it is dropped.
-struct Passing<'a> {
+/// Something under a name that nobody looks for. It is removed when it is dropped, unless it took its place.
+pub(super) struct Passing<'a> {
     directory: Arc<TargetDirectory<'a>>,
     /// None once it is another's.
     name: Option<OsString>,
+}
+
+impl<'a> Passing<'a> {
+    /// Makes something under a name that nothing has.
+    pub(super) fn make(
+        shared: &Shared,
+        directory: &Arc<TargetDirectory<'a>>,
+        mut make: impl FnMut(&OsString) -> Result<(), Errno>,
+    ) -> Result<Passing<'a>, Errno> {
+        for _ in 0..MOST_TRIED {
+            let number = shared.next_name.fetch_add(1, Ordering::Relaxed);
+            let name = OsString::from(format!("{LEFTOVER}{}-{number}", std::process::id()));
+            match make(&name) {
+                Err(Errno::EXIST) => {}
+                made => return made.map(|()| Passing { directory: directory.clone(), name: Some(name) }),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    /// Brings it to the disk by way of its directory: what has no content of its own is nowhere else.
+    pub(super) fn sync(&self) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat(&*self.directory, ".", flags, Mode::empty()).and_then(fsync) {
+            // Not every file system lets a directory be synchronized.
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            synced => synced,
+        }
+    }
+
+    /// Gives it its name, in the place of what has that.
+    pub(super) fn place(mut self, target: &TargetName<'a>) -> Result<(), Errno> {
+        if let Some(name) = &self.name {
+            renameat(&*self.directory, name, &*target.directory, &target.name)?;
+        }
+        self.name = None;
+        Ok(())
+    }
 }
 
 impl Drop for Passing<'_> {
@@ -59,12 +99,15 @@ impl<'a> Temporary<'a> {
             }
         }
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let (file, name) = passing(shared, |name| {
-            openat(&**directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+        let mut file = None;
+        let name = Passing::make(shared, directory, |name| {
+            file = Some(File::from(openat(&**directory, name, flags, Mode::RUSR | Mode::WUSR)?));
+            Ok(())
         })?;
+        let file = file.ok_or(Errno::NOENT)?;
         // Whoever removes what was left knows by it that this one is at work.
         let _ = flock(&file, FlockOperation::NonBlockingLockShared);
-        Ok(Temporary { file, name: Some(Passing { directory: directory.clone(), name: Some(name) }) })
+        Ok(Temporary { file, name: Some(name) })
     }
 
     /// Gives it its name, in the place of what has it, if that is there.
@@ -75,8 +118,8 @@ impl<'a> Temporary<'a> {
         replaces: bool,
     ) -> Result<(), Errno> {
         let directory = &*target.directory;
-        let mut passing = match self.name {
-            Some(passing) => passing,
+        match self.name {
+            Some(passing) => passing.place(target),
             None => {
                 if !replaces {
                     match link(&self.file, directory, &target.name) {
@@ -85,32 +128,11 @@ impl<'a> Temporary<'a> {
                     }
                 }
                 let _ = flock(&self.file, FlockOperation::NonBlockingLockShared);
-                let ((), name) = passing(shared, |name| link(&self.file, directory, name))?;
-                Passing { directory: target.directory.clone(), name: Some(name) }
+                Passing::make(shared, &target.directory, |name| link(&self.file, directory, name))?
+                    .place(target)
             }
-        };
-        if let Some(name) = &passing.name {
-            renameat(directory, name, directory, &target.name)?;
-        }
-        passing.name = None;
-        Ok(())
-    }
-}
-
-/// Makes something under a name that nothing has.
-pub(super) fn passing<T>(
-    shared: &Shared,
-    mut make: impl FnMut(&OsString) -> Result<T, Errno>,
-) -> Result<(T, OsString), Errno> {
-    for _ in 0..MOST_TRIED {
-        let number = shared.next_name.fetch_add(1, Ordering::Relaxed);
-        let name = OsString::from(format!("{LEFTOVER}{}-{number}", std::process::id()));
-        match make(&name) {
-            Err(Errno::EXIST) => {}
-            made => return made.map(|made| (made, name)),
         }
     }
-    Err(Errno::EXIST)
 }
 
 fn link(file: &File, directory: &TargetDirectory, name: &OsString) -> Result<(), Errno> {
