@@ -9,12 +9,12 @@ use pyo3::types::PyBytes;
 use verisum::blockhash::{self, MapWriter, Params, Progress, compare_maps, merge_ranges, update_map};
 use verisum::digest::Policy;
 use verisum::files::{ReplaceError, Replacement, Stop};
-use verisum::image::{OpenOptions, Opened};
+use verisum::image::{OpenOptions, Opened, open_named};
 use verisum::mend::image::require_replaceable;
 
 use crate::digests::Digests;
 use crate::errors::{self, Failure, Kind};
-use crate::image::{UntilStopped, cores, open_image, params, sum_to};
+use crate::image::{UntilStopped, cores, params, sum_to};
 use crate::interrupt::interruptible;
 use crate::place::fs_path;
 
@@ -53,7 +53,7 @@ impl BlockMap {
     ) -> PyResult<BlockMap> {
         let params = params(py, algorithm, block_size, threads)?;
         let mut options = OpenOptions::default();
-        options.sector_padding = !exact;
+        (options.sector_padding, options.stream_padding) = (!exact, !exact);
         let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
         written(py, &writing, progress, |stop, done| writing.create(stop, done))
     }
@@ -77,7 +77,7 @@ impl BlockMap {
         let ranges = merge_ranges(ranges.into_iter().map(|(start, end)| start..end).collect());
         let params = params(py, self.algorithm(), self.block_size(), threads)?;
         let mut options = OpenOptions::default();
-        options.sector_padding = !exact;
+        (options.sector_padding, options.stream_padding) = (!exact, !exact);
         let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
         written(py, &writing, progress, |_, done| writing.update(&self.0, ranges, done))
     }
@@ -192,11 +192,11 @@ impl Writing {
     }
 
     fn create(&self, stop: &Stop, done: &Progress) -> Result<(), WriteError> {
-        let mut opened = open_image(&self.image, &self.options)?;
+        let mut opened = open_named(self.image.as_os_str(), &self.options).map_err(blockhash::Error::from)?;
         let file = self.replacement(&opened)?;
         let mut writer = MapWriter::new(file.file(), &self.path, &self.params)?;
         let sink = &mut UntilStopped::giving(stop, &mut writer);
-        let (root, length, ..) = sum_to(&mut opened, (&self.params, &self.options), done, sink)?;
+        let (root, length, ..) = sum_to(&mut opened, &self.params, done, sink)?;
         writer.finish(length, &root)?;
         Ok(file.place()?)
     }
@@ -207,7 +207,7 @@ impl Writing {
         ranges: Vec<Range<u64>>,
         done: &Progress,
     ) -> Result<(), WriteError> {
-        let opened = open_image(&self.image, &self.options)?;
+        let opened = open_named(self.image.as_os_str(), &self.options).map_err(blockhash::Error::from)?;
         let file = self.replacement(&opened)?;
         let Opened::Image(image) = &opened else {
             let message = format!("{}: update: a pipe cannot be read in places", self.image.display());

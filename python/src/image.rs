@@ -13,7 +13,7 @@ use verisum::blockhash::{DigestSink, Error, MAX_THREADS, Params, Progress, hash_
 use verisum::digest::{Digest, Output};
 use verisum::files::store::manifest::Listed;
 use verisum::files::{self, Operation, Stop};
-use verisum::image::{Format, NbdImage, OpenOptions, Opened, is_nbd_uri, open};
+use verisum::image::{Format, OpenOptions, Opened, is_nbd_uri, open_named};
 
 use crate::digests::hex;
 use crate::errors;
@@ -104,7 +104,7 @@ pub(crate) type Summed = (Output, u64, u64, bool);
 
 fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) -> Result<Summed, Error> {
     let mut options = OpenOptions::default();
-    options.sector_padding = !exact;
+    (options.sector_padding, options.stream_padding) = (!exact, !exact);
     sum_opened(name, params, &options, done, stop)
 }
 
@@ -115,22 +115,14 @@ fn sum_opened(
     done: &Progress,
     stop: &Stop,
 ) -> Result<Summed, Error> {
-    let mut opened = open_image(name, options)?;
-    sum_to(&mut opened, (params, options), done, &mut UntilStopped::new(stop))
-}
-
-/// Opens an image by its path or address.
-pub(crate) fn open_image(name: &Path, options: &OpenOptions) -> Result<Opened, Error> {
-    Ok(match is_nbd_uri(name.as_os_str()) {
-        true => Opened::Image(Box::new(NbdImage::open(name.as_os_str(), options)?)),
-        false => open(name, options)?,
-    })
+    let mut opened = open_named(name.as_os_str(), options)?;
+    sum_to(&mut opened, params, done, &mut UntilStopped::new(stop))
 }
 
 /// Hashes an image, and gives the digests of its blocks to a sink.
 pub(crate) fn sum_to(
     opened: &mut Opened,
-    (params, options): (&Params, &OpenOptions),
+    params: &Params,
     done: &Progress,
     sink: &mut dyn DigestSink,
 ) -> Result<Summed, Error> {
@@ -140,9 +132,6 @@ pub(crate) fn sum_to(
             Ok((digest, image.length(), image.padded_by(), image.modified_during()))
         }
         Opened::Stream(stream) => {
-            if options.sector_padding {
-                stream.pad_to_sectors();
-            }
             let (digest, length) = hash_stream_to(stream, params, done, sink)?;
             Ok((digest, length, stream.padded_by(), false))
         }
@@ -158,10 +147,10 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
         return Err(failed(Operation::Open, "the line has no block hash".to_string()));
     };
     let mut options = OpenOptions::default();
-    options.sector_padding = true;
+    (options.sector_padding, options.stream_padding) = (true, true);
     for word in &line.view {
         match (word.as_str(), Format::find(&word.to_ascii_lowercase())) {
-            ("EXACT", _) => options.sector_padding = false,
+            ("EXACT", _) => (options.sector_padding, options.stream_padding) = (false, false),
             (_, Some(format)) => options.format = Some(format),
             _ => {
                 return Err(failed(

@@ -78,6 +78,14 @@ pub enum Error {
         /// What it is.
         format: Format,
     },
+    /// An image of this format cannot be read from its start to its end.
+    #[error("{}: open: {} images cannot be read from a pipe", path.display(), format.title())]
+    Piped {
+        /// The pipe's name as the user gave it.
+        path: PathBuf,
+        /// What it holds.
+        format: Format,
+    },
     /// What the image says of itself cannot be: it is damaged, or made to do harm.
     #[error("{}: {operation}{}: {what}", path.display(), At(*offset))]
     Invalid {
@@ -130,6 +138,7 @@ impl Error {
             | Error::NotAnImage { path, .. }
             | Error::Changed { path, .. }
             | Error::Unsupported { path, .. }
+            | Error::Piped { path, .. }
             | Error::Invalid { path, .. }
             | Error::Refused { path, .. }
             | Error::Reference { path, .. }

@@ -49,7 +49,7 @@ pub use error::{Error, Operation};
 pub use format::{Description, FORMATS, Format, START_LEN};
 pub use kept::{Bitmap, Kept, KeptSnapshot};
 pub use nbd::{NbdImage, is_nbd_uri};
-pub use opened::{Opened, describe, kept, open, open_ranged, open_stdin};
+pub use opened::{Opened, describe, kept, open, open_named, open_ranged, open_stdin};
 pub use options::{Detect, Follow, OpenOptions};
 pub use ranged::RangedSource;
 pub use raw::RawImage;

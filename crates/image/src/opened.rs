@@ -1,5 +1,6 @@
 //! Opens an image by the name of its file, whatever its format.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use rustix::io::Errno;
 use crate::by_name::{Found, duplicate_stdin, find, hides_length, not_an_image, stat};
 use crate::ranged::RangedSource;
 use crate::{
-    Error, Follow, Format, Image, Kept, Layer, OpenOptions, Operation, RawImage, Stream, direct, qcow2, qemu,
+    Detect, Error, Follow, Format, Image, Kept, Layer, NbdImage, OpenOptions, Operation, RawImage, START_LEN,
+    Stream, direct, is_nbd_uri, qcow2, qemu,
 };
 
 /// The name that errors give standard input.
@@ -32,6 +34,17 @@ impl std::fmt::Debug for Opened {
     }
 }
 
+/// Opens what has a name: a file, block device or pipe, or an export of an NBD server by its address.
+///
+/// # Errors
+/// Those of [`open`] and [`NbdImage::open`].
+pub fn open_named(name: &OsStr, options: &OpenOptions) -> Result<Opened, Error> {
+    match is_nbd_uri(name) {
+        true => Ok(Opened::Image(Box::new(NbdImage::open(name, options)?))),
+        false => open(Path::new(name), options),
+    }
+}
+
 /// Opens a file, block device or pipe by name.
 ///
 /// Opening a named pipe waits until somebody opens it for writing. A regular file that does not tell
@@ -39,13 +52,29 @@ impl std::fmt::Debug for Opened {
 ///
 /// # Errors
 /// [`Error::NotAnImage`] for directories, sockets and character devices; [`Error::Unsupported`],
-/// [`Error::Invalid`], [`Error::Refused`] and [`Error::Reference`] for images of other formats than
+/// [`Error::Piped`], [`Error::Invalid`], [`Error::Refused`] and [`Error::Reference`] for images of other formats than
 /// raw; [`Error::Io`] otherwise.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
     Ok(match find(path, options)? {
         Found::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
-        Found::Stream(stream) => Opened::Stream(stream),
+        Found::Stream(stream) => Opened::Stream(streamed(stream, options)?),
     })
+}
+
+/// A stream as it is to be read. Its start tells its format, as that of a file would.
+fn streamed(mut stream: Stream, options: &OpenOptions) -> Result<Stream, Error> {
+    let format = match (options.format, options.detect) {
+        (Some(format), _) => format,
+        (None, Detect::Raw) => Format::Raw,
+        (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
+    };
+    if format != Format::Raw {
+        return Err(Error::Piped { path: stream.path().to_path_buf(), format });
+    }
+    if options.stream_padding {
+        stream.pad_to_sectors();
+    }
+    Ok(stream)
 }
 
 /// Opens what gives ranges of an image, which errors call `path`: a raw image, or a qcow2 one that needs no other file.
@@ -145,7 +174,7 @@ pub fn open_stdin(options: &OpenOptions) -> Result<Opened, Error> {
         return Err(not_an_image(path, kind));
     }
     if !(kind.is_block_device() || kind.is_file()) || hides_length(&stdin, &metadata) {
-        return Ok(Opened::Stream(Stream::new(stdin, path)));
+        return Ok(Opened::Stream(streamed(Stream::new(stdin, path), options)?));
     }
     let start = rustix::fs::tell(&stdin).map_err(failed)?;
     // A descriptor of our own, so that looking for holes does not move the offset of other processes;

@@ -45,9 +45,10 @@ pub struct OpenOptions {
     /// Read through the page cache and leave there what was read. Otherwise what is not in it is read
     /// past it by direct I/O, where the file system can, and what is in it stays and is used.
     pub cache: bool,
-    /// Pad the length with zeros to a multiple of 512, as a guest would see a raw file. Streams have no
-    /// length to pad here: see [`crate::Stream::pad_to_sectors`].
+    /// Pad the length with zeros to a multiple of 512, as a guest would see a raw file.
     pub sector_padding: bool,
+    /// Let zeros follow the end of a stream in the same way: its length is not known before.
+    pub stream_padding: bool,
     /// The format of the image itself; `None` to tell it from its bytes.
     pub format: Option<Format>,
     /// Which formats its bytes may tell.

@@ -9,13 +9,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use verisum_image::{ExtentKind, OpenOptions, Opened, Stream, open, open_stdin};
+use verisum_image::{Detect, Error, ExtentKind, Format, OpenOptions, Opened, Stream, open, open_stdin};
 use verisum_testkit::{LoopDevice, Run, content, paint, require_tool};
 
 const MIB: u64 = 1 << 20;
 
 fn stream(path: &Path) -> Stream {
-    match open(path, &OpenOptions::default()).unwrap() {
+    let mut options = OpenOptions::default();
+    // Nothing is read before the test reads it.
+    options.detect = Detect::Raw;
+    match open(path, &options).unwrap() {
         Opened::Stream(stream) => stream,
         Opened::Image(_) => panic!("{} is an image", path.display()),
     }
@@ -77,6 +80,33 @@ fn a_pipe_named_by_its_descriptor_is_read() {
         });
     }
     drop(writer);
+}
+
+#[test]
+fn a_pipe_is_raw_and_padded_where_that_is_wanted() {
+    let open_pipe = |bytes: &[u8], options: &OpenOptions| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(bytes).unwrap();
+        drop(writer);
+        open(Path::new(&format!("/dev/fd/{}", reader.as_raw_fd())), options)
+    };
+    let qcow2 = b"QFI\xfb\0\0\0\x03rest";
+    let mut options = OpenOptions::default();
+    options.stream_padding = true;
+    let error = open_pipe(qcow2, &options).unwrap_err();
+    assert!(matches!(error, Error::Piped { format: Format::Qcow2, .. }), "{error}");
+    assert!(error.to_string().ends_with("open: qcow2 images cannot be read from a pipe"), "{error}");
+    // Whoever says that it is raw means its bytes.
+    options.format = Some(Format::Raw);
+    for (padding, length) in [(true, 512), (false, qcow2.len())] {
+        options.stream_padding = padding;
+        let Opened::Stream(mut stream) = open_pipe(qcow2, &options).unwrap() else { panic!("it is a pipe") };
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        assert!(bytes.starts_with(qcow2) && bytes.len() == length);
+    }
+    options.format = Some(Format::Qcow2);
+    assert!(open_pipe(b"raw", &options).is_err());
 }
 
 #[test]

@@ -5,6 +5,26 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Error, Result};
 
+/// Below the user's state directory.
+const NAME: &str = "verisum/catalog.db";
+
+/// Where a user's catalogue is, by the values of `XDG_STATE_HOME` and `HOME`; none if neither says so.
+///
+/// ```
+/// use std::path::Path;
+/// use verisum_catalog::store::default_catalog;
+///
+/// let path = default_catalog(None, Some(Path::new("/home/ann")));
+/// assert_eq!(path.as_deref(), Some(Path::new("/home/ann/.local/state/verisum/catalog.db")));
+/// // What is no whole path counts as nothing.
+/// assert_eq!(default_catalog(Some(Path::new("state")), None), None);
+/// ```
+pub fn default_catalog(state: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
+    let state = state.filter(|path| path.is_absolute()).map(Path::to_path_buf);
+    let home = home.filter(|path| path.is_absolute()).map(|home| home.join(".local/state"));
+    state.or(home).map(|state| state.join(NAME))
+}
+
 /// A path from the root of the file system, without `.` and `..`, links resolved where they are there.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 use open::Still;
 use rusqlite::Connection;
 
-pub use absolute::{absolute, absolute_name};
+pub use absolute::{absolute, absolute_name, default_catalog};
 pub use alarm_hold::Changed;
 pub use check::Problem;
 pub(crate) use due::{DueFile, DuePlace, Heap};

@@ -10,16 +10,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::Value;
-use verisum::catalog::store::{Catalog, Lock, Root, is_address, own_files};
+use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, own_files};
 
 use crate::ui::failure::Failure;
 use crate::ui::names::Name;
 use crate::ui::{self, PROGRAM};
 use verisum::files::{Directory, Error};
 use verisum::remote::{Address, Host};
-
-/// The file in the user's state directory.
-const NAME: &str = "verisum/catalog.db";
 
 /// Which catalogue.
 #[derive(Args, Debug)]
@@ -124,9 +121,8 @@ pub(crate) fn refuse_own(catalog: &Path, file: &Path) -> Result<(), Failure> {
 }
 
 fn default_path() -> Result<PathBuf, Failure> {
-    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-    state.map(|state| state.join(NAME)).ok_or_else(|| {
+    let (state, home) = (env::var_os("XDG_STATE_HOME"), env::var_os("HOME"));
+    default_catalog(state.as_deref().map(Path::new), home.as_deref().map(Path::new)).ok_or_else(|| {
         Failure::Usage("--catalog: neither HOME nor XDG_STATE_HOME says where the catalogue is".to_string())
     })
 }

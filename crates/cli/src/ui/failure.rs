@@ -30,8 +30,6 @@ pub(crate) enum Failure {
     Digest(verisum::digest::Error),
     /// An image cannot be opened or read.
     Image(Arc<verisum::image::Error>),
-    /// A pipe brings an image of a format that must be read in another order than its bytes come.
-    Format { name: PathBuf, format: &'static str },
     /// A file of a tree cannot be found, opened or read.
     Tree(verisum::files::Error),
     /// Hashing failed for a reason other than the image.
@@ -124,10 +122,6 @@ impl Failure {
             }
             Failure::Digest(error) => names::plain(&error.to_string()),
             Failure::Image(error) => image_message(error),
-            Failure::Format { name, format } => {
-                let name = names::quoted(name.as_os_str());
-                format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
-            }
             Failure::Tree(error) => tree_message(error),
             Failure::Hash { name, error } => {
                 format!("{}: hash: {}", names::quoted(name.as_os_str()), names::plain(&error.to_string()))
@@ -241,6 +235,10 @@ fn image_message(error: &verisum::image::Error) -> String {
         Error::Unsupported { path, format } => {
             let name = names::quoted(path.as_os_str());
             format!("{name}: open: {format} images are not supported{AS_RAW}")
+        }
+        Error::Piped { path, format } => {
+            let (name, format) = (names::quoted(path.as_os_str()), format.title());
+            format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
         }
         Error::Invalid { path, operation, offset, what } => {
             let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();

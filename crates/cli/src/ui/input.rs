@@ -1,7 +1,7 @@
 //! Opens an input and computes its block hash.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 
 use rustix::io::Errno;
@@ -12,9 +12,7 @@ use verisum::blockhash::{
 };
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
-use verisum::image::{
-    Detect, Follow, Format, Image, NbdImage, OpenOptions, Opened, Operation, START_LEN, Stream, is_nbd_uri,
-};
+use verisum::image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operation, Stream};
 use verisum::remote::{Address, Host};
 
 use crate::ui::PROGRAM;
@@ -130,24 +128,17 @@ pub(crate) fn sum_opened(
     }
 }
 
-/// Opens an input, and says what its user should know of it. What comes from a pipe is raw, and ends with a whole sector where that is wanted.
+/// Opens an input, and says what its user should know of it.
 pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
     let options = how.options(input);
-    let mut opened = match input {
+    let opened = match input {
         Input::Stdin if closed::standard_input() => {
             return Err(verisum::image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
         }
         Input::Stdin => verisum::image::open_stdin(&options)?,
         Input::Named(name) if how.is_in_bucket(name) => Opened::Image(in_bucket(name, how, &options)?),
-        Input::Named(name) if is_nbd_uri(name) => Opened::Image(Box::new(NbdImage::open(name, &options)?)),
-        Input::Named(name) => verisum::image::open(Path::new(name), &options)?,
+        Input::Named(name) => verisum::image::open_named(name, &options)?,
     };
-    if let Opened::Stream(stream) = &mut opened {
-        refuse_formats(input, stream, how)?;
-        if how.pad_streams {
-            stream.pad_to_sectors();
-        }
-    }
     if let Opened::Image(image) = &opened {
         for layer in image.layers() {
             for warning in &layer.warnings {
@@ -191,20 +182,6 @@ fn sum_image(
     let digest = progress::drawn(how.progress, how.name_of(input), Some(length), work)
         .map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
-}
-
-/// Fails for a format that cannot be read from its start to its end.
-fn refuse_formats(input: &Input, stream: &mut Stream, how: &How) -> Result<(), Failure> {
-    let options = how.options(input);
-    let format = match (options.format, options.detect) {
-        (Some(format), _) => format,
-        (None, Detect::Raw) => Format::Raw,
-        (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
-    };
-    match format {
-        Format::Raw => Ok(()),
-        format => Err(Failure::Format { name: input.path(), format: format.title() }),
-    }
 }
 
 fn sum_stream(
@@ -279,6 +256,7 @@ impl How {
         let mut options = OpenOptions::default();
         options.cache = self.cache;
         options.sector_padding = if is_stdin { self.pad_streams } else { self.pad_files };
+        options.stream_padding = self.pad_streams;
         options.format = self.format;
         options.detect = if is_stdin { self.stdin_detect } else { self.detect };
         options.follow = self.follow;
