@@ -205,15 +205,14 @@ impl Reach {
         let opened = verisum::remote::Hosts::new(options, &std::env::temp_dir());
         opened.with_buckets(Box::new(move |bucket| {
             let mut options = match bucket.starts_with("s3://") {
-                true => StoreOptions::from_environment(variables.clone(), hosts.profile.as_deref())
-                    .map_err(|error| error.to_string())?,
+                true => StoreOptions::from_environment(variables.clone(), hosts.profile.as_deref())?,
                 false => StoreOptions::of_variables(variables.clone()),
             };
             options.endpoint.clone_from(&hosts.endpoint);
             options.region.clone_from(&hosts.region);
             options.unsigned = hosts.no_sign_request;
             options.timeout = hosts.timeout;
-            let place = BucketPlace::open(bucket, &options).map_err(|error| error.to_string())?;
+            let place = BucketPlace::open(bucket, &options)?;
             Ok(Box::new(place) as Box<dyn Place>)
         }))
     }

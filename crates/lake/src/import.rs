@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use verisum_catalog::store::{Arriving, Catalog, Imported};
+use verisum_catalog::store::{Arriving, Catalog, Imported, Unfit};
 
 use crate::{Error, Lake, Newest, Result, Row};
 
@@ -17,11 +17,11 @@ pub fn import(catalog: &Catalog, lake: &Path, now: i64) -> Result<Imported> {
     let lake = Lake::open(lake)?;
     let mut import = catalog.receive(now)?;
     for place in lake.places()? {
-        import.tree(place.name())?.map_err(|why| Error::part(place.path(), why))?;
+        import.tree(place.name())?.map_err(|why| Error::part(place.path(), why.to_string()))?;
         let mut rows = Newest::open(&place)?;
         while let Some((row, part)) = rows.read()? {
             let Some(file) = arriving(&row) else { continue };
-            let of_file = |why| format!("{}: {why}", file.path.display());
+            let of_file = |why: Unfit| format!("{}: {why}", file.path.display());
             import.file(&file)?.map_err(|why| Error::part(part, of_file(why)))?;
         }
     }

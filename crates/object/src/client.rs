@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use verisum_files::Timestamp;
 use verisum_files::place::{FileState, KnownState, Modified};
 
-use crate::error::{OpenError, RequestError, root};
+use crate::error::{OpenError, RequestError};
 use crate::listing::{self, Page};
 use crate::meter::{Meter, RequestClass};
 use crate::options::StoreOptions;
@@ -100,9 +100,9 @@ impl Client {
         // Fails where another part of the program chose one before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let Opened { store, url } = Opened::of(url, options)?;
-        url.parse::<Uri>().map_err(|_| OpenError::Setting("the endpoint is no URL".to_string()))?;
+        url.parse::<Uri>().map_err(|_| OpenError::Endpoint("is no URL"))?;
         let http = ReqwestConnector::default().connect(&client_options(&url, options));
-        let http = http.map_err(|error| OpenError::System(root(&error)))?;
+        let http = http.map_err(|error| OpenError::System(error.into()))?;
         let (pace, meter) = (options.requests_per_second.map(Pace::new), options.meter.clone());
         Ok(Client { http, store, url, meter, pace })
     }
@@ -324,12 +324,11 @@ pub(crate) fn client_options(url: &str, options: &StoreOptions) -> ClientOptions
 
 /// The URL of a store, without a slash at its end.
 pub(crate) fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
-    let wrong = |why: &str| Err(OpenError::Setting(format!("the endpoint {why}")));
     let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
-        return wrong("must begin with https:// or http://");
+        return Err(OpenError::Endpoint("must begin with https:// or http://"));
     };
     if rest.contains(['@', '?', '#']) {
-        return wrong("must be a URL without a user and without parameters");
+        return Err(OpenError::Endpoint("must be a URL without a user and without parameters"));
     }
     Ok(endpoint.trim_end_matches('/'))
 }

@@ -1,35 +1,60 @@
 //! Why a request to a store failed, in one line without secrets.
 
 use std::error::Error;
-use std::fmt;
+use std::path::PathBuf;
+use std::{fmt, io};
 
 use object_store::client::HttpError;
-use verisum_files::place::Reason;
+use verisum_files::place::{PlaceError, Reason};
 
 /// The longest error code of a store that is shown.
 const MOST_CODE: usize = 64;
 
 /// Why a bucket cannot be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The address is none of a bucket.
+    #[error("{0}")]
     Address(&'static str),
-    /// An option or a variable of the environment is wrong.
-    Setting(String),
+    /// What is wrong with the endpoint.
+    #[error("the endpoint {0}")]
+    Endpoint(&'static str),
+    /// What is wrong with the name of the account that a container is of.
+    #[error("{0}")]
+    Account(&'static str),
+    /// The files of the AWS tools have no profile of this name.
+    #[error("there is no profile {0} in the files of the AWS tools")]
+    NoProfile(String),
+    /// The profile of this name says nothing that requests can be signed with.
+    #[error(
+        "profile {0} has no keys of its own; `aws configure export-credentials --profile {0} --format env` prints some"
+    )]
+    NoKeys(String),
+    /// A file of the AWS tools cannot be read.
+    #[error("{}: read: {}", path.display(), verisum_files::text::of_system(source))]
+    Profiles {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// This is no file of profiles.
+    #[error("{}: read: it is no file of profiles", .0.display())]
+    NoProfiles(PathBuf),
+    /// The manifest of an inventory cannot be read.
+    #[error("read the inventory's manifest: {0}")]
+    ManifestUnread(PlaceError),
+    /// What is wrong with the manifest of an inventory.
+    #[error("the inventory's manifest {0}")]
+    Manifest(&'static str),
+    /// The settings of the store are wrong, or do not fit together.
+    #[error("{}", root(&**.0))]
+    Setting(Box<dyn Error + Send + Sync>),
     /// The system gives no threads or no TLS.
-    System(String),
+    #[error("{}", root(&**.0))]
+    System(Box<dyn Error + Send + Sync>),
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Address(why) => f.write_str(why),
-            OpenError::Setting(why) | OpenError::System(why) => f.write_str(why),
-        }
-    }
-}
-
-impl Error for OpenError {}
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

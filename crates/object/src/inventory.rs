@@ -94,15 +94,15 @@ impl Inventory {
         location: Location,
         scratch: &Path,
     ) -> Result<Inventory, OpenError> {
-        let wrong = |why: &str| OpenError::Setting(format!("the inventory's manifest {why}"));
-        let read: Manifest = serde_json::from_slice(manifest).map_err(|_| wrong("is none"))?;
+        let read: Manifest = serde_json::from_slice(manifest).map_err(|_| OpenError::Manifest("is none"))?;
         if read.source_bucket != bucket {
-            return Err(wrong("is of another bucket"));
+            return Err(OpenError::Manifest("is of another bucket"));
         }
         if read.file_format != "CSV" {
-            return Err(wrong("names files of another format than CSV"));
+            return Err(OpenError::Manifest("names files of another format than CSV"));
         }
-        let columns = Columns::of(&read.file_schema).ok_or_else(|| wrong("has no columns Key and Size"))?;
+        let columns =
+            Columns::of(&read.file_schema).ok_or(OpenError::Manifest("has no columns Key and Size"))?;
         Ok(Inventory { location, files: read.files, columns, scratch: scratch.to_path_buf() })
     }
 

@@ -54,7 +54,7 @@ impl BucketPlace {
     /// The name is none of a bucket, or an option is wrong.
     pub fn open(url: &str, options: &StoreOptions) -> Result<BucketPlace, OpenError> {
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-        let runtime = runtime.map_err(|error| OpenError::System(error.to_string()))?;
+        let runtime = runtime.map_err(|error| OpenError::System(error.into()))?;
         let client = {
             // Clients of HTTP start timers when they are made.
             let _inside = runtime.enter();
@@ -74,20 +74,20 @@ impl BucketPlace {
         (bucket, options): (&str, &StoreOptions),
         scratch: &Path,
     ) -> Result<BucketPlace, OpenError> {
-        let unread = |why: String| OpenError::Setting(format!("read the inventory's manifest: {why}"));
+        let unread = |error: io::Error| OpenError::ManifestUnread(PlaceError::Machine(error.into()));
         let mut manifest = Vec::new();
         let source = match &location {
             Location::File(path) => {
-                let file = File::open(path).map_err(|error| unread(error.to_string()))?;
+                let file = File::open(path).map_err(unread)?;
                 let read = file.take(MOST_MANIFEST).read_to_end(&mut manifest);
-                read.map_err(|error| unread(error.to_string()))?;
+                read.map_err(unread)?;
                 None
             }
             Location::Object(bucket, key) => {
                 let mut source = BucketPlace::open(bucket, options)?;
                 let content = source.read(key.as_bytes(), 0..MOST_MANIFEST);
-                let read = content.map_err(|error| unread(error.to_string()))?.read_to_end(&mut manifest);
-                read.map_err(|error| unread(error.to_string()))?;
+                let read = content.map_err(OpenError::ManifestUnread)?.read_to_end(&mut manifest);
+                read.map_err(unread)?;
                 Some(source)
             }
         };

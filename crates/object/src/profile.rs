@@ -55,9 +55,7 @@ impl StoreOptions {
             if name == USUAL && config.sections().iter().all(|known| *known != long) { name } else { &long };
         let is_there = |ini: &Ini, section: &str| ini.sections().iter().any(|known| known == section);
         if named.is_some() && !is_there(&credentials, name) && !is_there(&config, section) {
-            return Err(OpenError::Setting(format!(
-                "there is no profile {name} in the files of the AWS tools"
-            )));
+            return Err(OpenError::NoProfile(name.to_string()));
         }
         let value = |key: &str| credentials.get(name, key).or_else(|| config.get(section, key));
         let has_own = value("aws_access_key_id").is_some() && value("aws_secret_access_key").is_some();
@@ -65,8 +63,7 @@ impl StoreOptions {
         let takes_other = !has_own && (profile.is_some() || !has_keys);
         let credential_process = value("credential_process").filter(|_| takes_other);
         if named.is_some() && !has_own && credential_process.is_none() {
-            let how = format!("`aws configure export-credentials --profile {name} --format env` prints some");
-            return Err(OpenError::Setting(format!("profile {name} has no keys of its own; {how}")));
+            return Err(OpenError::NoKeys(name.to_string()));
         }
         let found = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
             rows.iter().filter_map(|(key, variable)| Some((variable.to_string(), value(key)?))).collect()
@@ -89,15 +86,14 @@ fn read(path: Option<PathBuf>) -> Result<Ini, OpenError> {
     let mut ini = Ini::new_cs();
     ini.set_comment_symbols(&['#', ';']);
     let Some(path) = path else { return Ok(ini) };
-    let wrong = |why: &str| OpenError::Setting(format!("{}: read: {why}", path.display()));
     let mut text = String::new();
     match File::open(&path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text)) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ini),
-        Err(error) => return Err(wrong(&verisum_files::text::of_system(&error))),
+        Err(source) => return Err(OpenError::Profiles { path, source }),
     }
     // Its own words may repeat a line with a secret.
-    ini.read(text).map_err(|_| wrong("it is no file of profiles"))?;
+    ini.read(text).map_err(|_| OpenError::NoProfiles(path))?;
     Ok(ini)
 }
 

@@ -58,8 +58,8 @@ impl Opened {
     }
 }
 
-fn wrong(error: &object_store::Error) -> OpenError {
-    OpenError::Setting(root(error))
+fn wrong(error: object_store::Error) -> OpenError {
+    OpenError::Setting(error.into())
 }
 
 /// Requests for credentials are made once more at most.
@@ -96,7 +96,7 @@ fn s3(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
                 Some(command) => builder.with_credentials(Arc::new(ProcessProvider::new(command))),
                 None => builder,
             };
-            Some(builder.build().map_err(|error| wrong(&error))?.credentials().clone())
+            Some(builder.build().map_err(wrong)?.credentials().clone())
         }
     };
     Ok(Opened { store: Store::S3 { credentials, region }, url })
@@ -123,7 +123,7 @@ fn google(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
             }
             let builder = builder.with_bucket_name(bucket).with_retry(retry(options));
             let builder = builder.with_client_options(client_options(USUAL, options));
-            Some(builder.build().map_err(|error| wrong(&error))?.credentials().clone())
+            Some(builder.build().map_err(wrong)?.credentials().clone())
         }
     };
     let [list, upload] = ["storage", "upload/storage"].map(|api| format!("{endpoint}/{api}/v1/b/{bucket}/o"));
@@ -141,9 +141,9 @@ fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
     };
     let account = named(&["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"], "AccountName");
     let missing = "set AZURE_STORAGE_ACCOUNT_NAME, the account that the container is of";
-    let account = account.ok_or_else(|| OpenError::Setting(missing.to_string()))?;
+    let account = account.ok_or(OpenError::Account(missing))?;
     if account.is_empty() || !account.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Err(OpenError::Setting("AZURE_STORAGE_ACCOUNT_NAME is no name of an account".to_string()));
+        return Err(OpenError::Account("AZURE_STORAGE_ACCOUNT_NAME is no name of an account"));
     }
     let endpoint = options.endpoint.as_deref();
     let endpoint = endpoint.or_else(|| named(&["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"], "BlobEndpoint"));
@@ -168,7 +168,7 @@ fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
             let builder = builder.with_account(account).with_container_name(container);
             let builder =
                 builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
-            Some(builder.build().map_err(|error| wrong(&error))?.credentials().clone())
+            Some(builder.build().map_err(wrong)?.credentials().clone())
         }
     };
     Ok(Opened { store: Store::Azure { credentials, account: account.to_string() }, url })

@@ -32,8 +32,11 @@ const LISTING: &str = "sha256";
 /// What is done with a session; what comes of it is told meanwhile.
 type Act<'f> = &'f mut dyn FnMut(&mut Session) -> Result<(), SessionError>;
 
-/// Opens a bucket by its name, or says why not.
-pub type OpenBucket = Box<dyn Fn(&str) -> Result<Box<dyn Place>, String> + Send + Sync>;
+/// Opens a bucket by its name.
+pub type OpenBucket = Box<dyn Fn(&str) -> Result<Box<dyn Place>, BucketError> + Send + Sync>;
+
+/// Why a bucket cannot be opened, by a type of the crate that opens it.
+pub type BucketError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How hosts are reached.
 pub struct Hosts {
@@ -107,7 +110,7 @@ pub enum OpenError {
     /// The private directory for the sockets of ssh cannot be made.
     Folder(io::Error),
     /// Why a bucket cannot be opened.
-    Bucket(String),
+    Bucket(BucketError),
 }
 
 impl fmt::Debug for Hosts {
@@ -120,13 +123,21 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Address(must) => f.write_str(must),
-            OpenError::Bucket(why) => f.write_str(why),
+            OpenError::Bucket(error) => error.fmt(f),
             OpenError::Folder(error) => write!(f, "make a private directory: {error}"),
         }
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Address(_) => None,
+            OpenError::Bucket(error) => error.source(),
+            OpenError::Folder(error) => Some(error),
+        }
+    }
+}
 
 /// The files of a host, by the programs that it has.
 pub struct HostPlace {

@@ -10,6 +10,7 @@ use verisum_files::Timestamp;
 
 use super::record::stamp;
 use super::root::scheme;
+use super::transfer::Unfit;
 
 /// The longest name in a path: no system call takes more.
 const LONGEST_NAME: usize = 4095;
@@ -75,15 +76,13 @@ impl Name {
         Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
     }
 
-    pub(super) fn bytes(self) -> Result<PathBuf, String> {
+    pub(super) fn bytes(self) -> Result<PathBuf, Unfit> {
         let bytes = match self.path_bytes_hex {
-            Some(hex) => {
-                HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| "path_bytes_hex is not hexadecimal")?
-            }
+            Some(hex) => HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| Unfit::PathBytes)?,
             None => self.path.into_bytes(),
         };
         if bytes.is_empty() || bytes.contains(&0) {
-            return Err("a path is empty or has a NUL".to_string());
+            return Err(Unfit::Path);
         }
         let names = match scheme(&bytes).map(|scheme| &bytes[scheme.len()..]) {
             Some(address) => address.strip_suffix(b"/").unwrap_or(address),
@@ -91,10 +90,10 @@ impl Name {
         };
         for name in names.split(|byte| *byte == b'/') {
             match name {
-                b"" if bytes != b"/" => return Err("a path has an empty name".to_string()),
-                b"." | b".." => return Err("a path has . or .. for a name".to_string()),
+                b"" if bytes != b"/" => return Err(Unfit::EmptyName),
+                b"." | b".." => return Err(Unfit::Dots),
                 _ if name.len() > LONGEST_NAME => {
-                    return Err(format!("a path has a name of {} bytes", name.len()));
+                    return Err(Unfit::LongName(name.len()));
                 }
                 _ => {}
             }

@@ -61,7 +61,7 @@ pub use repairs::{Repair, Repairs};
 pub use restore::restore;
 pub use root::{Identity, Root, is_address};
 pub use run::{Run, UNLISTED};
-pub use transfer::Imported;
+pub use transfer::{Imported, Unfit};
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use verisum_digest::Output;
 
-use super::transfer::{Importing, Refused, Target, length};
+use super::transfer::{Importing, Refused, Target, Unfit, length};
 use super::{Catalog, Error, Identity, Imported, Record, Result, State};
 
 /// A record of another store.
@@ -65,13 +65,13 @@ impl Catalog {
 
 impl Receiving<'_> {
     /// Says which tree the next files are of. The inner error says what is wrong with it.
-    pub fn tree(&mut self, path: &Path) -> Result<Result<(), String>> {
+    pub fn tree(&mut self, path: &Path) -> Result<Result<(), Unfit>> {
         let found = self.catalog.target(path, Identity { device: 0, inode: 0 });
         refused(found.map(|target| self.target = Some(target)))
     }
 
     /// Records a file, unless it has a record. The inner error says what is wrong with the file.
-    pub fn file(&mut self, file: &Arriving) -> Result<Result<(), String>> {
+    pub fn file(&mut self, file: &Arriving) -> Result<Result<(), Unfit>> {
         refused(self.take(file))
     }
 
@@ -83,7 +83,7 @@ impl Receiving<'_> {
     }
 
     fn take(&mut self, file: &Arriving) -> Result<(), Refused> {
-        let target = self.target.as_mut().ok_or("a file comes before any root")?;
+        let target = self.target.as_mut().ok_or(Unfit::NoRoot)?;
         self.importing.require_length(file.algorithm, &file.digest)?;
         let place = self.catalog.place_in(target, file.path)?;
         let algorithm = match &self.algorithm {
@@ -118,7 +118,7 @@ impl Drop for Receiving<'_> {
     }
 }
 
-fn refused(done: Result<(), Refused>) -> Result<Result<(), String>> {
+fn refused(done: Result<(), Refused>) -> Result<Result<(), Unfit>> {
     match done {
         Ok(()) => Ok(Ok(())),
         Err(Refused::Line(what)) => Ok(Err(what)),

@@ -21,9 +21,6 @@ use verisum_files::store::manifest::{JSON_VERSION, Skipped};
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
 const LONGEST_LINE: u64 = 40 << 20;
 
-/// What is wrong with a line that says of no root that it is in it.
-const NO_ROOT: &str = "a file comes before any root";
-
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
@@ -160,12 +157,12 @@ impl Catalog {
                     return Err(wrong(format!("version {version}; this program reads {JSON_VERSION} only")));
                 }
                 Line::Root { path, device, inode, .. } => {
-                    let path = path.bytes().map_err(&wrong)?;
+                    let path = path.bytes().map_err(|what| wrong(what.to_string()))?;
                     let found = self.target(&path, Identity { device, inode });
                     target = Some(found.map_err(|e| e.at(name, number))?);
                 }
                 Line::File(line) => {
-                    let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
+                    let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
                     match self
                         .import_file(target, line, now, &mut importing)
                         .map_err(|e| e.at(name, number))?
@@ -175,7 +172,7 @@ impl Catalog {
                     }
                 }
                 Line::Condemned(line) => {
-                    let target = target.as_mut().ok_or_else(|| wrong(NO_ROOT.to_string()))?;
+                    let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
                     self.import_condemned(target, line, &mut importing).map_err(|e| e.at(name, number))?;
                 }
             }
@@ -197,7 +194,7 @@ impl Catalog {
                 (known.algorithm, known.digest, known.size) == (record.algorithm, record.digest, record.size);
             // One that was there before the import is no line that could be wrong.
             if !is_same && importing.has(directory, name) {
-                return Err("an earlier line says otherwise of the same file".into());
+                return Err(Unfit::Contradiction.into());
             }
             return Ok(false);
         }
@@ -216,7 +213,7 @@ impl Catalog {
         let algorithm = record.algorithm.clone();
         let (place, record) = self.read_line(target, record, importing)?;
         if !record.state.is_corrupt() {
-            return Err("an outcome that is not bad".into());
+            return Err(Unfit::NotBad.into());
         }
         let digest = found_digest.map(|text| importing.digest(&algorithm, &text)).transpose()?;
         let former = Previous {
@@ -238,7 +235,7 @@ impl Catalog {
         line: FileLine,
         importing: &mut Importing,
     ) -> Result<(Place, Record), Refused> {
-        let state = State::find(&line.outcome).ok_or("an unknown outcome")?;
+        let state = State::find(&line.outcome).ok_or(Unfit::Outcome)?;
         let digest = importing.digest(&line.algorithm, &line.digest)?;
         let size = length(line.size)?;
         let path = line.path.bytes()?;
@@ -261,10 +258,10 @@ impl Catalog {
     /// The place of a path below a root's top. The directories are recorded.
     pub(super) fn place_in(&self, target: &mut Target, path: &Path) -> Result<Place, Refused> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err("a path without a name".into());
+            return Err(Unfit::NoName.into());
         };
         if folder.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
-            return Err("a path leads out of its root".into());
+            return Err(Unfit::LeadsOut.into());
         }
         let directory = match &target.folder {
             Some((path, id)) if path == folder => *id,
@@ -277,7 +274,7 @@ impl Catalog {
     /// The root of a path, recorded if need be.
     pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<Target, Refused> {
         if !path.is_absolute() && !super::is_address(path) {
-            return Err("a root is no absolute path".into());
+            return Err(Unfit::RelativeRoot.into());
         }
         let root = match self.root(path)? {
             Some(root) => root,
@@ -361,11 +358,13 @@ impl Importing {
         }
         let length = match Digest::find(name) {
             Ok(digest) if digest.name() != name => {
-                return Err(format!("unknown digest: {name}: it is called {}", digest.name()).into());
+                return Err(
+                    Unfit::OtherName { name: name.to_string(), known: digest.name().to_string() }.into()
+                );
             }
             Ok(digest) => Some(digest.len()),
             Err(verisum_digest::Error::Unavailable { .. }) => None,
-            Err(error) => return Err(error.to_string().into()),
+            Err(error) => return Err(Unfit::Algorithm(error).into()),
         };
         self.lengths.insert(name.to_string(), length);
         Ok(length)
@@ -373,7 +372,7 @@ impl Importing {
 
     /// A digest of an algorithm from its hexadecimal digits.
     fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
-        let digest = Output::from_hex(text.as_bytes()).ok_or("a bad digest")?;
+        let digest = Output::from_hex(text.as_bytes()).ok_or(Unfit::Digest)?;
         self.require_length(name, &digest)?;
         Ok(digest)
     }
@@ -383,7 +382,7 @@ impl Importing {
         match self.digest_len(name)? {
             Some(length) if length != digest.as_bytes().len() => {
                 let found = digest.as_bytes().len();
-                Err(format!("a digest of {found} bytes: {name} has {length}").into())
+                Err(Unfit::DigestLength { found, algorithm: name.to_string(), length }.into())
             }
             _ => Ok(()),
         }
@@ -406,27 +405,90 @@ pub(super) struct Target {
 
 /// Why a line was not taken: it is bad, or the catalogue failed.
 pub(super) enum Refused {
-    Line(String),
+    Line(Unfit),
     Catalog(Error),
+}
+
+/// What is wrong with a record that comes from elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// No tree was named before it.
+    #[error("a file comes before any root")]
+    NoRoot,
+    /// The root of its tree is neither an absolute path nor an address.
+    #[error("a root is no absolute path")]
+    RelativeRoot,
+    /// Its path has no last name.
+    #[error("a path without a name")]
+    NoName,
+    /// Its path is not below the root.
+    #[error("a path leads out of its root")]
+    LeadsOut,
+    /// Its path is none.
+    #[error("a path is empty or has a NUL")]
+    Path,
+    /// The bytes of its path cannot be read.
+    #[error("path_bytes_hex is not hexadecimal")]
+    PathBytes,
+    /// Its path has two slashes in a row, or one at its end.
+    #[error("a path has an empty name")]
+    EmptyName,
+    /// Its path is not in its shortest form.
+    #[error("a path has . or .. for a name")]
+    Dots,
+    /// Its path has a name of so many bytes.
+    #[error("a path has a name of {0} bytes")]
+    LongName(usize),
+    /// It is longer than a file can be.
+    #[error("a size that no file has")]
+    Size,
+    /// Nobody knows what was thought of it.
+    #[error("an unknown outcome")]
+    Outcome,
+    /// It was kept for being bad, and is not.
+    #[error("an outcome that is not bad")]
+    NotBad,
+    /// Another one is of the same file.
+    #[error("an earlier line says otherwise of the same file")]
+    Contradiction,
+    /// Its digest cannot be read.
+    #[error("a bad digest")]
+    Digest,
+    /// Its digest has another length than those of its algorithm.
+    #[error("a digest of {found} bytes: {algorithm} has {length}")]
+    DigestLength {
+        /// How many bytes it has.
+        found: usize,
+        /// The name of its algorithm.
+        algorithm: String,
+        /// How many those of the algorithm have.
+        length: usize,
+    },
+    /// Its algorithm has another name.
+    #[error("unknown digest: {name}: it is called {known}")]
+    OtherName {
+        /// The name that it was given.
+        name: String,
+        /// The name that it has.
+        known: String,
+    },
+    /// There is no such algorithm.
+    #[error(transparent)]
+    Algorithm(verisum_digest::Error),
 }
 
 impl Refused {
     fn at(self, name: &Path, line: u64) -> Error {
         match self {
-            Refused::Line(what) => Error::Line { path: name.to_path_buf(), line, what },
+            Refused::Line(what) => Error::Line { path: name.to_path_buf(), line, what: what.to_string() },
             Refused::Catalog(error) => error,
         }
     }
 }
 
-impl From<&str> for Refused {
-    fn from(what: &str) -> Refused {
-        Refused::Line(what.to_string())
-    }
-}
-
-impl From<String> for Refused {
-    fn from(what: String) -> Refused {
+impl From<Unfit> for Refused {
+    fn from(what: Unfit) -> Refused {
         Refused::Line(what)
     }
 }
@@ -441,7 +503,7 @@ impl From<Error> for Refused {
 pub(super) fn length(size: u64) -> Result<u64, Refused> {
     match i64::try_from(size) {
         Ok(_) => Ok(size),
-        Err(_) => Err("a size that no file has".into()),
+        Err(_) => Err(Unfit::Size.into()),
     }
 }
 

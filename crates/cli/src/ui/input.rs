@@ -158,7 +158,7 @@ fn in_bucket(name: &OsStr, how: &How, options: &OpenOptions) -> Result<Box<dyn I
     else {
         return Err(failed("it is no address of an object".to_string()));
     };
-    let mut place = buckets.open(&bucket, BUCKET_TIMEOUT).map_err(failed)?;
+    let mut place = buckets.open(&bucket, BUCKET_TIMEOUT).map_err(|error| failed(error.to_string()))?;
     verisum::open_image(&mut place, &path, name, options).map_err(|error| match error {
         PlaceImageError::Image(error) => error.into(),
         PlaceImageError::Place(PlaceError::File(error)) => failed(error.reason().message()),

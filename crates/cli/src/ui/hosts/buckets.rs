@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::files::place::Place;
-use verisum::object::{BucketPlace, Location, Meter, StoreOptions};
+use verisum::object::{BucketPlace, Location, Meter, OpenError, StoreOptions};
 use verisum::remote::{Address, Host, Hosts};
 
 use super::costs::{Costs, Prices};
@@ -84,8 +84,7 @@ impl BucketArgs {
                 Some(location) => {
                     let options = arguments.options(bucket, timeout)?;
                     let folder = std::env::temp_dir();
-                    let place = place.with_inventory(location, (bucket, &options), &folder);
-                    place.map_err(|error| error.to_string())?
+                    place.with_inventory(location, (bucket, &options), &folder)?
                 }
                 None => place,
             };
@@ -94,11 +93,11 @@ impl BucketArgs {
     }
 
     /// A bucket, or why it cannot be opened.
-    pub(crate) fn open(&self, bucket: &str, timeout: u32) -> Result<BucketPlace, String> {
-        BucketPlace::open(bucket, &self.options(bucket, timeout)?).map_err(|error| error.to_string())
+    pub(crate) fn open(&self, bucket: &str, timeout: u32) -> Result<BucketPlace, OpenError> {
+        BucketPlace::open(bucket, &self.options(bucket, timeout)?)
     }
 
-    fn options(&self, bucket: &str, timeout: u32) -> Result<StoreOptions, String> {
+    fn options(&self, bucket: &str, timeout: u32) -> Result<StoreOptions, OpenError> {
         let text = |name: OsString| name.into_string().ok();
         let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
         let value = |typed: &Option<String>, option: &str| {
@@ -106,8 +105,7 @@ impl BucketArgs {
         };
         let profile = if self.no_sign_request { None } else { value(&self.profile, "profile") };
         let mut options = match bucket.starts_with("s3://") {
-            true => StoreOptions::from_environment(variables, profile.as_deref())
-                .map_err(|error| error.to_string())?,
+            true => StoreOptions::from_environment(variables, profile.as_deref())?,
             false => StoreOptions::of_variables(variables),
         };
         options.endpoint = value(&self.endpoint, "endpoint");

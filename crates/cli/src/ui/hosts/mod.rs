@@ -363,7 +363,7 @@ fn not_opened(name: String, error: OpenError) -> Failure {
     match error {
         OpenError::Folder(error) => no_folder(error),
         OpenError::Address(why) => Failure::Program { name, why: why.to_string() },
-        OpenError::Bucket(why) => Failure::Program { name, why },
+        OpenError::Bucket(error) => Failure::Program { name, why: error.to_string() },
     }
 }
 
