@@ -288,6 +288,11 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
+/// Fails if a link of another user is on the way to a name, or is that name.
+pub fn require_trusted(name: &Path) -> io::Result<()> {
+    behind_links(name).map(drop)
+}
+
 /// What a name leads to through links of root's and our own, by way of its folder, which is open. Whoever
 /// may write links into a shared folder does not say what files others make or replace.
 fn behind_links(name: &Path) -> io::Result<(OwnedFd, PathBuf)> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::holders::{held_anew, is_named};
 use super::restore::is_catalogue;
 use super::{Catalog, Error, Result};
-use verisum_files::replace::{PRIVATE, RANDOM, UNPLACED, folder_of, without_others};
+use verisum_files::replace::{PRIVATE, RANDOM, UNPLACED, folder_of, require_trusted, without_others};
 
 /// How often the lock is asked for, and how long is waited between.
 const ATTEMPTS: u32 = 4;
@@ -38,6 +38,7 @@ impl Lock {
 
     /// Takes it beside whatever is there.
     pub(super) fn hold(catalog: &Path) -> Result<Lock> {
+        require_trusted(catalog).map_err(|error| Error::io(catalog, "open", error))?;
         let path = beside(catalog, ".lock");
         let failed = |operation| {
             let path = &path;

@@ -105,9 +105,10 @@ fn look_at(path: &Path) -> Result<()> {
         };
         return Err(Error::io(path, "open", error));
     }
-    if found.len() == 0 {
+    if found.len() <= 1 {
         // SQLite would take it for a new one, and everything in the trees would be new.
-        return Err(Error::Damaged { path: path.to_path_buf(), what: "it is empty".to_string() });
+        let what = if found.len() == 0 { "it is empty" } else { "it is cut off" };
+        return Err(Error::Damaged { path: path.to_path_buf(), what: what.to_string() });
     }
     Ok(())
 }
