@@ -13,6 +13,11 @@ use crate::{Kind, Timestamp};
 /// Each line of a short specification could otherwise stand for a longer name than the line before.
 const MAX_NAME: usize = 4095;
 
+/// Names may make this together, and so much for each byte of the specification: in a deep directory a line of two
+/// bytes stands for a name of four thousand.
+const NAMES: u64 = 1 << 20;
+const NAMES_PER_BYTE: u64 = 64;
+
 /// The longest keyword of a digest that nobody here knows: each line after a `/set` repeats it.
 const MAX_KEYWORD: usize = 64;
 
@@ -25,6 +30,9 @@ pub(super) struct Mtree {
     above: Vec<usize>,
     /// How many directories deeper it is than names can be.
     beyond: u64,
+    /// How many bytes were read, and how many the names have that they stand for.
+    read: u64,
+    named: u64,
     defaults: Listed,
     /// The name of a digest that `/set` has for all files, and nobody here knows.
     unknown: Option<String>,
@@ -79,6 +87,7 @@ fn is_digest(keyword: &[u8]) -> bool {
 impl Mtree {
     /// Reads a line, its continuations joined to it; none if it lists nothing.
     pub(super) fn parse(&mut self, line: &[u8]) -> Result<Option<Listed>, Bad> {
+        self.read += line.len() as u64;
         let mut words = words(line);
         match words.next() {
             None => Ok(None),
@@ -135,7 +144,11 @@ impl Mtree {
                 self.directory.push(b'/');
             }
         }
-        Ok(listed)
+        self.named += listed.name.len() as u64;
+        match self.named > NAMES + NAMES_PER_BYTE * self.read {
+            true => Err(Bad::Malformed),
+            false => Ok(listed),
+        }
     }
 
     fn unset(&mut self, word: &[u8]) {
