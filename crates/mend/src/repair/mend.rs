@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -386,11 +387,12 @@ fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd())).join(name)
 }
 
-/// A path below a directory that nothing has, with the directories on the way made.
+/// A path below a directory that nothing has, with the directories on the way made: nobody else may look into them, as
+/// what is kept may come from where they may not.
 fn room_for(keep: &Path, below: &Path) -> std::io::Result<PathBuf> {
     let path = keep.join(below);
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let mut numbered = path.clone();
     let mut number = 0;
