@@ -72,7 +72,7 @@ fn many_missing_files_are_some_names_and_a_number() {
     fs::copy(tree.catalog(), &copy).unwrap();
     let out = tree.scrub(&[]).clean();
     assert_eq!(out.lines().filter(|line| line.starts_with("missing ")).count(), 10, "{out}");
-    assert!(out.contains("\n... and 5 more missing (--verbose names all)\n"), "{out}");
+    assert!(out.contains("\n... and 5 more missing (`verisum catalog list --missing` names all)\n"), "{out}");
     let out = scrub(&copy, &tree.root(), &["-v"]).clean();
     assert_eq!(out.lines().filter(|line| line.starts_with("missing ")).count(), 15, "{out}");
     // What the runs were is told in words.

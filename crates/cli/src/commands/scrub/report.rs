@@ -181,7 +181,10 @@ impl<'a, 'o> Reporter<'a, 'o> {
                 lines.push(format!("... and {rest} more that changed or are gone (--verbose names all)"));
             }
         } else if self.missing > NAMED {
-            lines.push(format!("... and {} more missing (--verbose names all)", self.missing - NAMED));
+            lines.push(format!(
+                "... and {} more missing (`verisum catalog list --missing` names all)",
+                self.missing - NAMED
+            ));
         }
         lines
     }
