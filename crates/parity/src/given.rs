@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRequest, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
+    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, Modified, Place,
+    PlaceError, PlaceEvent, Reason, Sink,
 };
 
 use crate::Error;
@@ -188,6 +189,20 @@ impl Place for ParityPlace {
             }
         }
         Ok(())
+    }
+
+    fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let set = self.0.pieces.sets_of(path).next().and_then(|number| self.0.store.set(number).ok());
+        let piece = set.as_ref().and_then(|set| set.head.pieces.iter().find(|piece| &*piece.path == path));
+        let Some(piece) = piece else {
+            let path = OsStr::from_bytes(path).into();
+            return Err(verisum_files::Error::NotRead { path, reason: Reason::Missing }.into());
+        };
+        let modified = Modified { time: piece.modified, is_exact: true };
+        let now = FileState { size: Some(piece.size), modified: Some(modified), identity: None };
+        let (user, group) = piece.owner;
+        Ok(KnownState { now, original: None, rights: Some((piece.mode, user, group)) })
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {

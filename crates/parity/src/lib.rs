@@ -35,6 +35,7 @@ mod digest;
 mod error;
 mod given;
 mod head;
+mod in_place;
 mod index;
 mod list;
 mod mend;

@@ -319,7 +319,7 @@ impl Drop for Draft {
 }
 
 /// The folder of a file, made anew where it is missing.
-fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, Error> {
+pub(crate) fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, Error> {
     let way = Path::new(OsStr::from_bytes(&record.path)).parent().unwrap_or(Path::new(""));
     if let Ok(folder) = tree.root().beneath(way, None) {
         return Ok(folder);
@@ -365,7 +365,7 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
 }
 
 /// Copies a bad file to where it is kept. What is there under that name already stays.
-fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
+pub(crate) fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
     let failed = |error| Error::io(to, "keep the bad file", error);
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
@@ -394,6 +394,6 @@ fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
     new.sync_all().map_err(failed)
 }
 
-fn name_of(path: &[u8]) -> &OsStr {
+pub(crate) fn name_of(path: &[u8]) -> &OsStr {
     OsStr::from_bytes(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
 }

@@ -11,6 +11,7 @@ use verisum_files::{Progress, Stop};
 use crate::Error;
 use crate::create::place_of;
 use crate::head::{Head, Piece};
+use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
@@ -36,6 +37,12 @@ pub struct RepairOptions {
     /// Look only at the sets that these files are in, by their paths from the root of the tree; at all if there
     /// are none.
     pub only: Vec<PathBuf>,
+    /// Look only at these sets, as [`Verified::bad_sets`](crate::Verified::bad_sets) names them; at all if there are
+    /// none.
+    pub sets: Vec<u64>,
+    /// Write what is lost into the bad files themselves, where they are there and as long as they were: no file is
+    /// copied, and of long ones only the sets are read in which something is lost.
+    pub in_place: bool,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
     /// When to end early, with [`Error::Stopped`].
@@ -51,6 +58,8 @@ impl Default for RepairOptions {
             changed: false,
             keep_bad: None,
             only: Vec::new(),
+            sets: Vec::new(),
+            in_place: false,
             progress: Arc::default(),
             stop: Arc::default(),
         }
@@ -83,6 +92,8 @@ struct Wanted {
     sets: BTreeSet<u64>,
     verdict: FileVerdict,
     is_in_one_set: bool,
+    /// What is bad of it, for a repair in place.
+    ranges: Vec<Range<u64>>,
 }
 
 /// A set in which something is to be done.
@@ -112,6 +123,8 @@ pub fn repair(
         wanted: BTreeMap::new(),
         work: Vec::new(),
         drafts: BTreeMap::new(),
+        open: BTreeMap::new(),
+        interrupted: store.notes()?.into_iter().map(|note| (note.path.clone(), note)).collect(),
         linked: BTreeMap::new(),
         totals: Repaired::default(),
     };
@@ -119,7 +132,10 @@ pub fn repair(
     job.look(report)?;
     match options.dry_run {
         true => job.say(report),
-        false => job.mend(report)?,
+        false => {
+            job.finish_touched()?;
+            job.mend(report)?;
+        }
     }
     Ok(job.totals)
 }
@@ -132,6 +148,10 @@ struct Job<'a> {
     wanted: BTreeMap<Box<[u8]>, Wanted>,
     work: Vec<Work>,
     drafts: BTreeMap<Box<[u8]>, Draft>,
+    /// Files that are being mended in place.
+    open: BTreeMap<Box<[u8]>, InPlace>,
+    /// What an earlier repair in place was killed at.
+    interrupted: BTreeMap<Box<[u8]>, Note>,
     /// Bad files with several names, and the first name that was repaired.
     linked: BTreeMap<(u64, u64), Box<[u8]>>,
     totals: Repaired,
@@ -168,13 +188,16 @@ impl Job<'_> {
 
     /// The sets to look at.
     fn sets(&self) -> Vec<u64> {
+        let named = &self.options.sets;
+        let sets: Vec<u64> =
+            self.index.sets.iter().copied().filter(|set| named.is_empty() || named.contains(set)).collect();
         if self.options.only.is_empty() {
-            return self.index.sets.clone();
+            return sets;
         }
         let only: BTreeSet<&[u8]> =
             self.options.only.iter().map(|path| path.as_os_str().as_bytes()).collect();
         let has_any = |set: &SetFile| set.head.pieces.iter().any(|piece| only.contains(&*piece.path));
-        let sets = self.index.sets.iter().copied();
+        let sets = sets.into_iter();
         // A set that cannot be opened is told when it is looked at.
         sets.filter(|number| self.store.set(*number).map_or(true, |set| has_any(&set))).collect()
     }
@@ -191,6 +214,7 @@ impl Job<'_> {
         })?;
         self.totals.parity_damaged += lost;
         for (path, verdict) in others.rest() {
+            self.was_touched(&path, &verdict);
             self.left_alone(&path, verdict, report);
         }
         self.work.sort_by_key(|work| work.number);
@@ -200,11 +224,13 @@ impl Job<'_> {
     fn take(&mut self, set: SetState, others: &mut Files, report: &mut dyn FnMut(Finding)) {
         let can_be_repaired = set.can_be_repaired();
         let mut is_wanted = set.finding.is_some();
-        for (piece, state) in set.pieces {
+        for (piece, mut state) in set.pieces {
             let is_changed_file = state.is_changed_file();
             let bytes = state.bad;
+            let bad = std::mem::take(&mut state.ranges);
+            let is_ours = self.interrupted.get(&piece.path).is_some_and(|note| note.explains(&bad));
             let verdict = match state.verdict(can_be_repaired) {
-                Some(FileVerdict::Changed) if is_changed_file && self.options.changed => {
+                Some(FileVerdict::Changed) if is_changed_file && (self.options.changed || is_ours) => {
                     FileVerdict::Damaged { bytes, can_be_repaired }
                 }
                 Some(verdict) => verdict,
@@ -212,22 +238,35 @@ impl Job<'_> {
             };
             if !matches!(verdict, FileVerdict::Damaged { .. } | FileVerdict::Missing { .. }) {
                 if let Some(verdict) = others.add(&piece, verdict) {
+                    self.was_touched(&piece.path, &verdict);
                     self.left_alone(&piece.path, verdict, report);
                 }
                 continue;
             }
             is_wanted = true;
             let is_in_one_set = piece.length == piece.size;
-            let (sets, verdict) = match self.wanted.remove(&piece.path) {
-                None => (BTreeSet::new(), verdict),
-                Some(before) => (before.sets, merge(before.verdict, verdict)),
+            let mut wanted = match self.wanted.remove(&piece.path) {
+                None => Wanted { sets: BTreeSet::new(), verdict, is_in_one_set, ranges: Vec::new() },
+                Some(before) => Wanted { verdict: merge(before.verdict, verdict), ..before },
             };
-            let mut wanted = Wanted { sets, verdict, is_in_one_set };
             wanted.sets.insert(set.number);
+            if self.options.in_place {
+                wanted.ranges.extend(bad);
+            }
             self.wanted.insert(piece.path, wanted);
         }
         if is_wanted {
             self.work.push(Work { number: set.number, finding: set.finding });
+        }
+    }
+
+    /// Takes note of what all of a file is that a repair in place was killed at.
+    fn was_touched(&mut self, path: &[u8], verdict: &FileVerdict) {
+        if let Some(note) = self.interrupted.get_mut(path) {
+            note.end = match verdict {
+                FileVerdict::Touched => NoteEnd::SetTime,
+                _ => NoteEnd::Keep,
+            };
         }
     }
 
@@ -257,6 +296,22 @@ impl Job<'_> {
         }
     }
 
+    /// Gives the files their time again that an earlier repair in place was through with, but for that. Only who
+    /// looked at all sets knows which these are.
+    fn finish_touched(&mut self) -> Result<(), Error> {
+        if !self.options.sets.is_empty() || !self.options.only.is_empty() {
+            return Ok(());
+        }
+        for (path, note) in self.interrupted.iter().filter(|(path, _)| !self.wanted.contains_key(*path)) {
+            match note.end {
+                NoteEnd::SetTime => note.finish(self.tree, self.store)?,
+                NoteEnd::Remove => self.store.remove_note(path)?,
+                NoteEnd::Keep => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Does what is to be done, set by set.
     fn mend(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
         let beyond: Vec<Box<[u8]>> = self
@@ -271,7 +326,7 @@ impl Job<'_> {
                 report(Finding::of(&path, wanted.verdict));
             }
         }
-        let all_heads = self.heads_of_long_files()?;
+        let all_heads = if self.options.in_place { BTreeMap::new() } else { self.heads_of_long_files()? };
         for work in std::mem::take(&mut self.work) {
             let set = self.store.set(work.number)?;
             let is_needed = self.wanted.values().any(|wanted| wanted.sets.contains(&work.number));
@@ -324,6 +379,7 @@ impl Job<'_> {
             }
         };
         self.drafts.remove(path);
+        self.open.remove(path);
         self.wanted.remove(path);
         report(Finding::of(path, verdict));
     }
@@ -340,6 +396,11 @@ impl Job<'_> {
             let what = "its parity does not give the recorded bytes";
             return Err(Error::damaged(&self.tree.path_of(&piece.path), what));
         };
+        if self.options.in_place
+            && let Some(mended) = self.piece_in_place(head, piece, solved)?
+        {
+            return Ok(mended);
+        }
         let mut draft = match self.drafts.remove(&piece.path) {
             Some(draft) => draft,
             None => Draft::begin(self.tree, piece)?,
@@ -362,6 +423,7 @@ impl Job<'_> {
         }
         let heads = match all_heads.get(&piece.path) {
             Some(sets) if !wanted.is_in_one_set => self.heads(sets)?,
+            None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path)?)?,
             _ => vec![head.clone()],
         };
         draft.prove(self.tree, &heads)?;
@@ -370,10 +432,50 @@ impl Job<'_> {
             draft.link_to(self.tree, other, &heads)?;
         }
         let mended = draft.place(self.tree, self.options.keep_bad.as_deref())?;
+        if self.interrupted.contains_key(&piece.path) {
+            self.store.remove_note(&piece.path)?;
+        }
         if let Some(identity) = identity.filter(|_| has_links) {
             self.linked.entry(identity).or_insert_with(|| piece.path.clone());
         }
         Ok(Some(mended))
+    }
+
+    /// Writes what a set gives for a file into the file. None if it is not there, or not as long as it was; else which
+    /// bytes were computed, if that was the last of its sets.
+    fn piece_in_place(
+        &mut self,
+        head: &Arc<Head>,
+        piece: &Piece,
+        solved: &Solved,
+    ) -> Result<Option<Option<Vec<Range<u64>>>>, Error> {
+        let mut open = match self.open.remove(&piece.path) {
+            Some(open) => open,
+            None => {
+                let bad =
+                    self.wanted.get(&piece.path).map(|wanted| wanted.ranges.clone()).unwrap_or_default();
+                match InPlace::begin(self.tree, piece, bad, self.options.keep_bad.as_deref())? {
+                    Some(open) => open,
+                    None => return Ok(None),
+                }
+            }
+        };
+        open.write((self.tree, self.store), head, solved)?;
+        let Some(wanted) = self.wanted.get_mut(&piece.path) else { return Ok(Some(None)) };
+        wanted.sets.remove(&head.number);
+        if !wanted.sets.is_empty() {
+            self.open.insert(piece.path.clone(), open);
+            return Ok(Some(None));
+        }
+        open.finish(self.tree, self.store).map(|mended| Some(Some(mended)))
+    }
+
+    /// The sets that a file lies in.
+    fn sets_of(&self, path: &[u8]) -> Result<Vec<u64>, Error> {
+        let has_it = |number: &u64| {
+            self.store.set(*number).is_ok_and(|set| set.head.pieces.iter().any(|piece| &*piece.path == path))
+        };
+        Ok(self.index.sets.iter().copied().filter(has_it).collect())
     }
 
     fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<Head>>, Error> {

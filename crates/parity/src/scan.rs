@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use verisum_files::Stat;
 
@@ -17,6 +18,8 @@ use crate::verdict::FileVerdict;
 pub(crate) struct PieceState {
     /// Bytes in parts that are not as recorded.
     pub(crate) bad: u64,
+    /// Where in the file these parts are, ascending.
+    pub(crate) ranges: Vec<Range<u64>>,
     file: FileState,
 }
 
@@ -82,14 +85,16 @@ pub(crate) fn scan(
     each: &mut TakeJudged<'_>,
 ) -> Result<Scanned, Error> {
     let mut source = Found { tree, head, states: Vec::with_capacity(head.pieces.len()), opened: None };
-    let mut bad = vec![0; head.pieces.len()];
+    let mut bad = vec![(0, Vec::new()); head.pieces.len()];
     let mut lost = Vec::new();
     read_blocks(head, &mut source, &mut |number, block, parts| {
         let mut is_good = true;
         for read in parts {
             let range = read.part.range.clone();
             if !read.is_read || hasher.part(&block[range.clone()])? != head.parts[read.part.index] {
-                bad[read.piece] += range.len() as u64;
+                let (bytes, ranges) = &mut bad[read.piece];
+                *bytes += range.len() as u64;
+                add(ranges, read.part.offset..read.part.offset + range.len() as u64);
                 is_good = false;
             }
         }
@@ -100,7 +105,18 @@ pub(crate) fn scan(
         each(number, block, is_good)
     })?;
     let states = source.states.into_iter().zip(bad);
-    Ok(Scanned { pieces: states.map(|(file, bad)| PieceState { bad, file }).collect(), lost })
+    Ok(Scanned {
+        pieces: states.map(|(file, (bad, ranges))| PieceState { bad, ranges, file }).collect(),
+        lost,
+    })
+}
+
+/// Adds a range that begins after all others.
+pub(crate) fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ => ranges.push(range),
+    }
 }
 
 /// Files as they are now.

@@ -17,10 +17,14 @@ use verisum_files::{Directory, Stat};
 use crate::Error;
 use crate::digest::Hasher;
 use crate::head::{END_MAGIC, Head, LONGEST, PartDigest, TRAILER};
+use crate::in_place::Note;
 use crate::index::Index;
 
 /// The index, and a second copy of it.
 const INDEX: [&str; 2] = ["index", "index.copy"];
+
+/// What the names of notes begin with.
+const NOTE: &str = "in-place-";
 
 /// The longest index that is read.
 const LONGEST_INDEX: u64 = 64 << 20;
@@ -272,6 +276,33 @@ impl Store {
         Ok(found)
     }
 
+    /// What repairs in place are at, or were killed at. What is no such note is passed over.
+    pub(crate) fn notes(&self) -> Result<Vec<Note>, Error> {
+        let mut notes = Vec::new();
+        for name in self.names()? {
+            if name.starts_with(NOTE) && !name.ends_with(".new") {
+                notes.extend(self.read_whole(&name)?.as_deref().and_then(Note::decode));
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Writes down what a repair in place is about to write, on the disk before it does.
+    pub(crate) fn write_note(&self, note: &Note) -> Result<(), Error> {
+        let name = note_name(&note.path);
+        self.write(&name, |file| file.write_all(note.encode().as_bytes()).and_then(|()| file.sync_all()))?;
+        self.rename(&name)?;
+        self.sync()
+    }
+
+    /// Removes the note of a file, if there is one.
+    pub(crate) fn remove_note(&self, path: &[u8]) -> Result<(), Error> {
+        match self.remove(&note_name(path)) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
     fn read_whole(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let file = match self.open_file(name) {
             Ok(file) => file,
@@ -357,6 +388,11 @@ fn trailer_of(head_length: u64, number: u64) -> [u8; TRAILER] {
 
 fn set_name(number: u64) -> String {
     format!("set-{number:08}.parity")
+}
+
+fn note_name(path: &[u8]) -> String {
+    let seal = crate::digest::whole(path);
+    seal[..8].iter().fold(NOTE.to_string(), |name, byte| format!("{name}{byte:02x}"))
 }
 
 fn new_name(name: &str) -> String {

@@ -80,6 +80,14 @@ pub fn update(
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, true)?;
     let index = store.index()?;
+    let notes = store.notes()?;
+    if let Some(note) = notes.first().filter(|_| !options.accept_damage) {
+        let what = "a repair in place was interrupted (`verisum parity repair` finishes it)";
+        return Err(Error::damaged(&tree.path_of(&note.path), what));
+    }
+    for note in &notes {
+        store.remove_note(&note.path)?;
+    }
     let mut job = Job { tree: &tree, store: &store, options, index, sizes: Vec::new() };
     let (known, lost) = job.known(report)?;
     let (mut plan, total) = job.compare(known, report)?;

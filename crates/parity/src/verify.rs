@@ -37,7 +37,7 @@ impl Default for VerifyOptions {
 }
 
 /// What was found, in files unless another unit is named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
     /// Files that have parity.
@@ -58,6 +58,10 @@ pub struct Verified {
     pub unreadable: u64,
     /// Files of the parity itself that are damaged.
     pub parity_damaged: u64,
+    /// Sets.
+    pub sets: u64,
+    /// The sets in which something is damaged or missing: a repair need read no others.
+    pub bad_sets: Vec<u64>,
 }
 
 /// What was found of one set.
@@ -194,24 +198,36 @@ pub fn verify(
         totals.parity_damaged += 1;
         report(Finding::parity(&place.join("index"), ParityVerdict::Damaged { blocks: 0, of: 0 }));
     }
+    totals.sets = index.sets.len() as u64;
     let mut files = Files::default();
     let lost = look_at_all((&tree, &store), &index.sets, options.threads, report, |set, report| {
         let can_be_repaired = set.can_be_repaired();
         totals.files += set.files;
         totals.bytes += set.bytes;
-        if let Some(finding) = set.finding {
-            totals.parity_damaged += 1;
-            report(finding);
-        }
+        let mut is_bad = false;
         for (piece, state) in set.pieces {
-            let verdict = state.verdict(can_be_repaired).and_then(|verdict| files.add(&piece, verdict));
+            let verdict = state.verdict(can_be_repaired);
+            let is_lost = |verdict: &FileVerdict| {
+                matches!(verdict, FileVerdict::Damaged { .. } | FileVerdict::Missing { .. })
+            };
+            is_bad |= verdict.as_ref().is_some_and(is_lost);
+            let verdict = verdict.and_then(|verdict| files.add(&piece, verdict));
             if let Some(verdict) = verdict {
                 totals.count(&verdict);
                 report(Finding::of(&piece.path, verdict));
             }
         }
+        is_bad |= set.finding.is_some();
+        if let Some(finding) = set.finding {
+            totals.parity_damaged += 1;
+            report(finding);
+        }
+        if is_bad {
+            totals.bad_sets.push(set.number);
+        }
         Ok(())
     })?;
+    totals.bad_sets.sort_unstable();
     totals.parity_damaged += lost;
     for (path, verdict) in files.rest() {
         totals.count(&verdict);

@@ -1,0 +1,256 @@
+//! Repair in place: writes what is lost into the bad file itself.
+//!
+//! No journal is needed: only parts that are not as recorded are written, and until they are, the parity gives them
+//! again. But a write moves the time of modification, by which a file counts as written to; so a note of what is
+//! written goes to the directory of the parity first, and is removed when the file has its time again.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{Advice, Mode, OFlags, Timespec, Timestamps};
+use verisum_files::{Kind, Stat, Timestamp};
+
+use crate::Error;
+use crate::digest::Hasher;
+use crate::head::{Head, Part, Piece};
+use crate::mend::Solved;
+use crate::place::{folder_of, keep_copy, name_of};
+use crate::scan::{add, is_absent};
+use crate::store::Store;
+use crate::tree::{Tree, time};
+
+/// What a note begins with.
+const MAGIC: &str = "verisum parity in place 1";
+
+/// What a repair in place writes, or was killed at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The path from the root of the tree.
+    pub(crate) path: Box<[u8]>,
+    /// The time of modification that it has to get again.
+    modified: Timestamp,
+    /// The bytes that were about to be written, ascending.
+    ranges: Vec<Range<u64>>,
+    /// What is to be done about it where the file is not wanted.
+    pub(crate) end: NoteEnd,
+}
+
+/// How a note of an earlier run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoteEnd {
+    /// The file is as recorded, with its time.
+    Remove,
+    /// All of it was written but its time.
+    SetTime,
+    /// Somebody else wrote to the file.
+    Keep,
+}
+
+impl Note {
+    /// Whether all that is bad was about to be written: then nobody else wrote to the file.
+    pub(crate) fn explains(&self, bad: &[Range<u64>]) -> bool {
+        bad.iter().all(|bad| self.ranges.iter().any(|range| range.start <= bad.start && bad.end <= range.end))
+    }
+
+    /// Gives the file its time again, and removes the note.
+    pub(crate) fn finish(&self, tree: &Tree, store: &Store) -> Result<(), Error> {
+        let (_, file) = tree.file(&self.path)?;
+        set_time(&file, self.modified).map_err(|error| failed(tree, &self.path, "set its time")(error))?;
+        store.remove_note(&self.path)
+    }
+
+    /// As it is stored: lines of words.
+    pub(crate) fn encode(&self) -> String {
+        let path: String = self.path.iter().map(|byte| format!("{byte:02x}")).collect();
+        let Timestamp { seconds, nanoseconds } = self.modified;
+        let mut text = format!("{MAGIC}\npath {path}\nmodified {seconds} {nanoseconds}\n");
+        for range in &self.ranges {
+            text += &format!("range {} {}\n", range.start, range.end);
+        }
+        text + "end\n"
+    }
+
+    /// Reads a note; none if it is not whole.
+    pub(crate) fn decode(text: &[u8]) -> Option<Note> {
+        let text = str::from_utf8(text).ok()?.strip_suffix("end\n")?;
+        let mut lines = text.lines();
+        (lines.next()? == MAGIC).then_some(())?;
+        let path = lines.next()?.strip_prefix("path ")?;
+        let digits: Option<Vec<u8>> =
+            path.bytes().map(|digit| Some(char::from(digit).to_digit(16)? as u8)).collect();
+        let path: Box<[u8]> =
+            digits?.chunks(2).map(|pair| Some(pair.first()? << 4 | pair.get(1)?)).collect::<Option<_>>()?;
+        let (seconds, nanoseconds) = lines.next()?.strip_prefix("modified ")?.split_once(' ')?;
+        let modified = Timestamp { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? };
+        let mut ranges = Vec::new();
+        for line in lines {
+            let (start, end) = line.strip_prefix("range ")?.split_once(' ')?;
+            ranges.push(start.parse().ok()?..end.parse().ok()?);
+        }
+        let is_sound = crate::list::is_plain(&path) && modified.nanoseconds < 1_000_000_000;
+        is_sound.then_some(Note { path, modified, ranges, end: NoteEnd::Remove })
+    }
+}
+
+/// A file that is mended in place.
+pub(crate) struct InPlace {
+    file: File,
+    note: Note,
+    /// What was written.
+    written: Vec<Range<u64>>,
+}
+
+impl InPlace {
+    /// Opens a file in which this is `bad` to write to it, and keeps a copy of it in `keep` if that is wanted. None if
+    /// it is missing or is not as long as it was.
+    pub(crate) fn begin(
+        tree: &Tree,
+        piece: &Piece,
+        bad: Vec<Range<u64>>,
+        keep: Option<&Path>,
+    ) -> Result<Option<InPlace>, Error> {
+        let path = tree.path_of(&piece.path);
+        let old = match tree.file(&piece.path) {
+            Ok((_, file)) => file,
+            Err(verisum_files::Error::Io { ref source, .. }) if is_absent(source) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let stat_of = |file: &File| Stat::of(file).map_err(|errno| Error::io(&path, "stat", errno));
+        let stat = stat_of(&old)?;
+        if stat.size != piece.size {
+            return Ok(None);
+        }
+        if verisum_files::has_writer(&old) {
+            return Err(Error::damaged(&path, "somebody has it open to write to it"));
+        }
+        if let Some(keep) = keep {
+            keep_copy(&old, &keep.join(OsStr::from_bytes(&piece.path)))?;
+        }
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&folder_of(tree, piece)?, name_of(&piece.path), flags, Mode::empty());
+        let file = File::from(file.map_err(|errno| Error::io(&path, "open to write", errno))?);
+        let now = stat_of(&file)?;
+        if now.kind != Kind::File || !now.is_same_state(&stat) {
+            return Err(Error::damaged(&path, "it changed while it was repaired"));
+        }
+        let modified = match time(stat.modified) == piece.modified {
+            true => stat.modified,
+            false => piece.modified,
+        };
+        let note = Note { path: piece.path.clone(), modified, ranges: bad, end: NoteEnd::Remove };
+        Ok(Some(InPlace { file, note, written: Vec::new() }))
+    }
+
+    /// Writes the parts that a set gives and that are not as recorded, and reads them back past the cache.
+    pub(crate) fn write(
+        &mut self,
+        (tree, store): (&Tree, &Store),
+        head: &Head,
+        solved: &Solved,
+    ) -> Result<(), Error> {
+        let mut hasher = Hasher::new()?;
+        let mut room = Vec::new();
+        let mut bad: Vec<Part> = Vec::new();
+        for (number, parts) in head.parts_of_pieces() {
+            if head.pieces[number].path != self.note.path {
+                continue;
+            }
+            for part in parts.into_iter().filter(|part| solved.contains_key(&part.block)) {
+                if !self.is_good(head, &part, &mut hasher, &mut room)? {
+                    bad.push(part);
+                }
+            }
+        }
+        for part in &bad {
+            let range = part.offset..part.offset + part.range.len() as u64;
+            if !self.note.explains(std::slice::from_ref(&range)) {
+                self.note.ranges.push(range.clone());
+            }
+            add(&mut self.written, range);
+        }
+        store.write_note(&self.note)?;
+        let written = failed(tree, &self.note.path, "write");
+        for part in &bad {
+            if let Some(block) = solved.get(&part.block) {
+                self.file.write_all_at(&block[part.range.clone()], part.offset).map_err(&written)?;
+            }
+        }
+        self.file.sync_all().map_err(&written)?;
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+        for part in &bad {
+            if !self.is_good(head, part, &mut hasher, &mut room)? {
+                let what = "what was written does not read back as recorded";
+                return Err(Error::damaged(&tree.path_of(&self.note.path), what));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_good(
+        &self,
+        head: &Head,
+        part: &Part,
+        hasher: &mut Hasher,
+        room: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        room.resize(part.range.len(), 0);
+        let is_read = loop {
+            match self.file.read_exact_at(room, part.offset) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read.is_ok(),
+            }
+        };
+        Ok(is_read && hasher.part(room)? == head.parts[part.index])
+    }
+
+    /// Gives the file its time again. Returns which bytes were written, ascending.
+    pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, Error> {
+        let InPlace { file, note, mut written } = self;
+        set_time(&file, note.modified).map_err(failed(tree, &note.path, "set its time"))?;
+        store.remove_note(&note.path)?;
+        written.sort_unstable_by_key(|range| range.start);
+        Ok(written)
+    }
+}
+
+/// Sets the time of modification, and brings it to the disk.
+fn set_time(file: &File, modified: Timestamp) -> std::io::Result<()> {
+    let about = file.metadata()?;
+    let accessed = Timespec { tv_sec: about.atime(), tv_nsec: about.atime_nsec() as _ };
+    let modified = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds as _ };
+    rustix::fs::futimens(file, &Timestamps { last_access: accessed, last_modification: modified })?;
+    file.sync_all()
+}
+
+fn failed(tree: &Tree, path: &[u8], operation: &'static str) -> impl Fn(std::io::Error) -> Error {
+    let path = tree.path_of(path);
+    move |error| Error::io(&path, operation, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_back_or_are_none() {
+        let modified = Timestamp { seconds: -5, nanoseconds: 7 };
+        let ranges = vec![0..4096, 8192..8193];
+        let note = Note { path: b"a/\xff\n".as_slice().into(), modified, ranges, end: NoteEnd::Remove };
+        let text = note.encode();
+        assert_eq!(Note::decode(text.as_bytes()), Some(note.clone()));
+        for end in 0..text.len() {
+            assert_eq!(Note::decode(&text.as_bytes()[..end]), None);
+        }
+        assert_eq!(
+            Note::decode(Note { path: b"../a".as_slice().into(), ..note.clone() }.encode().as_bytes()),
+            None
+        );
+        assert!(note.explains(&[0..10, 8192..8193]) && note.explains(&[]));
+        assert!(!note.explains(&[4000..4097]) && !note.explains(&[5000..5001]));
+    }
+}
