@@ -317,7 +317,7 @@ fn source(
         Named::There(address) => {
             let shown = PathBuf::from(OsStr::from_bytes(&address.address()));
             let place = place::host(hosts, &address.host)?;
-            Ok(Source { address: shown, place, root: address.path, is_counterpart, is_parity: false })
+            Ok(Source { root: address.path, is_counterpart, ..Source::new(&shown, place) })
         }
     }
 }

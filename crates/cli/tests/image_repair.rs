@@ -288,3 +288,23 @@ fn an_image_whose_storage_fails_is_read_block_by_block_and_written_anew() {
     assert_eq!(repair(&[]).code, Some(0));
     assert!(fs::read(&bad.path).unwrap() == fs::read(&copy).unwrap());
 }
+
+#[test]
+fn an_image_behind_a_link_of_another_user_is_refused() {
+    if require_root().is_none() {
+        return;
+    }
+    let images = Images::new(10 * BLOCK);
+    images.damage("image", &[1]);
+    let before = fs::read(images.path("image")).unwrap();
+    fs::rename(images.path("image"), images.path("theirs")).unwrap();
+    std::os::unix::fs::symlink("theirs", images.path("image")).unwrap();
+    std::os::unix::fs::lchown(images.path("image"), Some(65534), Some(65534)).unwrap();
+    let ended = images.repair(&["one"], &[]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("a link of another user leads there"), "{}", ended.stderr);
+    assert!(fs::read(images.path("theirs")).unwrap() == before);
+    std::os::unix::fs::lchown(images.path("image"), Some(0), Some(0)).unwrap();
+    assert_eq!(images.repair(&["one"], &[]).code, Some(0));
+    assert!(fs::read(images.path("theirs")).unwrap() == fs::read(images.path("good")).unwrap());
+}

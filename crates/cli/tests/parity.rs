@@ -187,7 +187,7 @@ fn killed_runs_lose_nothing() {
     let mut content: Content = (0..12).map(|at| (format!("f{at}").into(), bytes(at, 700_000))).collect();
     write(tree, &content);
     let run = |verb: &str, kill: Option<Duration>| {
-        let child = start(command(VERISUM).args(["parity", verb]).arg(tree).args(["-j", "2"]));
+        let child = start(command(VERISUM).arg("parity").args(verb.split(' ')).arg(tree).args(["-j", "2"]));
         if let Some(time) = kill {
             std::thread::sleep(time);
             let pid = Pid::from_child(&child);
@@ -234,6 +234,51 @@ fn killed_runs_lose_nothing() {
         assert_eq!(fs::metadata(tree.join(&name)).unwrap().mtime_nsec(), modified);
         assert_eq!(run("verify", None), Some(0));
     }
+    for kill in 0..kills {
+        let name = PathBuf::from(format!("f{}", kill % 12));
+        let places = [1000 + kill as usize, 300_000, 600_000];
+        places.iter().for_each(|at| rot(&tree.join(&name), *at));
+        let before = fs::metadata(tree.join(&name)).unwrap();
+        run("repair --in-place", Some(time(kill)));
+        let mut now = fs::read(tree.join(&name)).unwrap();
+        let good = &content[&name];
+        for at in places {
+            assert!([good[at], good[at] ^ 1].contains(&now[at]), "a byte is the old or the new one");
+            now[at] = good[at];
+        }
+        assert!(now == *good, "nothing else was written");
+        // What was begun and is not through keeps its parity until it is.
+        let update = run("update", None);
+        assert!([Some(0), Some(1), Some(3)].contains(&update), "{update:?}");
+        assert_eq!(run(["repair", "repair --in-place"][kill as usize % 2], None), Some(0));
+        let now = fs::metadata(tree.join(&name)).unwrap();
+        assert!(fs::read(tree.join(&name)).unwrap() == *good);
+        assert_eq!((now.mtime(), now.mtime_nsec()), (before.mtime(), before.mtime_nsec()));
+        assert_eq!(run("verify", None), Some(0));
+        assert_eq!(run("update", None), Some(0), "no note is left");
+    }
     let hidden = fs::read_dir(tree).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(hidden.filter(|name| name.to_string_lossy().starts_with('.')).count() <= 1 + kills as usize);
+}
+
+#[test]
+fn the_sets_that_verify_names_are_repaired_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path();
+    write(tree, &[("disk.raw".into(), bytes(5, 6_000_000))].into());
+    parity("create", tree, &["--set-size", "1M"]).clean();
+    let path = tree.join("disk.raw");
+    let before = fs::metadata(&path).unwrap();
+    rot(&path, 2_500_000);
+    let found = parity("verify", tree, &[]);
+    assert_eq!(found.code, Some(1));
+    assert!(found.out().contains("(`repair --sets 3` reads only what is bad)"), "{}", found.out());
+    let other = parity("repair", tree, &["--sets", "1,2", "--in-place"]).clean();
+    assert_eq!(other, "2 sets: all as recorded\n");
+    let done = parity("repair", tree, &["--sets", "3", "--in-place"]).clean();
+    assert!(done.ends_with("1 set: 1 repaired\n"), "{done}");
+    assert!(fs::read(&path).unwrap() == bytes(5, 6_000_000));
+    let now = fs::metadata(&path).unwrap();
+    assert_eq!((now.ino(), now.mtime_nsec()), (before.ino(), before.mtime_nsec()));
+    parity("verify", tree, &[]).clean();
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use common::Ended;
@@ -170,4 +170,70 @@ fn a_directory_that_only_has_the_name_is_scrubbed() {
     fs::write(trees.path("tree/.verisum-parity/index"), "mine").unwrap();
     let found = trees.run(&["scrub", "--json", "tree"]).clean();
     assert!(found.contains(".verisum-parity/index"), "{found}");
+}
+
+#[test]
+fn parity_of_a_directory_below_is_found() {
+    let trees = Trees::new(&["--to", "parity"]);
+    trees.run(&["parity", "create", "--redundancy", "60%", "tree/sub"]).clean();
+    trees.run(&["scrub", "tree"]).clean();
+    let list = trees.run(&["sum", "tree/sub/b", "tree/sub/c"]).clean();
+    fs::write(trees.path("list"), list.replace("tree/", "")).unwrap();
+    let parity = trees.path("tree/sub/.verisum-parity").display().to_string();
+    trees.damage("sub/b", 0, 5);
+    trees.damage("long", 0, 5);
+    fs::remove_file(trees.path("tree/sub/c")).unwrap();
+    let found = trees.run(&["scrub", "tree"]);
+    assert!(found.stderr.contains("parity may mend 2"), "{}", found.stderr);
+    let repaired = trees.run(&["repair", "--keep-bad", "bad", "tree"]);
+    assert_eq!(repaired.out().matches(&format!("from {parity}")).count(), 2, "{}", repaired.out());
+    // What it does not have, nobody asked it for.
+    assert!(repaired.out().contains("no copy of it is known"), "{}", repaired.out());
+    trees.run(&["repair", "--keep-bad", "bad", "--parity", "parity", "tree"]).clean();
+    trees.is_whole();
+    trees.damage("sub/c", 0, 5);
+    let by_list = trees.run(&["repair", "--sums", "list", "--keep-bad", "bad", "tree"]).clean();
+    assert!(by_list.contains(&format!("from {parity}")), "{by_list}");
+    trees.is_whole();
+}
+
+#[test]
+fn a_missing_file_gets_the_permissions_that_parity_has() {
+    let trees = Trees::new(&["--to", "parity"]);
+    let path = trees.path("tree/sub/b");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
+    trees.run(&["parity", "create", "--redundancy", "30%", "tree"]).clean();
+    fs::remove_file(&path).unwrap();
+    trees.run(&["scrub", "tree"]);
+    let repaired = trees.run(&["repair", "tree"]).clean();
+    assert!(!repaired.contains("permissions"), "{repaired}");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o604);
+    trees.is_whole();
+}
+
+#[test]
+fn only_files_of_the_parity_are_left_out_and_their_old_records_go() {
+    let trees = Trees::new(&["--to", "parity"]);
+    // As an earlier version recorded them.
+    let folder = trees.path("tree/.verisum-parity");
+    fs::create_dir(&folder).unwrap();
+    for name in ["set-00000001.parity", "set-00000002.parity", "index.copy", "mine"] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    let recorded = trees.run(&["scrub", "--json", "tree"]).clean();
+    assert_eq!(recorded.matches("/.verisum-parity/").count(), 4, "{recorded}");
+    fs::write(folder.join("index"), "verisum parity index 1\n").unwrap();
+    fs::remove_file(folder.join("set-00000001.parity")).unwrap();
+    fs::write(folder.join("index.copy"), "another").unwrap();
+    fs::write(folder.join("index.txt"), "mine too").unwrap();
+    let found = trees.run(&["scrub", "--json", "tree"]).clean();
+    assert_eq!(found.matches("/.verisum-parity/").count(), 1, "{found}");
+    assert!(found.contains("/.verisum-parity/index.txt"), "{found}");
+    let exported = trees.run(&["catalog", "export", "--format", "gnu"]);
+    let names = exported.out().matches(".verisum-parity/").count();
+    assert_eq!(names, 2, "{} {}", exported.out(), exported.stderr);
+    let at_least = fs::metadata(folder.join("mine")).unwrap().modified().unwrap();
+    fs::write(folder.join("mine"), "MINE").unwrap();
+    fs::File::options().write(true).open(folder.join("mine")).unwrap().set_modified(at_least).unwrap();
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1), "what rots there is told");
 }

@@ -158,7 +158,7 @@ impl Client {
         let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
         let now = self.seen(key, size, &answer.headers);
         let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
-        Ok((KnownState { now, original: self.original(&answer.headers) }, etag))
+        Ok((KnownState { now, original: self.original(&answer.headers), ..KnownState::default() }, etag))
     }
 
     pub(crate) fn seen(&self, key: &[u8], size: Option<u64>, headers: &HeaderMap) -> FileState {
@@ -188,7 +188,7 @@ impl Client {
         let answer = match self.ask(&asked).await {
             // An empty object has no ranges.
             Err(RequestError::Range) if range.start == 0 => {
-                let KnownState { now: seen, original } = self.look_closely(key).await?;
+                let KnownState { now: seen, original, .. } = self.look_closely(key).await?;
                 return match seen.size {
                     Some(0) => Ok(Part { bytes: Vec::new(), seen, size: 0, original, etag: None }),
                     _ => Err(RequestError::Answer("it gives no range of an object")),

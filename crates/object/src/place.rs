@@ -263,7 +263,10 @@ impl Place for BucketPlace {
             let asked: Vec<_> = group.iter().map(ask).collect();
             found.extend(asked.into_iter().map(|asked| match self.runtime.block_on(asked) {
                 Ok(Ok(Part { bytes, seen, size, original, .. })) if bytes.len() as u64 == size => {
-                    Some(WholeFile { content: bytes, known: KnownState { now: seen, original } })
+                    Some(WholeFile {
+                        content: bytes,
+                        known: KnownState { now: seen, original, ..KnownState::default() },
+                    })
                 }
                 // Who reads it alone hears why.
                 _ => None,

@@ -304,7 +304,7 @@ impl Place for HostPlace {
                 && let Some(Some(content)) = contents.get(request.tag as usize)
                 && digest.hash(content).is_ok_and(|digest| Some(digest) == read.digest())
             {
-                let known = KnownState { now: request.seen, original: None };
+                let known = KnownState { now: request.seen, ..KnownState::default() };
                 let whole = WholeFile { content: content.clone(), known };
                 found.lock().unwrap_or_else(PoisonError::into_inner)[request.tag as usize] = Some(whole);
             }

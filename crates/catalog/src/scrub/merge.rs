@@ -27,6 +27,8 @@ pub(super) struct Level {
     pub recorded_device: u64,
     /// Whether all of its entries were seen.
     pub is_complete: bool,
+    /// Whether it is what `verisum parity` made.
+    pub is_parity: bool,
     children: HashMap<Vec<u8>, Child>,
     files: Files,
 }
@@ -88,7 +90,7 @@ impl Level {
             true => Files::Asked { state: RandomState::new(), seen: Vec::new() },
             false => Files::Held { names, rows, records },
         };
-        Ok(Level { id, path, device, recorded_device, is_complete: true, children, files })
+        Ok(Level { id, path, device, recorded_device, is_complete: true, is_parity: false, children, files })
     }
 
     /// Takes note of a file; what is recorded of it, and its whole record if that was read.

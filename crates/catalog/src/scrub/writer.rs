@@ -40,6 +40,8 @@ pub(super) enum Message {
     Waiting { directory: i64, name: OsString, is_resized: bool },
     /// A file that is known to be bad and was not tried again, with its record if it has one.
     NotTried { directory: i64, name: OsString, path: PathBuf, record: Option<Record> },
+    /// A recorded file that is none of the tree's.
+    Forget { directory: i64, name: OsString, record: Record },
     /// Something that could not be looked at.
     Unlisted { path: PathBuf, error: String, storage_failed: bool },
 }
@@ -155,7 +157,10 @@ impl<'a> Writer<'a> {
                     let algorithm = record.and_then(|record| algorithms.get(&record.algorithm).cloned());
                     self.tell_not_tried((path, algorithm.unwrap_or_default()), record, finding);
                 }
-                Message::Directory { .. } | Message::Gone { .. } | Message::Waiting { .. } => {}
+                Message::Directory { .. }
+                | Message::Gone { .. }
+                | Message::Waiting { .. }
+                | Message::Forget { .. } => {}
             }
         }
         Ok(())
@@ -205,6 +210,9 @@ impl<'a> Writer<'a> {
             }
             Message::Waiting { directory, name, is_resized } => {
                 self.catalog.add_waiting(root, *directory, name, *is_resized)
+            }
+            Message::Forget { directory, name, record } => {
+                self.catalog.apply(root, *directory, name, &Change::Forget(*record))
             }
             Message::Gone { .. } | Message::NotTried { .. } | Message::Unlisted { .. } => Ok(()),
         }
@@ -312,6 +320,7 @@ fn place(message: &Message) -> (bool, i64, &OsStr) {
         Message::Judged(judged) => (true, judged.directory, &judged.name),
         Message::Gone { directory, name, .. }
         | Message::Waiting { directory, name, .. }
+        | Message::Forget { directory, name, .. }
         | Message::NotTried { directory, name, .. } => (true, *directory, name),
         Message::Unlisted { .. } => (true, i64::MAX, OsStr::new("")),
     }

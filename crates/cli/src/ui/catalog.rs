@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, 
 use crate::ui::failure::Failure;
 use crate::ui::names::Name;
 use crate::ui::{self, PROGRAM};
-use verisum::files::{Directory, Error};
+use verisum::files::{trusted_name, trusted_path};
 use verisum::remote::{Address, Host};
 
 /// Which catalogue.
@@ -138,14 +138,20 @@ pub(crate) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
     Ok(verisum::catalog::store::absolute_name(path)?)
 }
 
-/// Fails if the way to what is to be changed leads through a link of another user, who may have put it there for root
-/// to follow.
-pub(crate) fn require_own_way(path: &Path) -> Result<(), Failure> {
-    match Directory::trusted(path) {
-        Err(Error::Io { ref source, .. }) if source.kind() != ErrorKind::Other => Ok(()),
-        Err(error) => Err(Failure::Tree(error)),
-        Ok(_) => Ok(()),
-    }
+/// Where what is to be changed is, and by what name, which may be that of a link, it was named. Fails if the way leads
+/// through a link of another user, who may have put it there for root to follow: so nobody looks for it a second time.
+pub(crate) fn own_way(path: &Path) -> Result<OwnWay, Failure> {
+    let named =
+        if path.as_os_str().as_bytes().ends_with(b"/") { trusted_path(path) } else { trusted_name(path) };
+    Ok(OwnWay { named: named.map_err(Failure::Tree)?, leads: trusted_path(path).map_err(Failure::Tree)? })
+}
+
+/// What [`own_way`] found.
+pub(crate) struct OwnWay {
+    /// The path, of which the last name may be that of a link.
+    pub(crate) named: PathBuf,
+    /// The path without links.
+    pub(crate) leads: PathBuf,
 }
 
 /// The tree of the catalogue that a path names: one of another machine, or one here as it stands, for a link

@@ -40,7 +40,7 @@ pub(crate) fn sources(
             }
             _ => (OsString::from_vec(address.address()).into(), address.path),
         };
-        sources.push(Source { address: shown, place, root, is_counterpart: true, is_parity: false });
+        sources.push(Source { root, ..Source::new(&shown, place) });
     }
     let Some((catalog, path)) = known else { return Ok(sources) };
     let own = catalog.root_of(path)?.map(|root| root.path);
@@ -58,13 +58,8 @@ pub(crate) fn sources(
             match Address::of_address(tree.as_os_str().as_bytes()) {
                 Some(address) => {
                     let place = Box::new(hosts::place(&reached, &address.host)?);
-                    sources.push(Source {
-                        address: tree,
-                        place,
-                        root: address.path,
-                        is_counterpart: false,
-                        is_parity: false,
-                    });
+                    let root = address.path;
+                    sources.push(Source { root, is_counterpart: false, ..Source::new(&tree, place) });
                     continue;
                 }
                 None => Box::new(LocalPlace::default()),
@@ -139,13 +134,16 @@ fn text(file: &Repaired) -> String {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
-        Outcome::Repaired { from, bytes, other_names } => {
+        Outcome::Repaired { from, bytes, other_names, has_usual_permissions } => {
             facts.push(format!("from {}", shown(from)));
             facts.push(match bytes {
                 0 if file.size > 0 => "linked to another name of it".to_string(),
                 bytes => human(*bytes),
             });
             facts.push(format!("{} {} read back", file.algorithm, file.recorded));
+            if *has_usual_permissions {
+                facts.push("its permissions are those of a new file".to_string());
+            }
             if *other_names > 0 {
                 facts.push(format!("{} elsewhere keep the bad content", counted(*other_names, "more name")));
             }
@@ -178,7 +176,8 @@ fn line(file: &Repaired) -> Value {
         "size": file.size,
     });
     match &file.outcome {
-        Outcome::Repaired { from, bytes, other_names } => {
+        Outcome::Repaired { from, bytes, other_names, has_usual_permissions } => {
+            line["usual_permissions"] = (*has_usual_permissions).into();
             line["from"] = json!(Name::new(from));
             line["bytes"] = (*bytes).into();
             line["other_names"] = (*other_names).into();

@@ -52,6 +52,8 @@ pub struct KnownState {
     /// When the file was modified that it was uploaded from, where the place keeps that: its own time is that of the
     /// upload then.
     pub original: Option<Modified>,
+    /// Its permissions, the lowest twelve bits of `st_mode`, with its owner and group, where the place keeps these.
+    pub rights: Option<(u32, u32, u32)>,
 }
 
 /// A small file that was read at once.

@@ -108,7 +108,7 @@ pub trait Place: Send {
         })?;
         let missing = || Error::NotRead { path: OsStr::from_bytes(path).into(), reason: Reason::Missing };
         match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Ok((of, now))) if of == path => Ok(KnownState { now, original: None }),
+            Some(Ok((of, now))) if of == path => Ok(KnownState { now, ..KnownState::default() }),
             Some(Err(error)) => Err(error.into()),
             Some(Ok(_)) | None => Err(missing().into()),
         }

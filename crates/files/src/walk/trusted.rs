@@ -4,11 +4,12 @@
 //! the moment when that is opened. What root then writes to is a file of the owner's choice.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, fstat, fstatfs, openat, openat2, readlinkat,
 };
@@ -16,6 +17,7 @@ use rustix::io::Errno;
 
 use super::entry::STEP;
 use crate::replace::{MOST_LINKS, is_trusted};
+use crate::{Error, Operation, Stat};
 
 /// Why a folder is not opened.
 const OF_ANOTHER: &str = "a link of another user leads there";
@@ -30,6 +32,102 @@ pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {
 }
 
 fn step_by_step(path: &Path) -> io::Result<OwnedFd> {
+    let reached = walk(path)?;
+    // It is a folder.
+    Ok(openat(&reached, ".", STEP, Mode::empty())?)
+}
+
+/// Something that a user named, reached through links of root's and our own only, and held: whatever takes its name,
+/// this is what was named.
+#[derive(Debug)]
+pub struct Reached {
+    descriptor: OwnedFd,
+    named: PathBuf,
+}
+
+impl Reached {
+    /// Reaches what a path leads to.
+    ///
+    /// # Errors
+    /// Nothing is there, or a link of another user leads there.
+    pub fn new(path: &Path) -> Result<Reached, Error> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let reached = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => walk(path),
+            opened => opened.map_err(io::Error::from),
+        };
+        let descriptor = reached.map_err(|error| Error::io(path, Operation::Open, error))?;
+        Ok(Reached { descriptor, named: path.to_path_buf() })
+    }
+
+    /// What is said of it.
+    ///
+    /// # Errors
+    /// Its file system does not say.
+    pub fn stat(&self) -> Result<Stat, Error> {
+        Stat::of(&self.descriptor).map_err(|errno| Error::io(&self.named, Operation::Stat, errno))
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The system forbids that.
+    pub fn open(&self, flags: OFlags) -> Result<File, Error> {
+        let file = openat(CWD, self.held(), flags | OFlags::CLOEXEC, Mode::empty());
+        file.map(File::from).map_err(|errno| Error::io(&self.named, Operation::Open, errno))
+    }
+
+    /// Its path from the root of the file system, without links.
+    ///
+    /// # Errors
+    /// `/proc` does not tell.
+    pub fn path(&self) -> Result<PathBuf, Error> {
+        let text = readlinkat(CWD, self.held(), Vec::new());
+        let text = text.map_err(|errno| Error::io(&self.named, Operation::Open, errno))?;
+        let path = PathBuf::from(OsString::from_vec(text.into_bytes()));
+        match path.is_absolute() {
+            true => Ok(path),
+            false => Err(Error::io(&self.named, Operation::Open, io::Error::other("it has no path"))),
+        }
+    }
+
+    fn held(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()).into()
+    }
+}
+
+/// Where a path leads, from the root of the file system and without links, through links of root's and our own only.
+/// What is missing has a name in a folder that may be there.
+///
+/// # Errors
+/// A link of another user leads there, or something on the way cannot be opened.
+pub fn trusted_path(path: &Path) -> Result<PathBuf, Error> {
+    match Reached::new(path) {
+        Err(Error::Io { ref source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        reached => return reached?.path(),
+    }
+    let path = std::path::absolute(path).map_err(|error| Error::io(path, Operation::Open, error))?;
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok(trusted_path(folder)?.join(name)),
+        _ => Ok(path.components().filter(|part| *part != Component::CurDir).collect()),
+    }
+}
+
+/// Where the folder of a path leads, with its name, which may be that of a link.
+///
+/// # Errors
+/// As [`trusted_path`].
+pub fn trusted_name(path: &Path) -> Result<PathBuf, Error> {
+    match split(path) {
+        (way, Some(name)) => {
+            let way = if way == Path::new("") { Path::new(".") } else { way };
+            Ok(trusted_path(way)?.join(name))
+        }
+        (path, None) => trusted_path(path),
+    }
+}
+
+fn walk(path: &Path) -> io::Result<OwnedFd> {
     let mut reached = openat(CWD, ".", STEP, Mode::empty())?;
     let mut left = Vec::new();
     push(&mut left, path);
@@ -57,8 +155,7 @@ fn step_by_step(path: &Path) -> io::Result<OwnedFd> {
             push(&mut left, Path::new(&OsString::from_vec(text.into_bytes())));
         }
     }
-    // It is a folder.
-    Ok(openat(&reached, ".", STEP, Mode::empty())?)
+    Ok(reached)
 }
 
 /// Puts the names of a path on those that are left, the first one last.
@@ -125,10 +222,28 @@ mod tests {
         let own = std::fs::File::open(path("in")).unwrap();
         let own = format!("/proc/self/fd/{}/deep/f", std::os::fd::AsRawFd::as_raw_fd(&own));
         assert_eq!(Entry::trusted(Path::new(&own)).unwrap().inode(), file);
+        for (way, leads) in [("ours/deep/f", "in/deep/f"), ("through", "in/deep"), ("none/x", "none/x")] {
+            assert_eq!(trusted_path(&path(way)).unwrap(), path(leads), "{way}");
+        }
+        // What was reached stays what it is.
+        let reached = Reached::new(&path("ours/deep/f")).unwrap();
+        std::fs::rename(path("in/deep/f"), path("in/deep/g")).unwrap();
+        std::fs::write(path("in/deep/f"), "another").unwrap();
+        assert_eq!((reached.stat().unwrap().inode, reached.path().unwrap()), (file, path("in/deep/g")));
+        let opened = std::io::read_to_string(reached.open(OFlags::RDONLY).unwrap()).unwrap();
+        assert_eq!(opened, "text");
+        std::fs::rename(path("in/deep/g"), path("in/deep/f")).unwrap();
         if verisum_testkit::require_root().is_none() {
             return;
         }
         lchown(path("ours"), Some(65534), Some(65534)).unwrap();
+        for way in ["ours", "ours/deep/f", "through", "ours/none"] {
+            let error = trusted_path(&path(way)).unwrap_err();
+            let end = format!(": open: {OF_ANOTHER}");
+            assert!(error.to_string().ends_with(&end), "{way}: {error}");
+        }
+        assert_eq!(trusted_name(&path("ours")).unwrap(), path("ours"));
+        assert!(trusted_name(&path("ours/deep")).is_err());
         for way in ["ours/deep/f", "through/f", "through/", "ours/"] {
             let error = Entry::trusted(&path(way)).unwrap_err();
             let expected = format!("{}: open: {OF_ANOTHER}", path(way).display());

@@ -394,7 +394,7 @@ impl<'s> Sender<'s> {
     /// before the file was modified.
     fn is_current(&mut self, file: &Outgoing, stat: &Stat) -> Result<bool, CopyError> {
         match self.place.state(&file.path) {
-            Ok(KnownState { now, original }) => {
+            Ok(KnownState { now, original, .. }) => {
                 let is_same_size = now.size == Some(stat.size);
                 let is_in_time = match (original, now.modified) {
                     (Some(original), _) => original.is_same(&stat.modified.into()),

@@ -14,8 +14,9 @@ use rustix::fs::{Mode, Timespec};
 use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output};
+use verisum_files::place::KnownState;
 use verisum_files::{
-    Directory, Entry, Error, Kind, Replacement, Stat, has_writer, reread, says_storage_failed,
+    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, has_writer, reread, says_storage_failed,
 };
 
 use super::differences::Differences;
@@ -65,6 +66,7 @@ struct Filled {
     new: Replacement,
     bytes: u64,
     ranges: Option<Vec<Range<u64>>>,
+    has_usual_permissions: bool,
 }
 
 impl From<Outcome> for Done {
@@ -249,10 +251,10 @@ impl<'a> Tree<'a> {
             None => None,
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
-        let Filled { new, bytes, ranges } = match (other, source) {
+        let Filled { new, bytes, ranges, has_usual_permissions } = match (other, source) {
             (None, None) => return Err("its other name has different content".to_string()),
             (Some(file), _) => match Replacement::of_file(&target, file) {
-                Ok(new) => Filled { new, bytes: 0, ranges: None },
+                Ok(new) => Filled { new, bytes: 0, ranges: None, has_usual_permissions: false },
                 Err(error) => return failed(of_new(&error)),
             },
             (None, Some(source)) => {
@@ -284,7 +286,8 @@ impl<'a> Tree<'a> {
             self.linked.entry(inode(&old)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
             other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
         }
-        let outcome = Outcome::Repaired { from: candidate.shown.clone(), bytes, other_names };
+        let from = candidate.shown.clone();
+        let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions };
         Ok(Done { outcome, now, before: bad.before, ranges })
     }
 
@@ -315,9 +318,15 @@ impl<'a> Tree<'a> {
             Err(error) if error.is_of_source() => return Err(error.to_string()),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let of_copy = || source.place.is_here().then(|| File::open(candidate.here()).ok()).flatten();
-        Ok(match dress(new.file(), old, of_copy, damaged.modified) {
-            Ok(true) => Ok(Filled { new, bytes, ranges: Some(differences.ranges()) }),
+        let model = match old {
+            Some(old) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
+            None if source.place.is_here() => File::open(candidate.here()).map_or(Model::None, Model::File),
+            None => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
+        };
+        let has_usual_permissions =
+            matches!(model, Model::None | Model::Known(KnownState { rights: None, .. }));
+        Ok(match dress(new.file(), &model, old.is_some(), damaged.modified) {
+            Ok(true) => Ok(Filled { new, bytes, ranges: Some(differences.ranges()), has_usual_permissions }),
             Ok(false) => Err("its owner, group, mode or attributes cannot be kept (root may)".to_string()),
             Err(errno) => Err(format!("keep its times: {errno}")),
         })
@@ -336,18 +345,36 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// What has what a new file is to have besides its content.
+enum Model {
+    /// The old file, or its copy.
+    File(File),
+    /// A copy of which only this is known.
+    Known(KnownState),
+    None,
+}
+
 /// Gives a new file what the old one has besides its content, or else what the copy has, and the recorded time.
 /// Returns whether it took everything.
-fn dress(
-    new: &File,
-    old: Option<&File>,
-    copy: impl FnOnce() -> Option<File>,
-    modified: Option<i64>,
-) -> Result<bool, Errno> {
-    let copy = if old.is_none() { copy() } else { None };
-    let model = old.or(copy.as_ref()).unwrap_or(new);
-    let mut metadata = Metadata::new(&rustix::fs::fstat(model)?);
-    metadata.read_attributes(model, false);
+fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<i64>) -> Result<bool, Errno> {
+    let mut metadata = match model {
+        Model::File(file) => {
+            let mut metadata = Metadata::new(&rustix::fs::fstat(file)?);
+            metadata.read_attributes(file, false);
+            metadata
+        }
+        _ => Metadata::new(&rustix::fs::fstat(new)?),
+    };
+    if let Model::Known(known) = model {
+        if let Some((mode, user, group)) = known.rights {
+            // Nobody vouches for more than the usual permissions.
+            (metadata.mode, metadata.user, metadata.group) = (mode & 0o777, user, group);
+        }
+        if let Some(modified) = known.original.or(known.now.modified) {
+            let Timestamp { seconds, nanoseconds } = modified.time;
+            metadata.times.last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
+        }
+    }
     const SECOND: i64 = 1_000_000_000;
     if let Some(modified) = modified {
         metadata.times.last_modification =
@@ -355,7 +382,7 @@ fn dress(
     }
     let is_whole = metadata.apply(new, true, false)?;
     // A file that is made again may get another owner, as any copy does.
-    Ok(is_whole || old.is_none())
+    Ok(is_whole || !is_of_old)
 }
 
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.

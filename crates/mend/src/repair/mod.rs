@@ -97,6 +97,8 @@ pub enum Outcome {
         bytes: u64,
         /// How many more names the bad content has, which were not repaired.
         other_names: u64,
+        /// It was missing, and no source told its permissions and its owner: they are those of any new file.
+        has_usual_permissions: bool,
     },
     /// It could be repaired.
     Mendable {

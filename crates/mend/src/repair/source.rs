@@ -17,6 +17,8 @@ pub struct Source<'a> {
     pub place: Box<dyn Place + 'a>,
     /// Its path in that place.
     pub root: Vec<u8>,
+    /// The part of the tree that is repaired of which it is a copy, by its path below that tree; empty for all of it.
+    pub part: PathBuf,
     /// Whether it is a copy of the tree that is repaired: a file may be at the same path in it. In any source the
     /// catalogue may know of copies.
     pub is_counterpart: bool,
@@ -28,7 +30,8 @@ impl<'a> Source<'a> {
     /// A copy of a tree on this machine.
     pub fn new(path: &Path, place: Box<dyn Place + 'a>) -> Source<'a> {
         let root = path.as_os_str().as_bytes().to_vec();
-        Source { address: path.to_path_buf(), place, root, is_counterpart: true, is_parity: false }
+        let part = PathBuf::new();
+        Source { address: path.to_path_buf(), place, root, part, is_counterpart: true, is_parity: false }
     }
 
     /// A path in the place, by its path below the tree's top.
@@ -39,7 +42,9 @@ impl<'a> Source<'a> {
     /// The files that may have a content: the one at the same path, then those that the catalogue knows.
     pub(super) fn candidates(&self, below: &Path, copies: &[PathBuf]) -> Vec<Candidate> {
         let mut found = Vec::new();
-        if self.is_counterpart {
+        if self.is_counterpart
+            && let Ok(below) = below.strip_prefix(&self.part)
+        {
             let is_itself = self.is_parity || below.as_os_str().is_empty();
             let shown = if is_itself { self.address.clone() } else { self.address.join(below) };
             found.push(Candidate { path: self.path_of(below), shown });

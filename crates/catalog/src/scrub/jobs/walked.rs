@@ -84,12 +84,6 @@ impl Jobs<'_> {
             self.walk.pass_over(entry);
             return Ok(());
         }
-        // Parity has digests of its own, which `parity verify` compares.
-        if is_parity(entry) {
-            self.outcome.passed_over.insert(entry.path());
-            self.walk.pass_over(entry);
-            return Ok(());
-        }
         let listed = (parent_device, Some(entry.inode()));
         let is_elsewhere = || stat.device != parent_device || is_mounted_over(entry, &stat, listed);
         if self.options.one_file_system && is_elsewhere() {
@@ -126,7 +120,17 @@ impl Jobs<'_> {
             }
         };
         let devices = (stat.device, device);
-        self.levels.push(Level::new(&self.reader, id, entry.path(), devices, self.reads_most)?);
+        let mut level = Level::new(&self.reader, id, entry.path(), devices, self.reads_most)?;
+        level.is_parity = is_parity(entry);
+        self.levels.push(level);
+        Ok(())
+    }
+
+    /// Removes the record of a file of the parity: an earlier version took it for one of the tree.
+    fn forget_parity(&mut self, directory: i64, name: OsString) -> Result<(), Error> {
+        if let Some(record) = self.reader.record(directory, &name)? {
+            self.send(Message::Forget { directory, name, record });
+        }
         Ok(())
     }
 
@@ -140,6 +144,14 @@ impl Jobs<'_> {
 
     fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
         let Some(level) = self.levels.last_mut() else { return Ok(None) };
+        // Parity has digests of its own, which `parity verify` compares.
+        if level.is_parity && is_of_parity(entry.name().as_bytes()) {
+            let directory = level.id;
+            return match level.file(&self.reader, entry.name())? {
+                Some(_) => self.forget_parity(directory, entry.name().into()).map(|()| None),
+                None => Ok(None),
+            };
+        }
         let (known, record) = level.file(&self.reader, entry.name())?.unzip();
         let (directory, device) = (level.id, level.device);
         self.outcome.known += u64::from(known.is_some());
@@ -261,7 +273,12 @@ impl Jobs<'_> {
             unmounted.extend(elsewhere.into_iter().map(|(_, path, _)| path));
             here
         };
-        level.unseen_files(reader, &mut |place, state| gone(&below, place, state))?;
+        let mut of_parity = Vec::new();
+        let is_parity = level.is_parity;
+        level.unseen_files(reader, &mut |place, state| match is_parity && is_of_parity(&place.1) {
+            true => of_parity.push(place),
+            false => gone(&below, place, state),
+        })?;
         let mut folders = inside(&level, &below);
         while let Some((id, below, device)) = folders.pop() {
             let mut level = Level::new(reader, id, PathBuf::new(), (device, device), false)?;
@@ -271,6 +288,9 @@ impl Jobs<'_> {
         self.outcome.known += missing;
         for path in unmounted {
             self.not_mounted(self.scope.path.join(path));
+        }
+        for (directory, name) in of_parity {
+            self.forget_parity(directory, OsString::from_vec(name))?;
         }
         Ok(())
     }
@@ -287,4 +307,12 @@ fn is_parity(entry: &Entry) -> bool {
         file.is_ok_and(|file| File::from(file).read_exact(&mut start).is_ok()) && start == INDEX
     };
     entry.name() == PARITY && (begins("index") || begins("index.copy"))
+}
+
+/// Whether a name in a directory of parity is one that parity gives: what else lies there is somebody's file.
+fn is_of_parity(name: &[u8]) -> bool {
+    let name = name.strip_suffix(b".new").unwrap_or(name);
+    let is_set = name.strip_prefix(b"set-").and_then(|name| name.strip_suffix(b".parity"));
+    let is_set = is_set.is_some_and(|number| number.len() >= 8 && number.iter().all(u8::is_ascii_digit));
+    is_set || [&b"index"[..], b"index.copy"].contains(&name) || name.starts_with(b"in-place-")
 }

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use rustix::fs::OFlags;
 use serde_json::json;
 use verisum::blockhash::BlockMap;
-use verisum::files::{Stop, has_writer};
+use verisum::files::{Reached, Stop, has_writer};
 use verisum::image::{Image, Opened, is_nbd_uri};
 use verisum::mend::image::{Mended, ReadAt, Target};
 use verisum::mend::repair::Taken;
@@ -139,22 +140,25 @@ fn journal(map: &Path) -> PathBuf {
 
 /// Opens the image that is changed, unless somebody else uses it.
 fn open_to_write(name: &Path, dry: bool) -> Result<File, Failure> {
-    let failed = |error| Failure::file(name, "open", error);
-    let other = |why: &str| failed(io::Error::other(why.to_string()));
-    let found = std::fs::metadata(name).map_err(failed)?;
+    let other = |why: &str| Failure::file(name, "open", io::Error::other(why.to_string()));
+    // What another user may put in its place is not written to.
+    let reached = Reached::new(name).map_err(Failure::Tree)?;
+    let open = |flags| reached.open(flags).map_err(Failure::Tree);
+    let read = || open(OFlags::RDONLY | OFlags::NONBLOCK);
+    let found = read()?.metadata().map_err(|error| Failure::file(name, "open", error))?;
     let is_device = found.file_type().is_block_device();
     if !is_device && !found.is_file() {
         return Err(other("only raw image files and block devices can be repaired"));
     }
     if dry {
-        return File::open(name).map_err(failed);
+        return read();
     }
-    if !is_device && has_writer(&File::open(name).map_err(failed)?) {
+    if !is_device && has_writer(&read()?) {
         return Err(other("a program has it open to write to it"));
     }
     // The system lets nobody have a device alone that is mounted.
-    let alone = if is_device { rustix::fs::OFlags::EXCL.bits().cast_signed() } else { 0 };
-    File::options().read(true).write(true).custom_flags(alone).open(name).map_err(failed)
+    let alone = if is_device { OFlags::EXCL } else { OFlags::empty() };
+    open(OFlags::RDWR | alone)
 }
 
 /// Opens the image to read, and fails unless its bytes are what a guest sees.

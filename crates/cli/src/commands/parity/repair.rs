@@ -9,7 +9,7 @@ use verisum::parity::{FileVerdict, Finding, RepairOptions, USUAL_PLACE};
 use super::TreeArgs;
 use super::report::{RepairedTotals, Reporter};
 use crate::ui::Output;
-use crate::ui::catalog::{CatalogArgs, absolute, require_own_way};
+use crate::ui::catalog::{CatalogArgs, absolute, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::repairs::Recorder;
@@ -33,6 +33,14 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
 
+    /// Read only these sets, as `verify` named them: 3,7
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    sets: Vec<u64>,
+
+    /// Write what is lost into the bad files themselves, for files that are too large to copy
+    #[arg(long)]
+    in_place: bool,
+
     #[command(flatten)]
     catalog: CatalogArgs,
 
@@ -47,6 +55,8 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     options.changed = arguments.changed;
     options.keep_bad = arguments.keep_bad;
     options.only = arguments.only;
+    options.sets = arguments.sets;
+    options.in_place = arguments.in_place;
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);
     let progress = options.progress.clone();
@@ -55,13 +65,21 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     if is_par2 && options.changed {
         return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
     }
-    require_own_way(tree)?;
-    let mut recorder = recorder(&arguments.catalog, tree, options.dry_run)?;
+    let way = own_way(tree)?.leads;
+    let mut recorder = match options.dry_run {
+        true => Recorder::none(),
+        false => Recorder::new(&arguments.catalog, &way)?,
+    };
     // A PAR2 file is itself the source, and its files are beside it.
     let (top, parity) = match is_par2 {
-        true => (absolute(tree)?.parent().unwrap_or(Path::new("/")).to_path_buf(), absolute(tree)?),
-        false => (absolute(tree)?, absolute(&to.clone().unwrap_or_else(|| tree.join(USUAL_PLACE)))?),
+        true => (way.parent().unwrap_or(Path::new("/")).to_path_buf(), way.clone()),
+        false => {
+            (way.clone(), to.as_deref().map(absolute).transpose()?.unwrap_or_else(|| way.join(USUAL_PLACE)))
+        }
     };
+    if is_par2 && (options.in_place || !options.sets.is_empty()) {
+        return Err(Failure::Usage("--in-place and --sets are for DIR, not for a PAR2 file".to_string()));
+    }
     let done = arguments.tree.watch((&progress, &ending), || {
         let report = &mut |finding| {
             if let Finding::File(file) = &finding
@@ -73,18 +91,10 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
             reporter.take(finding);
         };
         match is_par2 {
-            true => verisum::parity::repair_par2(tree, &options, report),
-            false => verisum::parity::repair(tree, to.as_deref(), &options, report),
+            true => verisum::parity::repair_par2(&way, &options, report),
+            false => verisum::parity::repair(&way, to.as_deref(), &options, report),
         }
     })?;
     recorder.end()?;
     reporter.end(&RepairedTotals::new(&done, options.dry_run))
-}
-
-/// What records the repairs; nothing in a dry run.
-fn recorder(catalog: &CatalogArgs, tree: &Path, dry: bool) -> Result<Recorder, Failure> {
-    match dry {
-        true => Ok(Recorder::none()),
-        false => Recorder::new(catalog, &absolute(tree)?),
-    }
 }

@@ -216,6 +216,9 @@ pub(super) struct VerifiedTotals {
     touched: u64,
     unreadable: u64,
     parity_damaged: u64,
+    bad_sets: Vec<u64>,
+    #[serde(skip)]
+    sets: usize,
 }
 
 impl VerifiedTotals {
@@ -230,9 +233,14 @@ impl VerifiedTotals {
             touched: found.touched,
             unreadable: found.unreadable,
             parity_damaged: found.parity_damaged,
+            bad_sets: found.bad_sets.clone(),
+            sets: found.sets as usize,
         }
     }
 }
+
+/// How many sets are named at most.
+const NAMED_SETS: usize = 50;
 
 /// The counts that are not zero, in words.
 fn notable(counts: &[(u64, &str)]) -> String {
@@ -258,7 +266,15 @@ impl Totals for VerifiedTotals {
             (self.unreadable, "unreadable"),
             (self.parity_damaged, "damaged of the parity"),
         ]);
-        format!("{}, {}: {counts}", count(self.files, "file"), human(self.bytes))
+        let text = format!("{}, {}: {counts}", count(self.files, "file"), human(self.bytes));
+        // The shortest way to repair, unless much is bad.
+        match self.bad_sets.len() {
+            bad @ 1..=NAMED_SETS if bad * 2 <= self.sets => {
+                let sets: Vec<String> = self.bad_sets.iter().map(u64::to_string).collect();
+                format!("{text} (`repair --sets {}` reads only what is bad)", sets.join(","))
+            }
+            _ => text,
+        }
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::files::Stop;
-use verisum::mend::repair::{self, Options, Recorded, Repaired, Source};
+use verisum::mend::repair::{self, Options, Recorded, Repaired};
 
 use crate::ui::Output;
-use crate::ui::catalog::{CatalogArgs, absolute, absolute_name, require_own_way};
+use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs};
@@ -78,7 +78,7 @@ pub(crate) struct RepairArgs {
 
 /// Repairs files.
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
-    require_own_way(&arguments.path)?;
+    let way = own_way(&arguments.path)?;
     let ending = Ending::new()?;
     let mut options = Options::default();
     options.dry = arguments.dry_run;
@@ -89,62 +89,79 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.now = values::now();
     let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let worst = match arguments.tags || !arguments.sums.is_empty() {
-        true => by_records(arguments, &options, telling)?,
-        false => by_catalog(arguments, &options, telling)?,
+        true => by_records(arguments, &way.leads, &options, telling)?,
+        false => by_catalog(arguments, way, &options, telling)?,
     };
     output.flush()?;
     ending.obey();
     Ok(worst)
 }
 
-fn by_catalog(arguments: &RepairArgs, options: &Options, mut telling: Telling) -> Result<Exit, Failure> {
+fn by_catalog(
+    arguments: &RepairArgs,
+    way: OwnWay,
+    options: &Options,
+    mut telling: Telling,
+) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
-    let named = absolute_name(&arguments.path)?;
-    let path = if catalog.root_of(&named)?.is_some() { named } else { absolute(&arguments.path)? };
+    let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
-    sources.extend(of_parity(arguments, &path)?);
+    sources.extend(parity::sources(
+        &path,
+        parity_of(arguments)?.as_deref(),
+        parity::troubled(&catalog, &path)?,
+    )?);
     let summary = repair::repair(&catalog, &path, &mut sources, options, &mut |file| telling.file(file))?;
     telling.end(&summary, arguments.dry_run)
 }
 
-/// What parity gives where no copy helps.
-fn of_parity(arguments: &RepairArgs, path: &Path) -> Result<Option<Source<'static>>, Failure> {
-    let named = arguments.parity.as_deref().map(absolute).transpose()?;
-    parity::source(path, named.as_deref())
+/// The directory of the parity that was named.
+fn parity_of(arguments: &RepairArgs) -> Result<Option<PathBuf>, Failure> {
+    arguments.parity.as_deref().map(absolute).transpose()
 }
 
 /// By lists or tags, which know of no other copies than those that are named.
-fn by_records(arguments: &RepairArgs, options: &Options, mut telling: Telling) -> Result<Exit, Failure> {
-    let tree = absolute(&arguments.path)?;
-    let parity = of_parity(arguments, &tree)?;
-    if arguments.from.is_empty() && parity.is_none() {
+fn by_records(
+    arguments: &RepairArgs,
+    tree: &Path,
+    options: &Options,
+    mut telling: Telling,
+) -> Result<Exit, Failure> {
+    let mut records = Vec::new();
+    let mut useless = 0;
+    for list in &arguments.sums {
+        let (of_list, bad) = sums::records(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
+        records.extend(of_list);
+        useless += bad;
+    }
+    let named = parity_of(arguments)?;
+    let parity = match arguments.tags {
+        true => parity::sources(tree, named.as_deref(), parity::tops_below(tree))?,
+        false => {
+            let files = records.iter().map(|record: &Recorded| tree.join(&record.below));
+            parity::sources(tree, named.as_deref(), parity::tops_above(tree, files))?
+        }
+    };
+    if arguments.from.is_empty() && parity.is_empty() {
         return Err(Failure::Usage(
             "--sums and --tags need a copy or parity: --from PLACE, --parity DIR".to_string(),
         ));
     }
-    let mut records = Vec::new();
-    let mut useless = 0;
-    for list in &arguments.sums {
-        let (of_list, bad) =
-            sums::records(list, arguments.algorithm.as_deref(), std::slice::from_ref(&tree))?;
-        records.extend(of_list);
-        useless += bad;
-    }
     let mut records: Box<dyn Iterator<Item = Recorded>> = match arguments.tags {
-        true => Box::new(repair::tagged(&tree)),
+        true => Box::new(repair::tagged(tree)),
         false => Box::new(records.into_iter()),
     };
     let mut sources = sources(&arguments.from, &arguments.hosts, None)?;
     sources.extend(parity);
     let mut recorder = match options.dry {
         true => Recorder::none(),
-        false => Recorder::new(&arguments.catalog, &tree)?,
+        false => Recorder::new(&arguments.catalog, tree)?,
     };
     let report = &mut |file: &Repaired| {
         recorder.file(file);
         telling.file(file);
     };
-    let summary = repair::repair_recorded(&tree, &mut *records, &mut sources, options, report)?;
+    let summary = repair::repair_recorded(tree, &mut *records, &mut sources, options, report)?;
     let worst = telling.end(&summary, arguments.dry_run)?;
     recorder.end()?;
     Ok(if useless > 0 { worst.max(Exit::Unchecked) } else { worst })

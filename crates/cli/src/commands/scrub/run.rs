@@ -231,7 +231,7 @@ fn mend(
         }
         let mut sources = sources(&arguments.from, &arguments.hosts, Some((catalog, path)))?;
         let named = arguments.parity.as_deref().map(absolute).transpose()?;
-        sources.extend(parity::source(path, named.as_deref())?);
+        sources.extend(parity::sources(path, named.as_deref(), parity::troubled(catalog, path)?)?);
         let options = {
             let mut adapted = repair::Options::default();
             adapted.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
