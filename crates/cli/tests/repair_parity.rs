@@ -237,3 +237,62 @@ fn only_files_of_the_parity_are_left_out_and_their_old_records_go() {
     fs::File::options().write(true).open(folder.join("mine")).unwrap().set_modified(at_least).unwrap();
     assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1), "what rots there is told");
 }
+
+/// Copies of the long file that are bad in different places, and so is the file itself.
+fn three_bad_ones(trees: &Trees) {
+    for name in ["copy", "other"] {
+        fs::create_dir(trees.path(name)).unwrap();
+        fs::copy(trees.path("tree/long"), trees.path(name).join("long")).unwrap();
+    }
+    trees.damage("../copy/long", 500_000, 10);
+    trees.damage("../other/long", 2_000_000, 1_500_000);
+    // More than its parity gives.
+    trees.damage("long", 300_000, 400_000);
+    trees.damage("long", 2_300_000, 400_000);
+    trees.run(&["scrub", "tree"]);
+}
+
+#[test]
+fn blocks_of_several_copies_and_of_parity_are_put_together() {
+    let trees = Trees::new(&[]);
+    three_bad_ones(&trees);
+    let path = trees.path("tree/long");
+    let before = fs::read(&path).unwrap();
+    let copies = ["--from", "copy", "--from", "other"];
+    let alone = trees.run(&["repair", "--keep-bad", "bad", "--from", "other", "tree"]);
+    assert_eq!(alone.code, Some(1));
+    assert!(fs::read(&path).unwrap() == before, "{}", alone.out());
+    let words = |words: &[&'static str]| [words, &copies, &["--json", "tree"]].concat();
+    let dry = trees.run(&words(&["repair", "--dry-run"])).clean();
+    assert!(dry.contains("\"mendable\":1"), "{dry}");
+    assert!(fs::read(&path).unwrap() == before);
+    let repaired = trees.run(&words(&["repair", "--keep-bad", "bad"])).clean();
+    let line: Value = serde_json::from_str(repaired.lines().next().unwrap()).unwrap();
+    assert_eq!(line["from"]["path"], trees.path("copy/long").to_str().unwrap(), "{line}");
+    assert_eq!(line["also_from"][0]["path"], trees.path("other/long").to_str().unwrap(), "{line}");
+    // What was bad, in blocks of at most 16 KiB, and no more.
+    let bytes = line["bytes"].as_u64().unwrap();
+    assert!((800_000..800_000 + 4 * 16384).contains(&bytes), "{bytes}");
+    trees.is_whole();
+    let told = trees.run(&["catalog", "list", "--repaired"]).clean();
+    assert!(told.contains("copy/long") && told.contains("other/long"), "{told}");
+}
+
+#[test]
+fn a_map_beside_the_file_tells_its_blocks() {
+    let trees = Trees::new(&["--to", "parity"]);
+    trees.run(&["image", "map", "--exact", "--output", "tree/long.map", "tree/long"]).clean();
+    three_bad_ones(&trees);
+    let words = ["repair", "--keep-bad", "bad", "--from", "copy", "--from", "other", "tree"];
+    // One of something else misleads nobody.
+    fs::rename(trees.path("tree/long.map"), trees.path("kept.map")).unwrap();
+    fs::write(trees.path("else"), bytes(7, 5_000_000)).unwrap();
+    trees.run(&["image", "map", "--exact", "--output", "tree/long.map", "else"]).clean();
+    let misled = trees.run(&words);
+    assert_eq!(misled.code, Some(1), "{}", misled.out());
+    assert!(misled.out().contains("no-source"), "{}", misled.out());
+    fs::rename(trees.path("kept.map"), trees.path("tree/long.map")).unwrap();
+    let repaired = trees.run(&words).clean();
+    assert!(repaired.contains("/copy/long and /"), "{repaired}");
+    assert!(fs::read(trees.path("tree/long")).unwrap() == bytes(9, 5_000_000));
+}

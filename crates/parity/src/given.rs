@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, Modified, Place,
-    PlaceError, PlaceEvent, Reason, Sink,
+    BlockDigests, Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, Modified,
+    Place, PlaceError, PlaceEvent, Reason, Sink,
 };
 
 use crate::Error;
 use crate::create::place_of;
 use crate::digest;
-use crate::head::Part;
+use crate::head::{Part, PartDigest};
 use crate::mend::{Solved, lost_blocks};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -83,9 +83,15 @@ impl Pieces {
 
     /// The sets that have a file, in the order of its bytes.
     fn sets_of(&self, path: &[u8]) -> impl Iterator<Item = u64> {
+        self.of(path).iter().map(|piece| piece.set)
+    }
+
+    /// The pieces of a file, in the order of its bytes.
+    fn of(&self, path: &[u8]) -> &[PieceOf] {
         let path = number_of(path);
         let from = self.0.partition_point(|piece| piece.path < path);
-        self.0[from..].iter().take_while(move |piece| piece.path == path).map(|piece| piece.set)
+        let count = self.0[from..].partition_point(|piece| piece.path == path);
+        &self.0[from..from + count]
     }
 }
 
@@ -129,8 +135,12 @@ impl ParityPlace {
 
     fn content(&self, path: &[u8], range: Range<u64>) -> Content {
         let path: Box<[u8]> = path.strip_prefix(b"/").unwrap_or(path).into();
-        let sets: VecDeque<u64> = self.0.pieces.sets_of(&path).collect();
-        Content { path, range, sets, ..Content::new(&self.0) }
+        let pieces = self.0.pieces.of(&path);
+        // Sets before the range are not read.
+        let first = pieces.partition_point(|piece| piece.offset <= range.start).saturating_sub(1);
+        let at = pieces.get(first).map_or(0, |piece| piece.offset);
+        let sets: VecDeque<u64> = pieces[first.min(pieces.len())..].iter().map(|piece| piece.set).collect();
+        Content { path, range, sets, at, ..Content::new(&self.0) }
     }
 
     /// The digests of a file.
@@ -203,6 +213,28 @@ impl Place for ParityPlace {
         let now = FileState { size: Some(piece.size), modified: Some(modified), identity: None };
         let (user, group) = piece.owner;
         Ok(KnownState { now, original: None, rights: Some((piece.mode, user, group)) })
+    }
+
+    fn block_digests(&mut self, path: &[u8]) -> Option<BlockDigests> {
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let mut blocks = BlockDigests::new(Digest::find("blake3").ok()?, size_of::<PartDigest>());
+        let mut size = None;
+        for number in self.0.pieces.sets_of(path) {
+            let head = self.0.store.set(number).ok()?.head;
+            for (piece, parts) in head.parts_of_pieces() {
+                let piece = &head.pieces[piece];
+                if &*piece.path != path {
+                    continue;
+                }
+                size = Some(piece.size);
+                for part in parts {
+                    // All that follows a gap is elsewhere.
+                    (part.offset == blocks.length()).then_some(())?;
+                    blocks.push(part.range.len() as u64, &head.parts[part.index]);
+                }
+            }
+        }
+        (size == Some(blocks.length())).then_some(blocks)
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {

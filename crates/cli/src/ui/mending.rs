@@ -134,8 +134,9 @@ fn text(file: &Repaired) -> String {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
-        Outcome::Repaired { from, bytes, other_names, has_usual_permissions } => {
-            facts.push(format!("from {}", shown(from)));
+        Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
+            let from: Vec<_> = std::iter::once(from).chain(also_from).map(|from| shown(from)).collect();
+            facts.push(format!("from {}", from.join(" and ")));
             facts.push(match bytes {
                 0 if file.size > 0 => "linked to another name of it".to_string(),
                 bytes => human(*bytes),
@@ -176,7 +177,8 @@ fn line(file: &Repaired) -> Value {
         "size": file.size,
     });
     match &file.outcome {
-        Outcome::Repaired { from, bytes, other_names, has_usual_permissions } => {
+        Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
+            line["also_from"] = also_from.iter().map(|from| json!(Name::new(from))).collect();
             line["usual_permissions"] = (*has_usual_permissions).into();
             line["from"] = json!(Name::new(from));
             line["bytes"] = (*bytes).into();

@@ -30,9 +30,12 @@ impl Recorder {
     /// Records what was repaired.
     pub(crate) fn file(&mut self, file: &Repaired) {
         if let Outcome::Repaired { from, bytes, .. } = &file.outcome {
-            let taken = Taken { from: from.clone(), bytes: *bytes, ranges: file.ranges.clone() };
+            let mut taken = file.taken.clone();
+            if taken.is_empty() {
+                taken.push(Taken { from: from.clone(), bytes: *bytes, ranges: file.ranges.clone() });
+            }
             let before = file.before.map(|before| (file.algorithm.clone(), before));
-            self.take(file.path.clone(), before, vec![taken]);
+            self.take(file.path.clone(), before, taken);
         }
     }
 

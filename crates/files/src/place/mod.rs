@@ -27,6 +27,7 @@
 //! Non-goals: what an address looks like, and what a verdict is.
 
 mod answer;
+mod block_digests;
 mod local;
 mod ordered_sink;
 mod sorted;
@@ -45,6 +46,7 @@ pub use answer::{
     Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState, Modified,
     NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
 };
+pub use block_digests::BlockDigests;
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
 
@@ -126,6 +128,11 @@ pub trait Place: Send {
     /// The place cannot be reached.
     fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
         Ok(files.iter().map(|_| None).collect())
+    }
+
+    /// The digests that the place recorded of the blocks of a file; none where it has none.
+    fn block_digests(&mut self, _path: &[u8]) -> Option<BlockDigests> {
+        None
     }
 
     /// Opens a file to read it anywhere, from any thread, as it is now.
@@ -251,6 +258,10 @@ impl<P: Place + ?Sized> Place for Box<P> {
 
     fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
         (**self).records(files)
+    }
+
+    fn block_digests(&mut self, path: &[u8]) -> Option<BlockDigests> {
+        (**self).block_digests(path)
     }
 
     fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {

@@ -12,7 +12,7 @@ use verisum_digest::Digest;
 use verisum_files::Verdict;
 
 use super::mend::{Damaged, Done, Tree};
-use super::{Error, Options, Outcome, Repaired, Source, Summary};
+use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
@@ -203,6 +203,7 @@ impl Work<'_> {
             outcome,
             before: None,
             ranges: None,
+            taken: Vec::new(),
         }
     }
 
@@ -230,7 +231,7 @@ impl Work<'_> {
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
-            let file = Repaired { before: done.before, ranges: done.ranges, ..file };
+            let file = Repaired { before: done.before, ranges: done.ranges, taken: done.taken, ..file };
             self.tell(file, summary, report);
         });
         written
@@ -259,12 +260,21 @@ impl Work<'_> {
             digest: old.digest,
             ranges: done.ranges.clone(),
         };
+        let several = done.taken.iter().map(|taken| {
+            let Taken { from, bytes, ranges } = taken.clone();
+            Repair { source: from, bytes, ranges, ..repair.clone() }
+        });
+        let mut repairs: Vec<Repair> = several.collect();
+        if repairs.is_empty() {
+            repairs.push(repair);
+        }
         let (root, name) = (self.root.id, OsStr::from_bytes(&position.name));
         self.catalog.begin()?;
         let written =
             self.catalog.apply(root, position.directory, name, &Change::Confirm(new)).and_then(|()| {
                 self.catalog.absolve(root, &new)?;
-                self.catalog.add_repair(root, &(position.directory, position.name.clone()), &repair)
+                let key = (position.directory, position.name.clone());
+                repairs.iter().try_for_each(|repair| self.catalog.add_repair(root, &key, repair))
             });
         match written {
             Ok(()) => Ok(self.catalog.commit()?),

@@ -84,7 +84,7 @@ pub(super) fn fill(
     }
 }
 
-fn write(mut file: &File, bytes: &[u8], offset: u64, is_sparse: bool) -> io::Result<()> {
+pub(super) fn write(mut file: &File, bytes: &[u8], offset: u64, is_sparse: bool) -> io::Result<()> {
     if !is_sparse {
         return file.write_all(bytes);
     }

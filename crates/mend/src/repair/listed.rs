@@ -17,7 +17,7 @@ use super::{Error, Options, Outcome, Repaired, Source, Summary};
 const PAGE: usize = 1024;
 
 /// The most bytes that a file of unknown length may have.
-const ANY_LENGTH: u64 = 1 << 62;
+pub(super) const ANY_LENGTH: u64 = 1 << 62;
 
 /// What the content of a file should be.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
 }
 
 fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
-    let Done { outcome, before, ranges, .. } = done;
+    let Done { outcome, before, ranges, taken, .. } = done;
     let size = match &outcome {
         Outcome::Repaired { bytes, .. } => *bytes,
         Outcome::Mendable { from } => std::fs::metadata(from).map_or(0, |found| found.len()),
@@ -143,6 +143,7 @@ fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report:
         outcome,
         before,
         ranges,
+        taken,
     };
     summary.count(&file);
     report(&file);

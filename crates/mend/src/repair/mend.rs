@@ -10,20 +10,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fd::AsFd;
-use rustix::fs::{Mode, Timespec};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output};
-use verisum_files::place::KnownState;
+use verisum_files::place::BlockDigests;
 use verisum_files::{
-    Directory, Entry, Error, Kind, Replacement, Stat, Timestamp, has_writer, reread, says_storage_failed,
+    Directory, Entry, Error, Kind, Replacement, Stat, Stop, has_writer, reread, says_storage_failed,
 };
 
+use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::differences::Differences;
+use super::dress::dressed;
 use super::fill::fill;
+use super::listed::ANY_LENGTH;
+use super::record::Taken;
 use super::source::{Candidate, Source};
 use super::{Options, Outcome};
-use crate::metadata::Metadata;
+
+/// From this length on only bad blocks are asked of a copy that is not here.
+const LONG: u64 = 1 << 20;
 
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
@@ -59,6 +65,8 @@ pub(super) struct Done {
     pub(super) before: Option<Output>,
     /// Which of its bytes are others now, if it was repaired.
     pub(super) ranges: Option<Vec<Range<u64>>>,
+    /// What it took from several copies, if it did.
+    pub(super) taken: Vec<Taken>,
 }
 
 /// A new file that waits to take its place.
@@ -67,11 +75,12 @@ struct Filled {
     bytes: u64,
     ranges: Option<Vec<Range<u64>>>,
     has_usual_permissions: bool,
+    taken: Vec<Taken>,
 }
 
 impl From<Outcome> for Done {
     fn from(outcome: Outcome) -> Done {
-        Done { outcome, now: None, before: None, ranges: None }
+        Done { outcome, now: None, before: None, ranges: None, taken: Vec::new() }
     }
 }
 
@@ -127,7 +136,17 @@ impl<'a> Tree<'a> {
             *names.entry(inode(stat)).or_default() += 1;
         }
         let mut tried: Vec<Vec<(PathBuf, String)>> = damaged.iter().map(|_| Vec::new()).collect();
-        for source in sources.iter_mut() {
+        for which in 0..sources.len() {
+            for at in 0..damaged.len() {
+                let Some(bad) = waiting[at].as_ref().filter(|bad| moves_less(bad, &sources[which])) else {
+                    continue;
+                };
+                if let Some(done) = self.combined(&damaged[at], bad, sources, Some(which), &names) {
+                    waiting[at] = None;
+                    tell(at, done);
+                }
+            }
+            let source = &mut sources[which];
             let those: Vec<usize> = (0..damaged.len()).filter(|at| waiting[*at].is_some()).collect();
             for (at, candidate, answer) in ask(source, damaged, &those) {
                 let Some(bad) = &waiting[at] else { continue };
@@ -139,7 +158,9 @@ impl<'a> Tree<'a> {
                     Ok(_) if self.options.dry => {
                         Ok(Outcome::Mendable { from: candidate.shown.clone() }.into())
                     }
-                    Ok(_) => self.replace(&damaged[at], bad, Some(source), &candidate, &names),
+                    Ok(_) => {
+                        self.replace(&damaged[at], bad, Origin::Source(&mut *source), &candidate, &names)
+                    }
                 };
                 match ended {
                     Ok(done) => {
@@ -157,9 +178,12 @@ impl<'a> Tree<'a> {
                 bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
             let linked = other.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
-                self.replace(&damaged[at], bad, None, &candidate, &names).ok()
+                self.replace(&damaged[at], bad, Origin::Name, &candidate, &names).ok()
             });
-            tell(at, linked.unwrap_or_else(|| Outcome::NoSource { tried }.into()));
+            let combined =
+                || self.combined(&damaged[at], bad, sources, None, &names).filter(|_| !tried.is_empty());
+            let done = linked.or_else(combined);
+            tell(at, done.unwrap_or_else(|| Outcome::NoSource { tried }.into()));
         }
     }
 
@@ -226,7 +250,42 @@ impl<'a> Tree<'a> {
         self.folder(path)
     }
 
-    /// Puts the content of a copy in a file's place, or the repaired file of another name of it; without a source only
+    /// Puts a file together from its own good blocks and those of one source, or of all; none where nobody recorded
+    /// digests of its blocks, or they do not suffice.
+    fn combined(
+        &mut self,
+        damaged: &Damaged,
+        bad: &Bad,
+        sources: &mut [Source],
+        only: Option<usize>,
+        names: &HashMap<Inode, u64>,
+    ) -> Option<Done> {
+        let of_source = |source: &mut Source| match source.is_parity {
+            true => damaged.below.strip_prefix(&source.part).ok().map(|below| source.path_of(below)),
+            false => None,
+        };
+        let of_parity = sources.iter_mut().find_map(|source| {
+            let path = of_source(source)?;
+            source.place.block_digests(&path)
+        });
+        let blocks = of_parity.or_else(|| of_map(&damaged.path))?;
+        if damaged.size < ANY_LENGTH && damaged.size != blocks.length() {
+            return None;
+        }
+        let mut givers = Vec::new();
+        for (number, source) in
+            sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
+        {
+            let candidates = source.candidates(&damaged.below, &damaged.copies).into_iter();
+            let candidates = candidates.filter(|candidate| candidate.shown != damaged.path);
+            givers.extend(candidates.map(|candidate| Giver { source: number, candidate, failures: 0 }));
+        }
+        let candidate = givers.first()?.candidate.clone();
+        let blocks = Blocks { blocks: &blocks, sources, givers: &mut givers };
+        self.replace(damaged, bad, Origin::Blocks(blocks), &candidate, names).ok()
+    }
+
+    /// Puts the content of a copy in a file's place, or the repaired file of another name of it; by its name only
     /// that.
     ///
     /// # Errors
@@ -235,11 +294,14 @@ impl<'a> Tree<'a> {
         &mut self,
         damaged: &Damaged,
         bad: &Bad,
-        source: Option<&mut Source>,
+        from: Origin,
         candidate: &Candidate,
         names: &HashMap<Inode, u64>,
     ) -> Result<Done, String> {
         let failed = |why: String| Ok(Outcome::Failed(why).into());
+        if self.options.dry {
+            return self.could_be(damaged, from);
+        }
         let (folder, name) = match self.made_folder(&damaged.path) {
             Ok(found) => found,
             Err(error) => return failed(text(&error)),
@@ -251,14 +313,22 @@ impl<'a> Tree<'a> {
             None => None,
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
-        let Filled { new, bytes, ranges, has_usual_permissions } = match (other, source) {
-            (None, None) => return Err("its other name has different content".to_string()),
+        let Filled { new, bytes, ranges, has_usual_permissions, taken } = match (other, from) {
+            (None, Origin::Name) => return Err("its other name has different content".to_string()),
             (Some(file), _) => match Replacement::of_file(&target, file) {
-                Ok(new) => Filled { new, bytes: 0, ranges: None, has_usual_permissions: false },
+                Ok(new) => {
+                    Filled { new, bytes: 0, ranges: None, has_usual_permissions: false, taken: Vec::new() }
+                }
                 Err(error) => return failed(of_new(&error)),
             },
-            (None, Some(source)) => {
+            (None, Origin::Source(source)) => {
                 match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
+                    Ok(filled) => filled,
+                    Err(why) => return failed(why),
+                }
+            }
+            (None, Origin::Blocks(blocks)) => {
+                match put_together(damaged, (bad, old.as_ref()), blocks, &target, &self.options.stop)? {
                     Ok(filled) => filled,
                     Err(why) => return failed(why),
                 }
@@ -286,9 +356,33 @@ impl<'a> Tree<'a> {
             self.linked.entry(inode(&old)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
             other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
         }
-        let from = candidate.shown.clone();
-        let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions };
-        Ok(Done { outcome, now, before: bad.before, ranges })
+        let from = taken.first().map_or_else(|| candidate.shown.clone(), |taken| taken.from.clone());
+        let also_from = taken.iter().skip(1).map(|taken| taken.from.clone()).collect();
+        let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
+        Ok(Done { outcome, now, before: bad.before, ranges, taken })
+    }
+
+    /// Whether a file could be put together, and what from.
+    fn could_be(&self, damaged: &Damaged, from: Origin) -> Result<Done, String> {
+        let Origin::Blocks(Blocks { blocks, sources, givers }) = from else {
+            return Err("its other name has different content".to_string());
+        };
+        let old = match self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name)) {
+            Ok((entry, _)) => entry.open().ok(),
+            Err(_) => None,
+        };
+        let combination = Combination {
+            blocks,
+            old: old.as_ref(),
+            new: None,
+            digest: &damaged.digest,
+            recorded: &damaged.recorded,
+            is_sparse: false,
+            stop: &self.options.stop,
+        };
+        let taken = combination.fill(sources, givers).map_err(|error| error.to_string())?;
+        let from = taken.into_iter().next().map(|taken| taken.from);
+        from.map(|from| Outcome::Mendable { from }.into()).ok_or_else(|| "nothing is bad".to_string())
     }
 
     /// A new file with the content of a copy, and with what else the old one has, or else the copy; and its length.
@@ -318,18 +412,9 @@ impl<'a> Tree<'a> {
             Err(error) if error.is_of_source() => return Err(error.to_string()),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let model = match old {
-            Some(old) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
-            None if source.place.is_here() => File::open(candidate.here()).map_or(Model::None, Model::File),
-            None => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
-        };
-        let has_usual_permissions =
-            matches!(model, Model::None | Model::Known(KnownState { rights: None, .. }));
-        Ok(match dress(new.file(), &model, old.is_some(), damaged.modified) {
-            Ok(true) => Ok(Filled { new, bytes, ranges: Some(differences.ranges()), has_usual_permissions }),
-            Ok(false) => Err("its owner, group, mode or attributes cannot be kept (root may)".to_string()),
-            Err(errno) => Err(format!("keep its times: {errno}")),
-        })
+        let dressed = dressed(new.file(), old, (source, candidate), damaged.modified)?;
+        let (ranges, taken) = (Some(differences.ranges()), Vec::new());
+        Ok(dressed.map(|has_usual_permissions| Filled { new, bytes, ranges, has_usual_permissions, taken }))
     }
 
     /// The repaired file of another name of the same bad inode, open, if it still is what was put there.
@@ -345,44 +430,69 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What has what a new file is to have besides its content.
-enum Model {
-    /// The old file, or its copy.
-    File(File),
-    /// A copy of which only this is known.
-    Known(KnownState),
-    None,
+/// Where the new content comes from.
+enum Origin<'a, 's> {
+    /// A copy that has all of it.
+    Source(&'a mut Source<'s>),
+    Blocks(Blocks<'a, 's>),
+    /// Another name of the file.
+    Name,
 }
 
-/// Gives a new file what the old one has besides its content, or else what the copy has, and the recorded time.
-/// Returns whether it took everything.
-fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<i64>) -> Result<bool, Errno> {
-    let mut metadata = match model {
-        Model::File(file) => {
-            let mut metadata = Metadata::new(&rustix::fs::fstat(file)?);
-            metadata.read_attributes(file, false);
-            metadata
-        }
-        _ => Metadata::new(&rustix::fs::fstat(new)?),
+/// What blocks a file has, and who may give some.
+struct Blocks<'a, 's> {
+    blocks: &'a BlockDigests,
+    sources: &'a mut [Source<'s>],
+    givers: &'a mut [Giver],
+}
+
+/// Whether less is read or moved if only bad blocks are asked of a source.
+fn moves_less(bad: &Bad, source: &Source) -> bool {
+    let is_long = bad.stat.is_some_and(|stat| stat.size >= LONG);
+    is_long && (source.is_parity || !source.place.is_here())
+}
+
+/// A new file of blocks of the old one and of copies.
+///
+/// # Errors
+/// The outer one: the blocks do not suffice. The inner one is the new file's.
+fn put_together(
+    damaged: &Damaged,
+    (bad, old): (&Bad, Option<&File>),
+    Blocks { blocks, sources, givers }: Blocks,
+    target: &Path,
+    stop: &Stop,
+) -> Result<Result<Filled, String>, String> {
+    let new = match Replacement::new(target) {
+        Ok(new) => new,
+        Err(error) => return Ok(Err(of_new(&error))),
     };
-    if let Model::Known(known) = model {
-        if let Some((mode, user, group)) = known.rights {
-            // Nobody vouches for more than the usual permissions.
-            (metadata.mode, metadata.user, metadata.group) = (mode & 0o777, user, group);
-        }
-        if let Some(modified) = known.original.or(known.now.modified) {
-            let Timestamp { seconds, nanoseconds } = modified.time;
-            metadata.times.last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
-        }
-    }
-    const SECOND: i64 = 1_000_000_000;
-    if let Some(modified) = modified {
-        metadata.times.last_modification =
-            Timespec { tv_sec: modified.div_euclid(SECOND), tv_nsec: modified.rem_euclid(SECOND) };
-    }
-    let is_whole = metadata.apply(new, true, false)?;
-    // A file that is made again may get another owner, as any copy does.
-    Ok(is_whole || !is_of_old)
+    let combination = Combination {
+        blocks,
+        old,
+        new: Some(new.file()),
+        digest: &damaged.digest,
+        recorded: &damaged.recorded,
+        is_sparse: bad.stat.is_none_or(|stat| stat.stored < stat.size),
+        stop,
+    };
+    let taken = match combination.fill(sources, givers) {
+        Ok(taken) => taken,
+        Err(CombineError::Fill(error)) if !error.is_of_source() => return Ok(Err(error.to_string())),
+        Err(error) => return Err(error.to_string()),
+    };
+    let Some(giver) = givers.first() else { return Err("no copy of it is known".to_string()) };
+    let dressed = dressed(new.file(), old, (&mut sources[giver.source], &giver.candidate), damaged.modified)?;
+    let mut ranges: Vec<Range<u64>> = taken.iter().flat_map(|taken| taken.ranges.clone()).flatten().collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+    Ok(dressed.map(|has_usual_permissions| Filled {
+        new,
+        bytes,
+        ranges: Some(ranges),
+        has_usual_permissions,
+        taken,
+    }))
 }
 
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.

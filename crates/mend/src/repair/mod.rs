@@ -7,8 +7,10 @@
 //!
 //! Non-goals: finding out what is bad, which scrubs do, and files on other machines, which are repaired there.
 
+mod blocks;
 mod catalog;
 mod differences;
+mod dress;
 mod fill;
 mod listed;
 mod mend;
@@ -84,6 +86,8 @@ pub struct Repaired {
     pub before: Option<verisum_digest::Output>,
     /// Which of its bytes are others now, in blocks of 4 KiB; none if it was not repaired, or that is not known.
     pub ranges: Option<Vec<Range<u64>>>,
+    /// What it took from each of several copies, if it was put together from their blocks.
+    pub taken: Vec<Taken>,
 }
 
 /// What became of a file that was to be repaired.
@@ -93,12 +97,14 @@ pub enum Outcome {
     Repaired {
         /// The path or address of the file whose content it took.
         from: PathBuf,
-        /// How many bytes were written.
+        /// How many bytes it took.
         bytes: u64,
         /// How many more names the bad content has, which were not repaired.
         other_names: u64,
         /// It was missing, and no source told its permissions and its owner: they are those of any new file.
         has_usual_permissions: bool,
+        /// What else it took blocks from.
+        also_from: Vec<PathBuf>,
     },
     /// It could be repaired.
     Mendable {

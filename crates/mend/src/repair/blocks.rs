@@ -1,0 +1,231 @@
+//! Puts a file together from blocks of the bad one and of copies, none of which need be good as a whole.
+//!
+//! Digests of blocks say which block of which copy to take; only blocks that the bad file lacks are asked for. That the
+//! whole is good its record says, as always.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use verisum_blockhash::BlockMap;
+use verisum_digest::{Digest, Output, Policy};
+use verisum_files::place::BlockDigests;
+use verisum_files::{Stop, reread};
+
+use super::fill::{FillError, write};
+use super::record::Taken;
+use super::source::{Candidate, Source};
+
+/// Bytes that are held at once, unless a block is longer.
+const WINDOW: u64 = 4 << 20;
+
+/// The longest block of a map that is held.
+const LONGEST: u32 = 16 << 20;
+
+/// The most blocks whose digests are held.
+const MOST: u64 = 1 << 21;
+
+/// So often in a row a copy may fail before it is given up.
+const FAILURES: u32 = 16;
+
+/// Why a file cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CombineError {
+    /// Blocks that nothing has.
+    #[error("{0} bytes of it are in no copy")]
+    Lost(u64),
+    /// The digests of the blocks are those of another content.
+    #[error("its blocks are those of other content")]
+    Other,
+    /// It was to end.
+    #[error("interrupted")]
+    Stopped,
+    /// It cannot be written or read.
+    #[error(transparent)]
+    Fill(#[from] FillError),
+}
+
+/// A file that is to be put together.
+pub(super) struct Combination<'a> {
+    pub(super) blocks: &'a BlockDigests,
+    /// The bad file; none if it is missing.
+    pub(super) old: Option<&'a File>,
+    /// The empty new file; none to find out only whether it can be done.
+    pub(super) new: Option<&'a File>,
+    /// The record of the whole.
+    pub(super) digest: &'a Digest,
+    pub(super) recorded: &'a Output,
+    /// Whether blocks of zeros become holes.
+    pub(super) is_sparse: bool,
+    pub(super) stop: &'a Stop,
+}
+
+/// A copy, by the number of its source, and how often in a row it failed.
+pub(super) struct Giver {
+    pub(super) source: usize,
+    pub(super) candidate: Candidate,
+    pub(super) failures: u32,
+}
+
+impl Combination<'_> {
+    /// Fills the new file, and proves that it is as recorded. Returns what was taken from each copy that gave something.
+    pub(super) fn fill(
+        &self,
+        sources: &mut [Source],
+        givers: &mut [Giver],
+    ) -> Result<Vec<Taken>, CombineError> {
+        let digest_failed = |error| CombineError::Fill(FillError::Digest(error));
+        let mut stream = self.digest.stream().map_err(digest_failed)?;
+        let mut taken: Vec<Vec<Range<u64>>> = givers.iter().map(|_| Vec::new()).collect();
+        let mut window = Vec::new();
+        let mut at = 0;
+        while at < self.blocks.count() {
+            if self.stop.is_due() {
+                return Err(CombineError::Stopped);
+            }
+            let start = self.blocks.block(at).start;
+            let mut end = at + 1;
+            while end < self.blocks.count() && self.blocks.block(end).end - start <= WINDOW {
+                end += 1;
+            }
+            window.resize((self.blocks.block(end - 1).end - start) as usize, 0);
+            let mut wanted = self.left_by_old(at..end, &mut window).map_err(digest_failed)?;
+            for (giver, taken) in givers.iter_mut().zip(&mut taken) {
+                if !wanted.is_empty() && giver.failures < FAILURES {
+                    wanted = self
+                        .fetch((&wanted, start), &mut window, (sources, giver), taken)
+                        .map_err(digest_failed)?;
+                }
+            }
+            if !wanted.is_empty() {
+                let blocks = wanted.iter().map(|number| self.blocks.block(*number));
+                return Err(CombineError::Lost(blocks.map(|block| block.end - block.start).sum()));
+            }
+            stream.update(&window).map_err(digest_failed)?;
+            if let Some(new) = self.new {
+                write(new, &window, start, self.is_sparse).map_err(FillError::Write)?;
+            }
+            at = end;
+        }
+        let mut output = Output::zeroed(self.digest.len());
+        stream.finish(output.as_mut_bytes()).map_err(digest_failed)?;
+        if output != *self.recorded {
+            return Err(CombineError::Other);
+        }
+        if let Some(new) = self.new {
+            new.set_len(self.blocks.length()).and_then(|()| new.sync_all()).map_err(FillError::Write)?;
+            if reread::past_the_cache(new, self.digest).map_err(FillError::Reread)?.digest != *self.recorded {
+                return Err(FillError::Different.into());
+            }
+        }
+        let all = givers.iter().zip(taken).filter(|(_, ranges)| !ranges.is_empty());
+        Ok(all.map(|(giver, ranges)| of_giver(giver, ranges)).collect())
+    }
+
+    /// Reads some blocks of the bad file. Returns those that are not good.
+    fn left_by_old(
+        &self,
+        blocks: Range<usize>,
+        window: &mut [u8],
+    ) -> Result<Vec<usize>, verisum_digest::Error> {
+        let Some(old) = self.old else { return Ok(blocks.collect()) };
+        let start = self.blocks.block(blocks.start).start;
+        let is_whole = old.read_exact_at(window, start).is_ok();
+        let mut wanted = Vec::new();
+        for number in blocks {
+            let block = self.blocks.block(number);
+            let bytes = &mut window[(block.start - start) as usize..(block.end - start) as usize];
+            let is_read = is_whole || old.read_exact_at(bytes, block.start).is_ok();
+            if !is_read || !self.blocks.is_good(number, bytes)? {
+                wanted.push(number);
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Reads blocks of a copy into the window, which begins at `start`. Returns those that are not good there either.
+    fn fetch(
+        &self,
+        (wanted, start): (&[usize], u64),
+        window: &mut [u8],
+        (sources, giver): (&mut [Source], &mut Giver),
+        taken: &mut Vec<Range<u64>>,
+    ) -> Result<Vec<usize>, verisum_digest::Error> {
+        let mut left = Vec::new();
+        for run in wanted.chunk_by(|one, next| one + 1 == *next) {
+            let [first, .., last] = run else {
+                let [only] = run else { continue };
+                left.extend(self.fetch_run(*only..only + 1, start, window, (sources, giver), taken)?);
+                continue;
+            };
+            left.extend(self.fetch_run(*first..last + 1, start, window, (sources, giver), taken)?);
+        }
+        Ok(left)
+    }
+
+    fn fetch_run(
+        &self,
+        run: Range<usize>,
+        start: u64,
+        window: &mut [u8],
+        (sources, giver): (&mut [Source], &mut Giver),
+        taken: &mut Vec<Range<u64>>,
+    ) -> Result<Vec<usize>, verisum_digest::Error> {
+        let within = |range: &Range<u64>| (range.start - start) as usize..(range.end - start) as usize;
+        let mut read = |range: Range<u64>, bytes: &mut [u8]| -> bool {
+            if giver.failures >= FAILURES {
+                return false;
+            }
+            let content = sources[giver.source].place.read(&giver.candidate.path, range);
+            let content = content.map_err(io::Error::other);
+            let is_read = content.and_then(|mut content| content.read_exact(bytes)).is_ok();
+            giver.failures = if is_read { 0 } else { giver.failures + 1 };
+            is_read
+        };
+        let range = self.blocks.block(run.start).start..self.blocks.block(run.end - 1).end;
+        let is_whole = read(range.clone(), &mut window[within(&range)]);
+        let mut left = Vec::new();
+        let is_single = run.len() == 1;
+        for number in run {
+            let block = self.blocks.block(number);
+            let bytes = &mut window[within(&block)];
+            // A copy may fail in one place only.
+            let is_read = is_whole || !is_single && read(block.clone(), bytes);
+            if !is_read || !self.blocks.is_good(number, bytes)? {
+                left.push(number);
+                continue;
+            }
+            match taken.last_mut() {
+                Some(last) if last.end == block.start => last.end = block.end,
+                _ => taken.push(block),
+            }
+        }
+        Ok(left)
+    }
+}
+
+fn of_giver(giver: &Giver, ranges: Vec<Range<u64>>) -> Taken {
+    let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+    Taken { from: giver.candidate.shown.clone(), bytes, ranges: Some(ranges) }
+}
+
+/// The digests of a file's blocks that a map beside it has, as `verisum image map` writes it: FILE.map.
+pub(super) fn of_map(file: &Path) -> Option<BlockDigests> {
+    let mut name = file.as_os_str().to_os_string();
+    name.push(".map");
+    let map = BlockMap::open(Path::new(&name), &Policy::default()).ok()?;
+    let (size, digest) = (map.params().block_bytes(), map.params().digest().clone());
+    if size > LONGEST || map.blocks() > MOST {
+        return None;
+    }
+    let length = digest.len();
+    let mut blocks = BlockDigests::new(digest, length);
+    let values = map.digests(0..map.blocks()).ok()?;
+    for (number, value) in (0..).zip(values.chunks(length)) {
+        let start = number * u64::from(size);
+        blocks.push((map.length() - start).min(u64::from(size)), value);
+    }
+    Some(blocks)
+}

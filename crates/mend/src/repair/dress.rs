@@ -1,0 +1,74 @@
+//! What a new file is to have besides its content.
+
+use std::fs::File;
+
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+use verisum_files::Timestamp;
+use verisum_files::place::KnownState;
+
+use super::source::{Candidate, Source};
+use crate::metadata::Metadata;
+
+/// Gives a new file what it is to have besides its content. Returns whether nothing told it.
+///
+/// # Errors
+/// The outer one is the old file's, the inner one the new file's.
+pub(super) fn dressed(
+    new: &File,
+    old: Option<&File>,
+    (source, candidate): (&mut Source, &Candidate),
+    modified: Option<i64>,
+) -> Result<Result<bool, String>, String> {
+    let model = match old {
+        Some(old) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
+        None if source.place.is_here() => File::open(candidate.here()).map_or(Model::None, Model::File),
+        None => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
+    };
+    let is_usual = matches!(model, Model::None | Model::Known(KnownState { rights: None, .. }));
+    Ok(match dress(new, &model, old.is_some(), modified) {
+        Ok(true) => Ok(is_usual),
+        Ok(false) => Err("its owner, group, mode or attributes cannot be kept (root may)".to_string()),
+        Err(errno) => Err(format!("keep its times: {errno}")),
+    })
+}
+
+/// What has what a new file is to have besides its content.
+enum Model {
+    /// The old file, or its copy.
+    File(File),
+    /// A copy of which only this is known.
+    Known(KnownState),
+    None,
+}
+
+/// Gives a new file what the old one has besides its content, or else what the copy has, and the recorded time.
+/// Returns whether it took everything.
+fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<i64>) -> Result<bool, Errno> {
+    let mut metadata = match model {
+        Model::File(file) => {
+            let mut metadata = Metadata::new(&rustix::fs::fstat(file)?);
+            metadata.read_attributes(file, false);
+            metadata
+        }
+        _ => Metadata::new(&rustix::fs::fstat(new)?),
+    };
+    if let Model::Known(known) = model {
+        if let Some((mode, user, group)) = known.rights {
+            // Nobody vouches for more than the usual permissions.
+            (metadata.mode, metadata.user, metadata.group) = (mode & 0o777, user, group);
+        }
+        if let Some(modified) = known.original.or(known.now.modified) {
+            let Timestamp { seconds, nanoseconds } = modified.time;
+            metadata.times.last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
+        }
+    }
+    const SECOND: i64 = 1_000_000_000;
+    if let Some(modified) = modified {
+        metadata.times.last_modification =
+            Timespec { tv_sec: modified.div_euclid(SECOND), tv_nsec: modified.rem_euclid(SECOND) };
+    }
+    let is_whole = metadata.apply(new, true, false)?;
+    // A file that is made again may get another owner, as any copy does.
+    Ok(is_whole || !is_of_old)
+}
