@@ -202,7 +202,7 @@ fn killed(verify: &str, kill: Signal) {
         fs::write(file, "old").unwrap();
     }
     let expected = files(&from);
-    let kills: u32 = std::env::var("VERISUM_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
+    let kills: u32 = std::env::var("TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     for round in 0..kills {
         let mut run = command(VERISUM);
         run.args(["copy", "--sums", "sums", "--verify", verify, "from", "to"]).current_dir(path);

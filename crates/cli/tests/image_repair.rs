@@ -184,7 +184,7 @@ fn a_host_sends_only_what_is_bad() {
     assert!(images.is_good());
 }
 
-/// How often a repair is killed; `VERISUM_KILLS` sets another number.
+/// How often a repair is killed; `TEST_KILLS` sets another number.
 const KILLS: u32 = 30;
 
 #[test]
@@ -192,7 +192,7 @@ fn killed_at_any_moment_every_block_is_old_or_new_and_the_next_run_ends_it() {
     let images = Images::new(400 * BLOCK);
     let good = fs::read(images.path("good")).unwrap();
     let bad: Vec<u64> = (0..400).filter(|block| block % 5 < 3).collect();
-    let kills = std::env::var("VERISUM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let kills = std::env::var("TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut random = 77_u32;
     for round in 0..kills {
         images.damage("image", &bad);

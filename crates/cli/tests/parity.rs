@@ -181,7 +181,7 @@ fn an_index_of_which_one_copy_is_older_is_no_damage() {
 
 #[test]
 fn killed_runs_lose_nothing() {
-    let kills: u64 = std::env::var("VERISUM_KILLS").map_or(12, |kills| kills.parse().unwrap());
+    let kills: u64 = std::env::var("TEST_KILLS").map_or(12, |kills| kills.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path();
     let mut content: Content = (0..12).map(|at| (format!("f{at}").into(), bytes(at, 700_000))).collect();

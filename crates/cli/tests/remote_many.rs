@@ -18,7 +18,7 @@ use verisum_testkit::require_tool;
 /// How many files there are; lists name each of them many times.
 const FILES: usize = 500;
 
-/// How many names; `VERISUM_NAMES` sets another number.
+/// How many names; `TEST_NAMES` sets another number.
 const NAMES: usize = 100_000;
 
 /// In KiB: more than the names that may wait between both sides take, however slow one of them is, and
@@ -115,7 +115,7 @@ fn memory_does_not_grow_with_the_names() {
         let Some(program) = require_tool(name) else { return };
         told(programs.path(), name, &program);
     }
-    let names = std::env::var("VERISUM_NAMES").map_or(NAMES, |text| text.parse().unwrap());
+    let names = std::env::var("TEST_NAMES").map_or(NAMES, |text| text.parse().unwrap());
     for way in ["verisum", "coreutils", "perl"] {
         let (here, there) = peaks(&server, programs.path(), way, folder.path(), 2_000);
         let (here_many, there_many) = peaks(&server, programs.path(), way, folder.path(), names);

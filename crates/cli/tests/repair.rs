@@ -446,7 +446,7 @@ fn a_full_disk_leaves_the_file_as_it_was() {
     check(&catalog);
 }
 
-/// How often a repair is killed; `VERISUM_KILLS` sets another number.
+/// How often a repair is killed; `TEST_KILLS` sets another number.
 const KILLS: u32 = 40;
 
 #[test]
@@ -456,7 +456,7 @@ fn killed_at_any_moment_a_repair_leaves_old_or_new_and_the_next_one_ends_it() {
     let files: Vec<(&[u8], &str)> = names.iter().map(|name| (name.as_bytes(), text.as_str())).collect();
     let trees = Trees::new(&files);
     let bad = text.replace("good ", "evil ");
-    let kills = std::env::var("VERISUM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let kills = std::env::var("TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut random = 4321_u32;
     for round in 0..kills {
         for name in &names {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{VERISUM, command, start, verisum};
 
-/// How often it is killed; `VERISUM_KILLS` sets another number.
+/// How often it is killed; `TEST_KILLS` sets another number.
 const KILLS: u32 = 60;
 
 const FILES: u32 = 400;
@@ -23,7 +23,7 @@ fn runs_that_are_killed_add_up_to_one_that_is_not() {
         fs::write(parent.join(number.to_string()), vec![number as u8; 100_000 + number as usize]).unwrap();
     }
     let killed = folder.path().join("killed.db");
-    let kills = std::env::var("VERISUM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let kills = std::env::var("TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut random = 12345_u32;
     for round in 0..kills {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

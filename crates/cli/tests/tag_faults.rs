@@ -174,7 +174,7 @@ fn files_of_others_are_reported() {
     assert!(ended.stderr.contains("4 files: 1 tagged, 2 not-written, 1 unverifiable"), "{}", ended.stderr);
 }
 
-/// How often each verb is killed; `VERISUM_KILLS` sets another number.
+/// How often each verb is killed; `TEST_KILLS` sets another number.
 const KILLS: u32 = 30;
 
 /// The time over which the kills are spread, in microseconds.
@@ -190,7 +190,7 @@ fn killed_at_any_moment_tag_and_retag_are_taken_up() {
         assert!(ended.stderr.is_empty(), "{}", ended.stderr);
         ended.code
     };
-    let kills = std::env::var("VERISUM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let kills = std::env::var("TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let verbs: [&[&str]; 2] = [&["tag", "-q"], &["retag", "-q", "--from", "plain:md5", "--to", "sha256"]];
     for verb in verbs {
         let prepare = || {

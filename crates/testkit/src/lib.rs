@@ -13,6 +13,7 @@ mod lengths;
 mod mount;
 mod paint;
 mod port;
+mod recorded_disk;
 mod server;
 mod tools;
 
@@ -21,5 +22,6 @@ pub use lengths::edge_lengths;
 pub use mount::{FsKind, LoopDevice, Mount};
 pub use paint::{paint, paint_at};
 pub use port::Port;
+pub use recorded_disk::RecordedDisk;
 pub use server::Server;
 pub use tools::{is_root, require_root, require_tool, skip};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::{require_root, require_tool, skip};
+use crate::{RecordedDisk, require_root, require_tool, skip};
 
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct Mount {
     kind: FsKind,
     size: u64,
     mounted: bool,
+    /// What the backing file shows, if it is no plain file. It goes last.
+    disk: Option<RecordedDisk>,
 }
 
 impl Mount {
@@ -85,23 +87,68 @@ impl Mount {
         require_root()?;
         require_tool("mount")?;
         let size = size.max(kind.smallest());
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut mount = Mount { folder, kind, size, mounted: false };
-        std::fs::create_dir(mount.path()).expect("a mount point");
+        let mount = Mount::unmade(kind, size);
         if kind != FsKind::Tmpfs {
-            let format = require_tool(&format!("mkfs.{}", kind.name()))?;
             let image = std::fs::File::create(mount.image_path()).expect("a backing file");
             image.set_len(size).expect("a sparse backing file");
-            run(Command::new(format).args(kind.format_options()).args(options).arg(mount.image_path()))
-                .unwrap_or_else(|error| panic!("{error}"));
+            mount.format(options)?;
         }
-        match mount.mount() {
-            Ok(()) => Some(mount),
+        mount.mounted()
+    }
+
+    /// A file system on a disk that remembers what was written.
+    ///
+    /// # Panics
+    /// As [`Mount::new`].
+    pub fn recorded(kind: FsKind, size: u64) -> Option<Mount> {
+        require_root()?;
+        require_tool("mount")?;
+        let size = size.max(kind.smallest());
+        let mut mount = Mount::unmade(kind, size);
+        mount.disk = Some(RecordedDisk::new(&mount.image_path(), size)?);
+        mount.format(&[])?;
+        mount.mounted()
+    }
+
+    /// What is on a disk, mounted.
+    ///
+    /// # Panics
+    /// As [`Mount::new`].
+    pub fn of_image(kind: FsKind, image: &[u8]) -> Option<Mount> {
+        require_root()?;
+        require_tool("mount")?;
+        let mount = Mount::unmade(kind, image.len() as u64);
+        std::fs::write(mount.image_path(), image).expect("a backing file");
+        mount.mounted()
+    }
+
+    fn unmade(kind: FsKind, size: u64) -> Mount {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mount = Mount { folder, kind, size, mounted: false, disk: None };
+        std::fs::create_dir(mount.path()).expect("a mount point");
+        mount
+    }
+
+    fn format(&self, options: &[&str]) -> Option<()> {
+        let format = require_tool(&format!("mkfs.{}", self.kind.name()))?;
+        run(Command::new(format).args(self.kind.format_options()).args(options).arg(self.image_path()))
+            .unwrap_or_else(|error| panic!("{error}"));
+        Some(())
+    }
+
+    fn mounted(mut self) -> Option<Mount> {
+        match self.mount() {
+            Ok(()) => Some(self),
             Err(error) => {
-                skip(&format!("cannot mount {}: {error}", kind.name()));
+                skip(&format!("cannot mount {}: {error}", self.kind.name()));
                 None
             }
         }
+    }
+
+    /// The disk that remembers, of [`Mount::recorded`].
+    pub fn disk(&self) -> Option<&RecordedDisk> {
+        self.disk.as_ref()
     }
 
     /// The folder it is mounted on.

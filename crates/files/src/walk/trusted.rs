@@ -180,7 +180,7 @@ pub(crate) fn split(path: &Path) -> (&Path, Option<&Path>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Entry, Stat};
+    use crate::Entry;
     use std::os::unix::fs::{lchown, symlink};
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         symlink("in", path("ours")).unwrap();
         symlink(path("ours/deep"), path("through")).unwrap();
         symlink("loop", path("loop")).unwrap();
-        let file = Stat::of(std::fs::File::open(path("in/deep/f")).unwrap()).unwrap().inode;
+        let file = Stat::of(File::open(path("in/deep/f")).unwrap()).unwrap().inode;
         for way in ["in/deep/f", "ours/deep/f", "through/f", "through/../deep/./f", "in//deep/f"] {
             let entry = Entry::trusted(&path(way)).unwrap();
             assert_eq!((entry.inode(), entry.path()), (file, path(way)), "{way}");
@@ -219,8 +219,8 @@ mod tests {
             let error = Entry::trusted(&path(way)).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{}: ", path(way).display())), "{error}");
         }
-        let own = std::fs::File::open(path("in")).unwrap();
-        let own = format!("/proc/self/fd/{}/deep/f", std::os::fd::AsRawFd::as_raw_fd(&own));
+        let own = File::open(path("in")).unwrap();
+        let own = format!("/proc/self/fd/{}/deep/f", own.as_raw_fd());
         assert_eq!(Entry::trusted(Path::new(&own)).unwrap().inode(), file);
         for (way, leads) in [("ours/deep/f", "in/deep/f"), ("through", "in/deep"), ("none/x", "none/x")] {
             assert_eq!(trusted_path(&path(way)).unwrap(), path(leads), "{way}");
@@ -230,7 +230,7 @@ mod tests {
         std::fs::rename(path("in/deep/f"), path("in/deep/g")).unwrap();
         std::fs::write(path("in/deep/f"), "another").unwrap();
         assert_eq!((reached.stat().unwrap().inode, reached.path().unwrap()), (file, path("in/deep/g")));
-        let opened = std::io::read_to_string(reached.open(OFlags::RDONLY).unwrap()).unwrap();
+        let opened = io::read_to_string(reached.open(OFlags::RDONLY).unwrap()).unwrap();
         assert_eq!(opened, "text");
         std::fs::rename(path("in/deep/g"), path("in/deep/f")).unwrap();
         if verisum_testkit::require_root().is_none() {
