@@ -579,3 +579,31 @@ fn exactly_what_a_source_has_is_mended() {
         check(&catalog);
     }
 }
+
+#[test]
+fn a_place_that_is_trusted_is_the_record() {
+    let trees = Trees::new(&[(b"a", "one"), (b"sub/b", "two"), (b"sub/c", "three")]);
+    let path = |name: &str| trees.path("tree").join(name);
+    fs::write(path("a"), "evil").unwrap();
+    fs::remove_file(path("sub/b")).unwrap();
+    fs::write(path("own"), "mine").unwrap();
+    let run = |words: &[&str]| {
+        let mut repair = command(VERISUM);
+        repair.arg("repair").arg("--trust").arg(trees.path("copy")).args(words).arg(trees.path("tree"));
+        repair.env("XDG_STATE_HOME", trees.path("state"));
+        Ended::of(repair.output().unwrap())
+    };
+    // What is there may be meant.
+    let careful = run(&[]);
+    assert_eq!(careful.code, Some(1), "{}{}", careful.out(), careful.stderr);
+    assert!(careful.out().contains("--keep-bad DIR repairs it"), "{}", careful.out());
+    assert_eq!(fs::read(path("a")).unwrap(), b"evil");
+    let bad = trees.path("bad");
+    run(&["--keep-bad", bad.to_str().unwrap()]).clean();
+    for (name, content) in [("a", "one"), ("sub/b", "two"), ("sub/c", "three"), ("own", "mine")] {
+        assert_eq!(fs::read(path(name)).unwrap(), content.as_bytes(), "{name}");
+    }
+    assert_eq!(fs::read(bad.join("a")).unwrap(), b"evil");
+    let both = run(&["--tags"]);
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
+}

@@ -1,5 +1,7 @@
 //! `verisum repair`: gives bad and missing files their recorded content again, from other copies.
 
+mod trusted;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +37,11 @@ pub(crate) struct RepairArgs {
     /// Repair the files below PATH that are not as their tags say
     #[arg(long, conflicts_with = "sums")]
     tags: bool,
+
+    /// Where nothing is recorded: take what PLACE has for the good content, and give PATH that where it has another, or
+    /// none
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["sums", "tags"], value_hint = ValueHint::AnyPath)]
+    trust: Option<OsString>,
 
     /// A copy of PATH: a directory or file, HOST:PATH or ssh://HOST/PATH. Can be given several times
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
@@ -88,7 +95,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = values::now();
     let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
-    let worst = match arguments.tags || !arguments.sums.is_empty() {
+    let worst = match arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty() {
         true => by_records(arguments, &way.leads, &options, telling)?,
         false => by_catalog(arguments, way, &options, telling)?,
     };
@@ -142,7 +149,7 @@ fn by_records(
             parity::sources(tree, named.as_deref(), parity::tops_above(tree, files))?
         }
     };
-    if arguments.from.is_empty() && parity.is_empty() {
+    if arguments.from.is_empty() && arguments.trust.is_none() && parity.is_empty() {
         return Err(Failure::Usage(
             "--sums and --tags need a copy or parity: --from PLACE, --parity DIR".to_string(),
         ));
@@ -151,7 +158,8 @@ fn by_records(
         true => Box::new(repair::tagged(tree)),
         false => Box::new(records.into_iter()),
     };
-    let mut sources = sources(&arguments.from, &arguments.hosts, None)?;
+    let from: Vec<OsString> = arguments.trust.iter().chain(&arguments.from).cloned().collect();
+    let mut sources = sources(&from, &arguments.hosts, None)?;
     sources.extend(parity);
     let mut recorder = match options.dry {
         true => Recorder::none(),
@@ -161,7 +169,17 @@ fn by_records(
         recorder.file(file);
         telling.file(file);
     };
-    let summary = repair::repair_recorded(tree, &mut *records, &mut sources, options, report)?;
+    let mut work = |records: &mut dyn Iterator<Item = Recorded>| {
+        Ok(repair::repair_recorded(tree, records, &mut sources, options, report)?)
+    };
+    let summary = match &arguments.trust {
+        Some(place) => {
+            let (summary, unread) = trusted::with_records(place, &arguments.hosts, work)?;
+            useless += unread;
+            summary
+        }
+        None => work(&mut *records)?,
+    };
     let worst = telling.end(&summary, arguments.dry_run)?;
     recorder.end()?;
     Ok(if useless > 0 { worst.max(Exit::Unchecked) } else { worst })
