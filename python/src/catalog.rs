@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
+use verisum::files::Timestamp;
 use verisum::files::place::PlaceEvent;
 use verisum::lake::Exported;
 use verisum::remote::{Address, Host};
@@ -21,7 +21,6 @@ use crate::hash::find;
 use crate::interrupt::interruptible;
 use crate::place::{self, Hosts, Reach, fs_path};
 use crate::records::{Filter, Problems, Records};
-use crate::repair::now;
 use crate::scrub::{FileState, Moment};
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/Catalog"))]
@@ -193,7 +192,7 @@ impl Catalog {
         let lake = fs_path(lake)?;
         let exported = interruptible(py, &mut |_| Ok(()), |_| {
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-            verisum::lake::export(&store, &lake, now())
+            verisum::lake::export(&store, &lake, Timestamp::now())
         })?;
         let Exported { changed, gone, unchanged, damaged } =
             exported.map_err(|error| Failure::from(&error).raise(py))?;
@@ -213,7 +212,7 @@ impl Catalog {
             let path = absolute(&path).map_err(|error| Failure::from(&error))?;
             let _lock = Lock::take(&path).map_err(|error| Failure::from(&error))?;
             let store = store::Catalog::open(&path).map_err(|error| Failure::from(&error))?;
-            verisum::lake::import(&store, &lake, now()).map_err(|error| Failure::from(&error))
+            verisum::lake::import(&store, &lake, Timestamp::now()).map_err(|error| Failure::from(&error))
         })?;
         let imported = imported.map_err(|failure| failure.raise(py))?;
         let counts =
@@ -377,8 +376,7 @@ pub(crate) fn accept(
             Lock::take(&catalog).and_then(|lock| Ok((lock, store::Catalog::open_existing(&catalog)?)));
         let (_lock, store) = opened.map_err(|error| Failure::from(&error))?;
         let path = wanted.file(&store).map_err(|error| Failure::from(&error))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let now = Timestamp::now();
         let what = Accept { path: &path, dry: dry_run, enters: cross_file_systems, now };
         let mut found = Vec::new();
         let mut report = |accepted: Accepted| found.push(AcceptedFile(accepted));

@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Lock, absolute};
+use verisum::files::Timestamp;
 use verisum::files::place::LocalPlace;
 use verisum::mend::repair::{
     self as engine, Options, Outcome, Recorded, Repaired, Source, Summary, UselessLine,
@@ -203,7 +203,7 @@ pub(crate) fn repair(
     options.keep_bad = keep_bad.map(whole).transpose()?;
     options.leaves_missing = leave_missing;
     options.enters = cross_file_systems;
-    options.now = now();
+    options.now = Timestamp::now();
     let reach = Reach::of(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
     let done = Arc::new(Done::default());
@@ -214,11 +214,6 @@ pub(crate) fn repair(
         steps.end(job.repair(&hosts, options, steps));
     })?;
     Ok(Repair(running))
-}
-
-/// This moment, in milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 /// What says what the files should be.

@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_tree};
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
-use verisum::files::{Entry, Order, Verdict, is_rotating};
+use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
 use verisum::mend::repair::{self, Repaired};
 
 use crate::digests::hex;
@@ -22,7 +22,7 @@ use crate::files::{excludes, limits};
 use crate::hash::find;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named, Reach, refuse};
-use crate::repair::{RepairSummary, RepairedFile, known_sources, now};
+use crate::repair::{RepairSummary, RepairedFile, known_sources};
 
 /// A file's state when it was read.
 #[pyclass(frozen, module = "verisum")]
@@ -387,7 +387,7 @@ pub(crate) fn scrub(
     options.budget = budget.map(|span| span.0);
     options.sample = sample;
     options.shuffle = shuffle;
-    options.since = since.map(|moment| moment.0);
+    options.since = since.map(|moment| Timestamp::of_milliseconds(moment.0));
     options.one_file_system = !cross_file_systems;
     options.stop_after = (stop_after > 0).then_some(stop_after);
     options.alarm = alarm_changed.map_or_else(Alarm::default, |share| Alarm { share, at_least: 1 });
@@ -507,7 +507,7 @@ fn mend(
     mending.leaves_missing = true;
     mending.enters = !options.one_file_system;
     mending.stop = options.stop.clone();
-    mending.now = now();
+    mending.now = Timestamp::now();
     let mut files = Vec::new();
     let report = &mut |file: &Repaired| files.push(file.clone());
     let summary = repair::repair(catalog, path, &mut sources, &mending, report);

@@ -218,7 +218,7 @@ impl Records {
     fn options(&self) -> Options {
         let mut options = Options::new(Digest::find("sha256").unwrap());
         options.alarm = Alarm { share: 1.0, at_least: 100 };
-        options.now = self.now;
+        options.now = Timestamp::of_milliseconds(self.now);
         options
     }
 
@@ -230,7 +230,7 @@ impl Records {
     ) -> (Result<Summary, ScrubError>, Vec<Report>) {
         self.now += 1_000_000;
         let mut options = options.clone();
-        options.now = self.now;
+        options.now = Timestamp::of_milliseconds(self.now);
         let mut reports = Vec::new();
         let mut tell = |report| reports.push(report);
         let address = Path::new(address);
@@ -430,7 +430,10 @@ fn exports_have_addresses_that_can_be_imported() {
     let mut export = Vec::new();
     records.catalog.export(&mut export).unwrap();
     let mut other = Records::new();
-    let imported = other.catalog.import(&mut export.as_slice(), Path::new("export"), 1).unwrap();
+    let imported = other
+        .catalog
+        .import(&mut export.as_slice(), Path::new("export"), Timestamp::of_milliseconds(1))
+        .unwrap();
     assert_eq!(imported.added, 6);
     other.now = records.now;
     assert_eq!(other.expect(&mut machine, &[]).count(Verdict::Ok), 5);
@@ -448,7 +451,7 @@ fn too_many_changes_are_held() {
     let summary = records.expect_with(&mut machine, &options, &modified);
     assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 5, of: 5, unread: 0 }), 5));
     assert_eq!(records.expect(&mut machine, &modified).held, 5);
-    let what = Accept { path: Path::new(SRV), dry: false, enters: false, now: 1 };
+    let what = Accept { path: Path::new(SRV), dry: false, enters: false, now: Timestamp::of_milliseconds(1) };
     machine.again = 0;
     let mut tree = PlaceTree { place: &mut machine, root: b"/srv", notes: &|_| true };
     assert_eq!(accept_tree(&records.catalog, &what, &mut tree, &mut |_| {}).unwrap(), 5);
@@ -547,7 +550,7 @@ fn only_what_is_due_is_read_and_the_rest_is_there() {
     some.sample = 1e-9;
     assert_eq!(records.expect_with(&mut machine, &some, &[]).read_files, 0);
     let mut since = records.options();
-    since.since = Some(records.now);
+    since.since = Some(Timestamp::of_milliseconds(records.now));
     assert_eq!(records.expect_with(&mut machine, &since, &[]).read_files, 5);
 }
 

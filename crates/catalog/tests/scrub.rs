@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use verisum_catalog::scrub::{Accept, Alarm, Options, Report, Summary, accept, scrub};
 use verisum_catalog::store::Catalog;
 use verisum_digest::Digest;
-use verisum_files::{Class, Limits, Verdict};
+use verisum_files::{Class, Limits, Timestamp, Verdict};
 
 const DAY: i64 = 86_400_000;
 const TODAY: i64 = 20_000 * DAY;
@@ -17,7 +17,7 @@ fn options(now: i64) -> Options {
     let mut options = Options::new(Digest::find("sha256").unwrap());
     options.threads = 2;
     options.alarm = Alarm { share: 1.0, at_least: 1 };
-    options.now = now;
+    options.now = Timestamp::of_milliseconds(now);
     options
 }
 
@@ -41,14 +41,14 @@ fn a_clock_that_goes_back_hides_nothing() {
     assert_eq!(summary.count(Verdict::Ok), 1, "nobody knows how old that verification is");
     let summary = run(&mut catalog, &tree, &{
         let mut options = aged.clone();
-        options.now = TODAY + 30 * DAY;
+        options.now = Timestamp::of_milliseconds(TODAY + 30 * DAY);
         options
     });
     assert!(!summary.clock_went_back);
     assert_eq!(summary.read_files, 0);
     let summary = run(&mut catalog, &tree, &{
         let mut options = aged;
-        options.now = TODAY + 100 * DAY;
+        options.now = Timestamp::of_milliseconds(TODAY + 100 * DAY);
         options
     });
     assert_eq!(summary.read_files, 1);
@@ -180,7 +180,8 @@ fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
                 File::options().write(true).open(&rotten).unwrap().set_modified(time).unwrap();
                 let summary = run(&mut catalog, &tree, &options(now()));
                 assert_eq!(summary.count(Verdict::Suspicious), 1, "round {round}: {summary:?}");
-                let what = Accept { path: &tree, dry: false, enters: false, now: now() };
+                let what =
+                    Accept { path: &tree, dry: false, enters: false, now: Timestamp::of_milliseconds(now()) };
                 accept(&catalog, &what, &mut |_| ()).unwrap();
             }
             let mut bad = Vec::new();

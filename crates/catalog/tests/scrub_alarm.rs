@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use verisum_catalog::scrub::{Accept, Alarm, Options, Report, Summary, TooMuch, accept, scrub};
 use verisum_catalog::store::Catalog;
 use verisum_digest::Digest;
-use verisum_files::{Excludes, Limits, Stop, Verdict};
+use verisum_files::{Excludes, Limits, Stop, Timestamp, Verdict};
 
 const FILES: u64 = 10;
 
@@ -83,14 +83,14 @@ impl World {
         self.now += 1000;
         let mut options = Options::new(Digest::find("sha256").unwrap());
         options.alarm = Alarm { share: 0.5, at_least: 1 };
-        options.now = self.now;
+        options.now = Timestamp::of_milliseconds(self.now);
         change(&mut options);
         let path = self.path(below);
         scrub(&mut self.catalog, path.as_path(), &options, report).unwrap()
     }
 
     fn accept(&mut self, path: &Path) -> u64 {
-        let what = Accept { path, dry: false, enters: false, now: self.now };
+        let what = Accept { path, dry: false, enters: false, now: Timestamp::of_milliseconds(self.now) };
         accept(&self.catalog, &what, &mut |accepted| assert_eq!(accepted.error, None)).unwrap() as u64
     }
 

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use verisum_catalog::scrub::{Accept, Alarm, Options, accept, scrub};
 use verisum_catalog::store::{Catalog, State};
 use verisum_digest::Digest;
+use verisum_files::Timestamp;
 
 /// How many worlds; `VERISUM_SEEDS` sets another number.
 const SEEDS: u64 = 8;
@@ -247,7 +248,7 @@ impl World {
         self.log.push("scrub".to_string());
         let mut options = Options::new(self.digest.clone());
         options.alarm = Alarm { share: 1.0, at_least: 1000 };
-        options.now = World::now();
+        options.now = Timestamp::of_milliseconds(World::now());
         let tree = self.folder.path().join("tree");
         let mut said = Vec::new();
         let mut report = |report: verisum_catalog::scrub::Report| {
@@ -314,7 +315,8 @@ impl World {
     fn accept_all(&mut self) {
         self.log.push("accept".to_string());
         let tree = self.folder.path().join("tree");
-        let what = Accept { path: &tree, dry: false, enters: false, now: World::now() };
+        let what =
+            Accept { path: &tree, dry: false, enters: false, now: Timestamp::of_milliseconds(World::now()) };
         accept(&self.catalog, &what, &mut |_| ()).unwrap();
         World::let_the_clock_tick();
         self.suspects.clear();

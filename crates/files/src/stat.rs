@@ -1,5 +1,7 @@
 //! File metadata: kind, size, times, device and inode.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT, futimens};
@@ -20,6 +22,12 @@ impl Timestamp {
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT as _ };
         let last_modification = Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds as _ };
         futimens(file, &Timestamps { last_access, last_modification })
+    }
+
+    /// The time by the system's clock.
+    pub fn now() -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp { seconds: since.as_secs().cast_signed(), nanoseconds: since.subsec_nanos() }
     }
 
     /// From nanoseconds since 1970.

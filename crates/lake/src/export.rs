@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use verisum_catalog::store::{Catalog, Record, Root, State, is_address};
+use verisum_catalog::store::{Catalog, Record, Root, State, is_address, moment};
 use verisum_digest::Digest;
+use verisum_files::Timestamp;
 
 use crate::{Error, Lake, Newest, PartWriter, Result, Row};
 
@@ -23,7 +24,7 @@ pub struct Exported {
     pub damaged: u64,
 }
 
-/// Writes to a lake what is not in it as the catalogue has it now, in milliseconds since 1970. What a lake has of
+/// Writes to a lake what is not in it as the catalogue has it, at this time. What a lake has of
 /// trees that are not in the catalogue stays as it is.
 ///
 /// An export that ends early leaves whole parts; the next one goes on after them. Memory grows with the number of
@@ -31,7 +32,7 @@ pub struct Exported {
 ///
 /// # Errors
 /// The catalogue or a part cannot be read, or the disk is full or fails.
-pub fn export(catalog: &Catalog, lake: &Path, now: i64) -> Result<Exported> {
+pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Exported> {
     let lake = Lake::create(lake)?;
     let _lock = lake.lock()?;
     catalog.at_one_moment(|| {
@@ -40,7 +41,7 @@ pub fn export(catalog: &Catalog, lake: &Path, now: i64) -> Result<Exported> {
         let algorithms = algorithms.into_iter().map(|(number, name)| (number, name.into())).collect();
         for root in catalog.roots()? {
             let tree = Tree { catalog, root: &root, algorithms: &algorithms };
-            tree.export(&lake, now, &mut exported)?;
+            tree.export(&lake, moment(now), &mut exported)?;
         }
         Ok(exported)
     })

@@ -5,15 +5,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verisum_catalog::store::{Arriving, Catalog, Imported, Unfit};
+use verisum_files::Timestamp;
 
 use crate::{Error, Lake, Newest, Result, Row};
 
 /// Records the present rows of all places of a lake. Files that have a record keep it, and so do those whose rows
-/// have no digest. All or nothing. `now` is in milliseconds since 1970.
+/// have no digest. All or nothing.
 ///
 /// # Errors
 /// A part is none, or the catalogue cannot be written.
-pub fn import(catalog: &Catalog, lake: &Path, now: i64) -> Result<Imported> {
+pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Imported> {
     let lake = Lake::open(lake)?;
     let mut import = catalog.receive(now)?;
     for place in lake.places()? {

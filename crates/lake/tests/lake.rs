@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Root, State};
 use verisum_digest::Output;
+use verisum_files::Timestamp;
 use verisum_lake::{Error, Exported, Lake, Newest, Part, PartWriter, Row, export, import};
 
 /// A catalogue with a tree, and a lake that is not there yet.
@@ -50,7 +51,7 @@ impl Bench {
     }
 
     fn export(&self, now: i64) -> Exported {
-        export(&self.catalog, &self.lake, now).unwrap()
+        export(&self.catalog, &self.lake, Timestamp::of_milliseconds(now)).unwrap()
     }
 
     /// The present rows of the tree.
@@ -148,13 +149,13 @@ fn a_lake_comes_back_as_a_catalogue() {
     bench.export(20);
     let folder = tempfile::tempdir().unwrap();
     let other = Catalog::open(&folder.path().join("other.db")).unwrap();
-    let imported = import(&other, &bench.lake, 40).unwrap();
+    let imported = import(&other, &bench.lake, Timestamp::of_milliseconds(40)).unwrap();
     assert_eq!((imported.added, imported.known), (3, 0));
     assert_eq!(other.check().unwrap(), []);
-    let again = import(&other, &bench.lake, 50).unwrap();
+    let again = import(&other, &bench.lake, Timestamp::of_milliseconds(50)).unwrap();
     assert_eq!((again.added, again.known, again.differing), (0, 3, 0));
     // What came back goes out as the same.
-    assert_eq!(export(&other, &bench.lake, 60).unwrap().unchanged, 3);
+    assert_eq!(export(&other, &bench.lake, Timestamp::of_milliseconds(60)).unwrap().unchanged, 3);
     let root = other.root(Path::new("/srv/a b")).unwrap().unwrap();
     let record = other.record(root.directory, "a".as_ref()).unwrap().unwrap();
     assert_eq!((record.verified, record.mtime, record.state), (9, i64::MIN, State::Sound));
@@ -209,9 +210,9 @@ fn what_is_no_whole_part_is_refused_by_name() {
         }
     }
     fs::write(&part, &whole[..whole.len() / 2]).unwrap();
-    let ended = export(&bench.catalog, &bench.lake, 20).unwrap_err().to_string();
+    let ended = export(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(20)).unwrap_err().to_string();
     assert!(ended.starts_with(&name), "{ended}");
-    let ended = import(&bench.catalog, &bench.lake, 20).unwrap_err().to_string();
+    let ended = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(20)).unwrap_err().to_string();
     assert!(ended.starts_with(&name), "{ended}");
 }
 
@@ -268,6 +269,6 @@ fn other_files_are_no_parts_and_other_folders_no_places() {
     fs::create_dir(bench.lake.join("_delta_log")).unwrap();
     assert_eq!(bench.export(20).unchanged, 1);
     fs::create_dir(bench.lake.join("place=%2")).unwrap();
-    let error = import(&bench.catalog, &bench.lake, 1).unwrap_err().to_string();
+    let error = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(1)).unwrap_err().to_string();
     assert!(error.ends_with("place=%2: read: not a part of a lake: its name is no place"), "{error}");
 }

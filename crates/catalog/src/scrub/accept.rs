@@ -13,9 +13,9 @@ use super::digests::digest_failed;
 use super::guard::{UNMOUNTED, require_tree, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top::{Top, is_gone};
-use crate::store::{Catalog, Change, Position, Record, Root, Seen, State};
-use verisum_files::Stat;
+use crate::store::{Catalog, Change, Position, Record, Root, Seen, State, moment};
 use verisum_files::reread::{self, Bypass};
+use verisum_files::{Stat, Timestamp};
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
@@ -52,8 +52,8 @@ pub struct Accept<'a> {
     pub dry: bool,
     /// Other file systems below are entered; otherwise what is on them is left alone.
     pub enters: bool,
-    /// The time, in milliseconds since 1970.
-    pub now: i64,
+    /// The time of now, for the records.
+    pub now: Timestamp,
 }
 
 /// Reads files as they are now, by their paths and digests; `None` for each that is not there, or is something
@@ -244,7 +244,7 @@ impl Accepting<'_> {
                 return Ok(accepted);
             }
         }
-        let now = self.what.now;
+        let now = moment(self.what.now);
         if !self.what.dry {
             let root = self.root.id;
             self.catalog.begin()?;
@@ -284,7 +284,7 @@ impl Accepting<'_> {
             true => old.algorithm,
             false => self.catalog.algorithm(FALLBACK)?,
         };
-        let now = self.what.now;
+        let now = moment(self.what.now);
         Ok(Record { algorithm, first_seen: now, changed: now, ..old })
     }
 }

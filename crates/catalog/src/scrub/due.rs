@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Options;
 use super::forecast::interval;
-use crate::store::{Known, Run, State, stamp};
+use crate::store::{Known, Run, State, moment, stamp};
 use verisum_files::Stat;
 
 /// How many files are ordered at once; among so many, shuffling takes place.
@@ -61,20 +61,22 @@ impl Plan {
     pub(super) fn new(options: &Options, history: &[Run], start: Instant) -> Plan {
         // An interrupted run is resumed.
         let cycle = match history.first() {
-            Some(last) if !last.complete && last.cycle <= options.now => last.cycle,
-            _ => options.now,
+            Some(last) if !last.complete && last.cycle <= options.started() => last.cycle,
+            _ => options.started(),
         };
         let before = match (options.since, options.max_age) {
-            (Some(since), _) => since,
-            (None, Some(age)) => options.now - in_advance(age, options.budget, history).as_millis() as i64,
+            (Some(since), _) => moment(since),
+            (None, Some(age)) => {
+                options.started() - in_advance(age, options.budget, history).as_millis() as i64
+            }
             (None, None) => cycle,
         };
         Plan {
-            before: before.min(options.now),
-            future: options.now + FUTURE + options.budget.unwrap_or_default().as_millis() as i64,
+            before: before.min(options.started()),
+            future: options.started() + FUTURE + options.budget.unwrap_or_default().as_millis() as i64,
             cycle,
             is_in_one_pass: options.budget.is_none() && options.sample >= 1.0 && !options.shuffle,
-            now: options.now,
+            now: options.started(),
             start,
             end: options.budget.and_then(|budget| start.checked_add(budget)),
         }

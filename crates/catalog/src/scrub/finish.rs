@@ -60,7 +60,7 @@ impl Writer<'_> {
             && outcome.unlisted + outcome.not_tried == 0
             && self.options.excludes.is_none()
             && self.scope.directory == self.scope.root.directory;
-        self.catalog.settle_unread(root, if was_everywhere { self.options.now } else { i64::MIN })?;
+        self.catalog.settle_unread(root, if was_everywhere { self.options.started() } else { i64::MIN })?;
         self.join(Lost::Itself, &names)?;
         self.join(Lost::Gone, &names)?;
         // What else there is on another machine nobody can look at from here.
@@ -82,17 +82,17 @@ impl Writer<'_> {
         // A file whose record was replaced may be where this run did not look.
         let unread = [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError];
         let has_read_all = was_everywhere && unread.iter().all(|verdict| self.summary.count(*verdict) == 0);
-        self.catalog.settle_previous(root, has_read_all, self.options.now)?;
+        self.catalog.settle_previous(root, has_read_all, self.options.started())?;
         self.report_new(&names)?;
         self.report_modified(&names)?;
         self.summary.alarm = self.too_much(outcome)?;
         if self.summary.alarm.is_none() {
             if !has_read_all {
-                self.catalog.remember_replaced(root, self.options.now)?;
+                self.catalog.remember_replaced(root, self.options.started())?;
             }
             return Ok(self.catalog.keep_replacements(root)?);
         }
-        self.catalog.hold_replacements(root, self.options.now)?;
+        self.catalog.hold_replacements(root, self.options.started())?;
         self.catalog.hold_missing(root, self.news_since)?;
         self.hold_waiting(&names)
     }
@@ -102,17 +102,21 @@ impl Writer<'_> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let report = &mut *self.report;
         let mut folders = Folders::default();
-        catalog.hold_waiting(self.scope.root.id, self.options.now, &mut |(directory, name), record| {
-            let Some(folder) = folders.path(catalog, directory) else { return };
-            let path = top.join(folder).join(OsStr::from_bytes(&name));
-            report(Report {
-                held: true,
-                recorded: Some(Seen::of(&record)),
-                algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
-                error: Some("it was written to, and was not read yet".to_string()),
-                ..Report::new(path, Verdict::Modified)
-            });
-        })?;
+        catalog.hold_waiting(
+            self.scope.root.id,
+            self.options.started(),
+            &mut |(directory, name), record| {
+                let Some(folder) = folders.path(catalog, directory) else { return };
+                let path = top.join(folder).join(OsStr::from_bytes(&name));
+                report(Report {
+                    held: true,
+                    recorded: Some(Seen::of(&record)),
+                    algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
+                    error: Some("it was written to, and was not read yet".to_string()),
+                    ..Report::new(path, Verdict::Modified)
+                });
+            },
+        )?;
         Ok(folders.failed.map_or(Ok(()), Err)?)
     }
 

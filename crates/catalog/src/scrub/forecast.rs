@@ -156,7 +156,7 @@ mod tests {
     fn options() -> Options {
         Options {
             alarm: super::super::Alarm { share: 1.0, at_least: 1 },
-            now: 0,
+            now: verisum_files::Timestamp::default(),
             ..Options::new(verisum_digest::Digest::find("sha256").unwrap())
         }
     }

@@ -139,7 +139,7 @@ impl<'a> Jobs<'a> {
         let is_estimated = scope.is_whole() && options.excludes.is_none();
         let mut reads_most = false;
         if is_estimated {
-            let due = match plan.before >= options.now {
+            let due = match plan.before >= options.started() {
                 true => scope.root.bytes,
                 false => reader.bytes_due(scope.root.id, plan.before)?,
             };

@@ -198,7 +198,7 @@ impl Writer<'_> {
         (record, finding): (&Record, &Finding),
         names: &Names,
     ) -> Result<(), Error> {
-        let (root, now) = (self.scope.root.id, self.options.now);
+        let (root, now) = (self.scope.root.id, self.options.started());
         let owner = match lost {
             Lost::OfOther(other, _) => other,
             _ => &self.scope.root,

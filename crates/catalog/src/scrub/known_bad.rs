@@ -76,7 +76,7 @@ impl Writer<'_> {
         let state = State::Trouble(Trouble::Verdict(verdict));
         for Copied { place, old, new } in copies {
             let read = Seen::of(&new);
-            self.catalog.put_back(root, &place, (state, self.options.now), read)?;
+            self.catalog.put_back(root, &place, (state, self.options.started()), read)?;
             self.summary.add(verdict, 1);
             let (recorded, found) = (Some(Seen::of(&old)), Some(read));
             let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Writer<'_> {
             true => None,
             false => Some(self.path(known.0, &known.1)?),
         };
-        let (root, now) = (self.scope.root.id, self.options.now);
+        let (root, now) = (self.scope.root.id, self.options.started());
         let record = self.catalog.mark_bad(root, bad, follows, (state, now))?;
         self.summary.add(verdict, 1);
         let (recorded, found) = (Some(Seen::of(&record)), Some(bad.seen));

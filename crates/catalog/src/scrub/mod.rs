@@ -30,13 +30,13 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use verisum_digest::Digest;
 
-use crate::store::{self, Catalog, Seen};
+use crate::store::{self, Catalog, Seen, moment};
 use tally::Tally;
-use verisum_files::{Class, Entry, Excludes, Limits, Order, Progress, Stat, Stop, Verdict};
+use verisum_files::{Class, Entry, Excludes, Limits, Order, Progress, Stat, Stop, Timestamp, Verdict};
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
@@ -64,8 +64,8 @@ pub struct Options {
     pub sample: f64,
     /// Verify in random order within each stretch of equally stale files.
     pub shuffle: bool,
-    /// Verify what was not verified since then, in milliseconds since 1970.
-    pub since: Option<i64>,
+    /// Verify what was not verified since then.
+    pub since: Option<Timestamp>,
     /// Do not enter other file systems.
     pub one_file_system: bool,
     /// Stop reading from a device after as many errors of its storage. Files that are known to be bad are
@@ -91,8 +91,8 @@ pub struct Options {
     pub stop: Arc<Stop>,
     /// Where to tell how far it is.
     pub progress: Arc<Progress>,
-    /// The time of the start, in milliseconds since 1970.
-    pub now: i64,
+    /// The time of the start.
+    pub now: Timestamp,
 }
 
 impl Default for Options {
@@ -105,7 +105,6 @@ impl Default for Options {
 impl Options {
     /// What is usual for new files of this digest: all that is due is verified, on one thread, without limits.
     pub fn new(digest: Digest) -> Options {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Options {
             digest,
             policy: verisum_digest::Policy::default(),
@@ -126,8 +125,13 @@ impl Options {
             limits: None,
             stop: Arc::default(),
             progress: Arc::default(),
-            now: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            now: Timestamp::now(),
         }
+    }
+
+    /// The time of the start, as records have it.
+    fn started(&self) -> i64 {
+        moment(self.now)
     }
 }
 

@@ -77,7 +77,7 @@ impl Passage for PlaceTree<'_> {
         let digests = work.judge.digests;
         let mut others = used.iter().filter_map(|algorithm| digests.set_of.get(algorithm));
         let has_one_digest = others.all(|set| *set == digests.new);
-        let reads_all = plan.is_in_one_pass && plan.before >= options.now && options.limits.is_none();
+        let reads_all = plan.is_in_one_pass && plan.before >= options.started() && options.limits.is_none();
         let hashed = has_one_digest && reads_all && !scrub.listing.leaves_out_any();
         match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
             Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),

@@ -94,7 +94,7 @@ pub fn scrub_tree(
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = Digests::new(catalog, options)?;
     let plan = due::Plan::new(options, &history, clock);
-    let mut run = Run { started: options.now, cycle: plan.cycle, ..Run::default() };
+    let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
     drop(held);
 
@@ -146,7 +146,7 @@ fn end(
     done: Result<(Summary, bool), Error>,
     EndOfRun { history, options, clock }: EndOfRun,
 ) -> Result<Summary, Error> {
-    run.finished = Some(options.now + clock.elapsed().as_millis() as i64);
+    run.finished = Some(options.started() + clock.elapsed().as_millis() as i64);
     run.seconds = clock.elapsed().as_secs_f64();
     let (mut summary, is_through) = match done {
         Ok(done) => done,
@@ -157,7 +157,7 @@ fn end(
             return Err(error);
         }
     };
-    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.now);
+    summary.clock_went_back = history.first().is_some_and(|last| last.started > options.started());
     summary.time = clock.elapsed();
     (run.complete, run.interrupted) = (is_through, summary.interrupted);
     (run.read_files, run.read_bytes) = (summary.read_files, summary.hashed_bytes);

@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
         let (scope, options) = (work.scope, work.options);
         let names = work.judge.digests.sets.iter().map(|digest| digest.name().to_string()).collect();
         let unfinished = history.iter().take_while(|run| !run.is_whole());
-        let news_since = unfinished.map(|run| run.started).fold(options.now, i64::min);
+        let news_since = unfinished.map(|run| run.started).fold(options.started(), i64::min);
         let summary = Summary { root: scope.path.clone(), ..Summary::default() };
         let may_be_moved = scope.root.files > 0;
         let checkpoint = Instant::now();

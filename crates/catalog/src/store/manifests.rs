@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rusqlite::params;
 use verisum_digest::{Digest, Output};
 
-use super::record::{columns, listed, stamp};
+use super::record::{columns, listed, moment, stamp};
 use super::root::scheme;
 use super::transfer::Passed;
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
@@ -181,7 +181,7 @@ impl Catalog {
         &self,
         mut reader: Reader<R>,
         list: &Path,
-        (base, now): (&Path, i64),
+        (base, now): (&Path, Timestamp),
         not_there: &mut dyn FnMut(&Path),
         is_block_hash: IsBlockHash,
     ) -> Result<Imported> {
@@ -204,7 +204,7 @@ impl Catalog {
                     Some(Line::File(listed)) if listed.claims.is_empty() => {}
                     Some(Line::File(listed)) => {
                         let found = strongest(listed).ok_or_else(|| wrong("unknown digest".to_string()))?;
-                        self.import_found(&found, base, now, importing)?.map_err(wrong)?;
+                        self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
                     }
                 }
             }
@@ -216,7 +216,7 @@ impl Catalog {
         &self,
         files: Vec<Recorded>,
         index: &Path,
-        (base, now): (&Path, i64),
+        (base, now): (&Path, Timestamp),
         not_there: &mut dyn FnMut(&Path),
     ) -> Result<Imported> {
         self.all_or_nothing(index, base, not_there, |importing| {
@@ -231,7 +231,7 @@ impl Catalog {
                     modified: file.record.modified.map(|time| (time.time, time.tolerance)),
                 };
                 let wrong = |what| Error::Entry { path: index.to_path_buf(), entry: number, what };
-                self.import_found(&found, base, now, importing)?.map_err(wrong)?;
+                self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
             }
             Ok(())
         })

@@ -56,7 +56,7 @@ pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{Content, SoundFile};
 pub use receive::{Arriving, Receiving};
-pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, stamp};
+pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, moment, stamp};
 pub use repairs::{Repair, Repairs};
 pub use restore::restore;
 pub use root::{Identity, Root, is_address};

@@ -241,13 +241,23 @@ mod tests {
         catalog.export(&mut lines).unwrap();
         let other = Catalog::open(&folder.path().join("other.db")).unwrap();
         for _ in 0..2 {
-            other.import(&mut &lines[..], Path::new("x.jsonl"), 1).unwrap();
+            other
+                .import(&mut &lines[..], Path::new("x.jsonl"), verisum_files::Timestamp::of_milliseconds(1))
+                .unwrap();
         }
         let mut again = Vec::new();
         other.export(&mut again).unwrap();
         assert_eq!(String::from_utf8(again).unwrap(), String::from_utf8(lines.clone()).unwrap());
         let good = String::from_utf8(lines).unwrap().replace("\"outcome\":\"rot\"", "\"outcome\":\"ok\"");
-        assert!(other.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).is_err());
+        assert!(
+            other
+                .import(
+                    &mut good.as_bytes(),
+                    Path::new("x.jsonl"),
+                    verisum_files::Timestamp::of_milliseconds(1)
+                )
+                .is_err()
+        );
 
         assert_eq!(catalog.absolve_below(&root, Path::new("/srv/a"), false).unwrap(), 0);
         assert_eq!(catalog.absolve_below(&root, Path::new("/srv"), true).unwrap(), 1);

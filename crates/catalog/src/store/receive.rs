@@ -7,7 +7,8 @@ use std::path::Path;
 use verisum_digest::Output;
 
 use super::transfer::{Importing, Refused, Target, Unfit, length};
-use super::{Catalog, Error, Identity, Imported, Record, Result, State};
+use super::{Catalog, Error, Identity, Imported, Record, Result, State, moment};
+use verisum_files::Timestamp;
 
 /// A record of another store.
 #[derive(Clone, Debug)]
@@ -48,8 +49,8 @@ pub struct Receiving<'a> {
 }
 
 impl Catalog {
-    /// Begins to take records in, at a time in milliseconds since 1970.
-    pub fn receive(&self, now: i64) -> Result<Receiving<'_>> {
+    /// Begins to take records in, at this time.
+    pub fn receive(&self, now: Timestamp) -> Result<Receiving<'_>> {
         self.begin()?;
         Ok(Receiving {
             catalog: self,
@@ -57,7 +58,7 @@ impl Catalog {
             algorithm: None,
             target: None,
             imported: Imported::default(),
-            now,
+            now: moment(now),
             is_done: false,
         })
     }

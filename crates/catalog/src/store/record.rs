@@ -17,6 +17,11 @@ pub fn stamp(time: Timestamp) -> i64 {
     time.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(time.nanoseconds))
 }
 
+/// A moment as records have it: in milliseconds since 1970.
+pub fn moment(time: Timestamp) -> i64 {
+    time.milliseconds().unwrap_or(if time.seconds < 0 { i64::MIN } else { i64::MAX })
+}
+
 /// What a run last thought of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

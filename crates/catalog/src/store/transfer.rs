@@ -14,8 +14,9 @@ use verisum_digest::{Digest, Output};
 
 use super::lines::{CondemnedLine, FileLine, Line, Moment, Name};
 use super::previous::Previous;
-use super::record::{columns, listed};
+use super::record::{columns, listed, moment};
 use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
+use verisum_files::Timestamp;
 use verisum_files::store::manifest::{JSON_VERSION, Skipped};
 
 /// The longest line that is read: a path of 16 MiB in hexadecimal.
@@ -127,9 +128,9 @@ impl Catalog {
 
     /// Records what is in lines of JSON, of a file of this name. Files that have a record keep it. All or
     /// nothing.
-    pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
+    pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: Timestamp) -> Result<Imported> {
         self.begin()?;
-        let imported = self.import_lines(from, name, now);
+        let imported = self.import_lines(from, name, moment(now));
         match imported {
             Ok(_) => self.commit()?,
             Err(_) => self.roll_back(),
@@ -536,12 +537,16 @@ mod tests {
             format!("{root}{}", file("a").replace("1970-", "70-")),
             root.replace("\"version\":1", "\"version\":2"),
         ] {
-            let refused = catalog.import(&mut bad.as_bytes(), Path::new("x.jsonl"), 1).unwrap_err();
+            let refused = catalog
+                .import(&mut bad.as_bytes(), Path::new("x.jsonl"), Timestamp::of_milliseconds(1))
+                .unwrap_err();
             assert!(refused.to_string().starts_with("x.jsonl: line "), "{refused}");
             assert_eq!(catalog.root(Path::new("/x")).unwrap(), None);
         }
         let good = format!("{root}{}{}", file("a/d"), file("a/b/c"));
-        let imported = catalog.import(&mut good.as_bytes(), Path::new("x.jsonl"), 1).unwrap();
+        let imported = catalog
+            .import(&mut good.as_bytes(), Path::new("x.jsonl"), Timestamp::of_milliseconds(1))
+            .unwrap();
         assert_eq!(imported, Imported { added: 2, ..Imported::default() });
         assert_eq!(catalog.check().unwrap(), []);
         let mut exported = Vec::new();

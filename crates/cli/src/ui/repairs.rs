@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use verisum::catalog::store::{Catalog, Lock};
 use verisum::digest::Output as DigestValue;
+use verisum::files::Timestamp;
 use verisum::mend::repair::{MendedFile, Noted, Outcome, Repaired, Taken, note};
 
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::failure::Failure;
-use crate::ui::{self, PROGRAM, names, values};
+use crate::ui::{self, PROGRAM, names};
 
 /// The catalogue that knows what is repaired, if one does.
 pub(crate) struct Recorder {
@@ -45,7 +46,7 @@ impl Recorder {
         if taken.is_empty() || self.failure.is_some() {
             return;
         }
-        let file = MendedFile { path, before, taken, now: values::now() };
+        let file = MendedFile { path, before, taken, now: Timestamp::now() };
         match note(catalog, &file) {
             Ok(Noted::Confirmed | Noted::Unknown) => {}
             Ok(Noted::Different) => {

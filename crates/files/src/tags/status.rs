@@ -8,7 +8,7 @@ use super::files::{Opened, each, next_entry, open};
 use super::session::{Session, lock};
 use super::{Counts, Entries, Options, Report};
 use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
-use crate::{Standing, Stat};
+use crate::{Standing, Stat, Timestamp};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,15 +50,16 @@ pub fn status(entries: Entries, options: &Options, report: Report) -> (Status, C
     status_before(entries, options, None, report)
 }
 
-/// The same, with what was verified before this moment, in seconds since 1970, counted as stale.
+/// The same, with what was verified before this moment counted as stale.
 pub fn status_before(
     entries: Entries,
     options: &Options,
-    before: Option<i64>,
+    before: Option<Timestamp>,
     report: Report,
 ) -> (Status, Counts) {
     let session = Session::new(options, report);
     let total = Mutex::new(Status::default());
+    let before = before.map(|before| before.seconds);
     each(&session, entries, &|opened| {
         let origin = match opened.found.is_empty() {
             true => foreign(&opened.file, &opened.stat).ok().and_then(|found| Some(found.first()?.origin)),

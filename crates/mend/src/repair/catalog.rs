@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{Catalog, Change, Position, Record, Repair, Root, State, Trouble, stamp};
+use verisum_catalog::store::{
+    Catalog, Change, Position, Record, Repair, Root, State, Trouble, moment, stamp,
+};
 use verisum_digest::Digest;
 use verisum_files::Verdict;
 
@@ -246,12 +248,12 @@ impl Work<'_> {
             mtime: stamp(now.modified),
             ctime: stamp(now.changed),
             inode: now.inode,
-            verified: self.options.now,
+            verified: moment(self.options.now),
             state: State::Sound,
             ..*old
         };
         let repair = Repair {
-            repaired: self.options.now,
+            repaired: moment(self.options.now),
             state: old.state,
             source: from.clone(),
             bytes: *bytes,

@@ -21,11 +21,10 @@ mod sums;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use verisum_catalog::scrub;
 use verisum_catalog::store::{self, State};
-use verisum_files::Stop;
+use verisum_files::{Stop, Timestamp};
 
 pub use catalog::repair;
 pub use listed::{Recorded, repair_recorded, tagged};
@@ -48,21 +47,20 @@ pub struct Options {
     pub enters: bool,
     /// When to end early, after the file in progress.
     pub stop: Arc<Stop>,
-    /// The time of the start, in milliseconds since 1970.
-    pub now: i64,
+    /// The time of the start.
+    pub now: Timestamp,
 }
 
 impl Default for Options {
     /// Bad files are removed once they are replaced, and all is recorded as of now.
     fn default() -> Options {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Options {
             dry: false,
             keep_bad: None,
             leaves_missing: false,
             enters: false,
             stop: Arc::default(),
-            now: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+            now: Timestamp::now(),
         }
     }
 }

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, Change, Record, Repair, Root, State, stamp};
+use verisum_catalog::store::{Catalog, Change, Record, Repair, Root, State, moment, stamp};
 use verisum_digest::{Digest, Output};
-use verisum_files::{Entry, Stat, reread};
+use verisum_files::{Entry, Stat, Timestamp, reread};
 
 use super::Error;
 
@@ -19,8 +19,8 @@ pub struct MendedFile {
     pub before: Option<(String, Output)>,
     /// What was taken from where.
     pub taken: Vec<Taken>,
-    /// When, in milliseconds since 1970.
-    pub now: i64,
+    /// When.
+    pub now: Timestamp,
 }
 
 /// What a file took from one source.
@@ -67,7 +67,7 @@ pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, Error> {
     let known = mended.before.as_ref().filter(|(of, _)| *of == algorithm).map(|(_, digest)| *digest);
     let found = finding.and_then(|finding| finding.read).map(|read| read.digest);
     let repair = Repair {
-        repaired: mended.now,
+        repaired: moment(mended.now),
         state: old.state,
         source: PathBuf::new(),
         bytes: 0,

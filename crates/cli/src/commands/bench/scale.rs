@@ -11,8 +11,8 @@ use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{Options, PlaceTree, Summary, scrub_tree};
 use verisum::catalog::store::{Catalog, Lock, State};
 use verisum::digest::Digest;
-use verisum::files::Verdict;
 use verisum::files::place::{Place, PlaceEvent};
+use verisum::files::{Timestamp, Verdict};
 use verisum::lake::{self, Lake, PartWriter, Row};
 use verisum_bench::scale::{SyntheticFile, SyntheticPlace};
 
@@ -112,7 +112,7 @@ impl Steps<'_> {
         let other = self.folder.join("imported.db");
         let _other_lock = Lock::take(&other)?;
         let clock = Instant::now();
-        let imported = lake::import(&Catalog::open(&other)?, &self.lake(), values::now())?;
+        let imported = lake::import(&Catalog::open(&other)?, &self.lake(), Timestamp::now())?;
         self.tell("import", clock, &format!("{} files", imported.added))?;
         fs::remove_file(&other).map_err(|error| Failure::file(&other, "remove", error))
     }
@@ -131,7 +131,7 @@ impl Steps<'_> {
     fn export(&mut self, step: &str, catalog: &Catalog) -> Result<(), Failure> {
         let before = size(&self.lake()).unwrap_or(0);
         let clock = Instant::now();
-        let exported = lake::export(catalog, &self.lake(), values::now())?;
+        let exported = lake::export(catalog, &self.lake(), Timestamp::now())?;
         let rows = exported.changed + exported.gone;
         let bytes = size(&self.lake()).map_err(|error| Failure::file(self.lake(), "read", error))? - before;
         let each = bytes as f64 / rows.max(1) as f64;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
-use verisum::files::Stop;
+use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{self, Options, Recorded, Repaired};
 
 use crate::ui::Output;
@@ -18,7 +18,7 @@ use crate::ui::hosts::{HOSTS, HostArgs};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
-use crate::ui::{parity, sums, values};
+use crate::ui::{parity, sums};
 
 /// What `verisum repair` takes.
 #[derive(Args, Debug)]
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.leaves_missing = arguments.except_missing;
     options.enters = arguments.cross_file_systems;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
-    options.now = values::now();
+    options.now = Timestamp::now();
     let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let worst = match arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty() {
         true => by_records(arguments, &way.leads, &options, telling)?,

@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{Catalog, is_address};
+use verisum::files::Timestamp;
 use verisum::files::place::PlaceEvent;
 use verisum::remote::Address;
 
@@ -17,7 +18,6 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::names;
-use crate::ui::values;
 use crate::ui::{self, Output};
 
 /// What `verisum accept` takes.
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
             }
         };
         let (dry, enters) = (arguments.dry_run, arguments.cross_file_systems);
-        let what = Accept { path: &path, dry, enters, now: values::now() };
+        let what = Accept { path: &path, dry, enters, now: Timestamp::now() };
         let found = match is_address(&path) {
             true => remote(&catalog, &what, &arguments.hosts, &mut report),
             false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),

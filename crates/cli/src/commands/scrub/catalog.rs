@@ -12,7 +12,7 @@ use verisum::catalog::store::{self as store, Catalog, Error, Imported, Problem, 
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, IndexError, Options, ReadError, Reader, Recorded, is_chkbit,
 };
-use verisum::files::{Directory, Replacement, Stop};
+use verisum::files::{Directory, Replacement, Stop, Timestamp};
 
 use super::lake::ExportFormat;
 use super::list::ListArgs;
@@ -25,7 +25,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::signals::Ending;
-use crate::ui::values::{self, counted};
+use crate::ui::values::counted;
 use crate::ui::{self, Output, block_hashes, names};
 use crate::ui::{digests, kernel};
 
@@ -301,7 +301,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
         Some(name) => Some(digests::find(name, &kernel::policy()?)?.name().to_string().into()),
         None => None,
     };
-    let now = values::now();
+    let now = Timestamp::now();
     let tried = arguments.dry_run.then(|| Tried::new(&arguments.catalog)).transpose()?;
     let opened = tried.is_none().then(|| arguments.catalog.open()).transpose()?;
     let catalog = match (&tried, &opened) {
@@ -343,7 +343,7 @@ struct List<'a> {
     file: &'a Path,
     tree: Option<&'a Path>,
     algorithm: &'a Option<Cow<'static, str>>,
-    now: i64,
+    now: Timestamp,
 }
 
 impl List<'_> {

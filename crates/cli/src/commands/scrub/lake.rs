@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use verisum::catalog::store::Catalog;
+use verisum::files::Timestamp;
 use verisum::files::store::manifest::Format;
 use verisum::lake::Exported;
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::values::{self, counted};
+use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM, names};
 
 /// What an export is written as.
@@ -52,7 +53,7 @@ pub(super) fn export(
 ) -> Result<Exit, Failure> {
     let lake = lake.ok_or_else(|| Failure::Usage("--format parquet: needs a directory".to_string()))?;
     catalog.require_complete()?;
-    let exported = verisum::lake::export(catalog, lake, values::now())?;
+    let exported = verisum::lake::export(catalog, lake, Timestamp::now())?;
     let Exported { changed, gone, unchanged, damaged } = exported;
     output.line(&format!("{changed} new or changed, {gone} gone, {unchanged} as before"))?;
     if damaged == 0 {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum::catalog::scrub::{Alarm, Options};
-use verisum::catalog::store::Catalog;
+use verisum::catalog::store::{self, Catalog};
 
 use super::metrics;
 use super::report::Style;
@@ -114,8 +114,10 @@ impl ResultArgs {
     ) -> Result<Exit, Failure> {
         // What was found counts more than that nobody can read of it.
         if let Some(path) = &self.prometheus
-            && let Err(failure) =
-                metrics::write(path, &metrics::prometheus(summaries, self.failing(), options.now))
+            && let Err(failure) = metrics::write(
+                path,
+                &metrics::prometheus(summaries, self.failing(), store::moment(options.now)),
+            )
         {
             ui::say(PROGRAM, &failure.message());
             worst = worst.max(failure.exit());

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{Options, Summary};
 use verisum::catalog::store::{Catalog, Root, State};
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Class, Excludes, Stop};
+use verisum::files::{Class, Excludes, Stop, Timestamp};
 use verisum::mend::repair;
 
 use super::health;
@@ -238,7 +238,7 @@ fn mend(
             adapted.leaves_missing = true;
             adapted.enters = !options.one_file_system;
             adapted.stop = options.stop.clone();
-            adapted.now = values::now();
+            adapted.now = Timestamp::now();
             adapted
         };
         let mut telling = Telling::new(["repair", "repairs"], style == Style::Json, false, output);
@@ -286,8 +286,12 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
     options.budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;
     options.sample = sample.unwrap_or(1.0);
     options.shuffle = arguments.shuffle;
-    options.since =
-        arguments.since.as_deref().map(|text| values::moment("--since", text, now)).transpose()?;
+    options.since = arguments
+        .since
+        .as_deref()
+        .map(|text| values::moment("--since", text, now))
+        .transpose()?
+        .map(Timestamp::of_milliseconds);
     options.one_file_system = arguments.one_file_system || !arguments.cross_file_systems;
     options.stop_after = (arguments.stop_after > 0).then_some(arguments.stop_after);
     options.limits = arguments.reading.limits()?;
@@ -308,7 +312,7 @@ pub(crate) fn usual(
     options.missing_fails = results.failing().missing;
     options.replaced_root = results.replaced_root;
     options.excludes = excludes;
-    options.now = now;
+    options.now = Timestamp::of_milliseconds(now);
     Ok(options)
 }
 

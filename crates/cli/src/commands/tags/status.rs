@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde::Serialize;
+use verisum::files::Timestamp;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Counts, Status};
 
@@ -38,8 +39,8 @@ pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Fa
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let before = match &arguments.older_than {
         Some(text) => {
-            let age = values::duration("--older-than", text)?.as_secs().cast_signed();
-            Some(values::now() / 1000 - age)
+            let age = values::duration("--older-than", text)?.as_millis() as i64;
+            Some(Timestamp::of_milliseconds(values::now() - age))
         }
         None => None,
     };
