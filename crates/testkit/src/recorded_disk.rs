@@ -17,6 +17,9 @@ use tempfile::TempDir;
 use crate::mount::run;
 use crate::{require_tool, skip};
 
+/// What a disk writes at once, in bytes.
+const PAGE: usize = 4096;
+
 /// Something that the disk was told to do.
 #[derive(Debug)]
 enum Step {
@@ -105,18 +108,19 @@ impl RecordedDisk {
         self.lock().steps.len()
     }
 
-    /// What is on the disk after a loss of power when `steps` steps were done. `survives` says of each write that no
-    /// flush made safe whether it got there.
+    /// What is on the disk after a loss of power when `steps` steps were done. `survives` says of each page of each write
+    /// that no flush made safe whether it got there.
     pub fn after_power_loss(&self, steps: usize, mut survives: impl FnMut() -> bool) -> Vec<u8> {
         let disk = self.lock();
         let done = &disk.steps[..steps];
         let safe = done.iter().rposition(|step| matches!(step, Step::Flush)).map_or(0, |at| at + 1);
         let mut image = disk.before.clone();
         for (at, step) in done.iter().enumerate() {
-            if let Step::Write { offset, bytes, is_forced } = step
-                && (at < safe || *is_forced || survives())
-            {
-                image[*offset..offset + bytes.len()].copy_from_slice(bytes);
+            let Step::Write { offset, bytes, is_forced } = step else { continue };
+            for (page, place) in bytes.chunks(PAGE).zip((*offset..).step_by(PAGE)) {
+                if at < safe || *is_forced || survives() {
+                    image[place..place + page.len()].copy_from_slice(page);
+                }
             }
         }
         image
