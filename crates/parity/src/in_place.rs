@@ -103,6 +103,8 @@ pub(crate) struct InPlace {
     note: Note,
     /// What was written.
     written: Vec<Range<u64>>,
+    /// What the system said of the file when it was written to last.
+    state: Stat,
 }
 
 impl InPlace {
@@ -143,7 +145,7 @@ impl InPlace {
             false => piece.modified,
         };
         let note = Note { path: piece.path.clone(), modified, ranges: bad, end: NoteEnd::Remove };
-        Ok(Some(InPlace { file, note, written: Vec::new() }))
+        Ok(Some(InPlace { file, note, written: Vec::new(), state: now }))
     }
 
     /// Writes the parts that a set gives and that are not as recorded, and reads them back past the cache.
@@ -174,6 +176,7 @@ impl InPlace {
             add(&mut self.written, range);
         }
         store.write_note(&self.note)?;
+        self.require_unchanged(tree)?;
         let written = failed(tree, &self.note.path, "write");
         for part in &bad {
             if let Some(block) = solved.get(&part.block) {
@@ -181,6 +184,7 @@ impl InPlace {
             }
         }
         self.file.sync_all().map_err(&written)?;
+        self.state = Stat::of(&self.file).map_err(|errno| written(errno.into()))?;
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         for part in &bad {
             if !self.is_good(head, part, &mut hasher, &mut room)? {
@@ -208,9 +212,18 @@ impl InPlace {
         Ok(is_read && hasher.part(room)? == head.parts[part.index])
     }
 
+    /// Fails if somebody else wrote to the file meanwhile: then its time must not come back.
+    fn require_unchanged(&self, tree: &Tree) -> Result<(), Error> {
+        match Stat::of(&self.file).is_ok_and(|now| now.is_same_state(&self.state)) {
+            true => Ok(()),
+            false => Err(Error::damaged(&tree.path_of(&self.note.path), "it changed while it was repaired")),
+        }
+    }
+
     /// Gives the file its time again. Returns which bytes were written, ascending.
     pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, Error> {
-        let InPlace { file, note, mut written } = self;
+        self.require_unchanged(tree)?;
+        let InPlace { file, note, mut written, .. } = self;
         set_time(&file, note.modified).map_err(failed(tree, &note.path, "set its time"))?;
         store.remove_note(&note.path)?;
         written.sort_unstable_by_key(|range| range.start);
