@@ -5,7 +5,7 @@ use std::{env, fs, io, path::Path};
 const STUBS: &str = "verisum/_native.pyi";
 
 /// What has a text.
-const NAMED: [&str; 20] = [
+const NAMED: [&str; 22] = [
     "def new",
     "def hash_many",
     "def hash_files",
@@ -23,6 +23,8 @@ const NAMED: [&str; 20] = [
     "class Parity",
     "def check",
     "def image_sum",
+    "def image_repair",
+    "def overview",
     "class BlockMap",
     "class Catalog",
     "class Hosts",

@@ -88,7 +88,7 @@ impl CatalogRun {
 }
 
 impl CatalogRun {
-    fn new(run: Run, goes_on: bool) -> CatalogRun {
+    pub(crate) fn new(run: Run, goes_on: bool) -> CatalogRun {
         CatalogRun {
             started_ms: run.started,
             finished_ms: run.finished,

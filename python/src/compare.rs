@@ -1,17 +1,24 @@
-//! `compare`: the differences of two trees, each in any place.
+//! `compare`: the differences of two or three trees, each in any place, and which copy is the recorded one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use verisum::catalog::compare::{
+    Judge, Judgement, Lists, RecordedTree, Settled, Standing, settle_by_records,
+};
+use verisum::catalog::store::{Catalog, absolute};
 use verisum::digest::{Digest, Output};
-use verisum::files::compare::{self as trees, CompareError, ComparedFile, FileStatus, Pair, Tree};
+use verisum::files::compare::{self as trees, CompareError, ComparedFile, Evidence, FileStatus, Pair, Tree};
 use verisum::files::place::{FileAnswer, PlaceEvent};
-use verisum::remote::Address;
+use verisum::mend::repair::{UselessLine, recorded_in};
+use verisum::remote::{Address, Host};
 
 use crate::errors::{Failure, Kind};
 use crate::hash::find;
@@ -32,12 +39,28 @@ const COUNTED: [(FileStatus, &str); 6] = [
 /// What could not be listed, in summaries and results.
 const UNLISTED: &str = "unlisted";
 
-/// A file that is not the same on both sides.
+/// Files that differ and of which nothing is recorded, in summaries.
+const UNRECORDED: &str = "unrecorded";
+
+/// The sides, in results.
+const LETTERS: [&str; 3] = ["a", "b", "c"];
+
+/// A file that is not the same on all sides.
 #[pyclass(frozen, module = "verisum")]
+#[derive(Default)]
 pub(crate) struct Difference {
     name: Vec<u8>,
+    #[pyo3(get)]
     outcome: &'static str,
-    sides: [Option<Side>; 2],
+    sides: [Option<Side>; 3],
+    #[pyo3(get)]
+    evidence: Option<&'static str>,
+    #[pyo3(get)]
+    recorded_ns: Option<i128>,
+    #[pyo3(get)]
+    as_recorded: Option<&'static str>,
+    #[pyo3(get)]
+    odd: Option<&'static str>,
     error: Option<Failure>,
 }
 
@@ -49,6 +72,8 @@ pub(crate) struct Side {
     size: Option<u64>,
     #[pyo3(get)]
     mtime_ns: Option<i128>,
+    #[pyo3(get)]
+    as_recorded: Option<&'static str>,
     read: Option<Result<Output, String>>,
 }
 
@@ -66,11 +91,12 @@ impl Side {
     }
 }
 
-impl From<&ComparedFile> for Side {
-    fn from(file: &ComparedFile) -> Side {
+impl Side {
+    fn new(file: &ComparedFile, standing: Option<Standing>) -> Side {
         Side {
             size: file.seen.size,
             mtime_ns: file.seen.modified.map(|modified| nanoseconds(modified.time)),
+            as_recorded: standing.map(Standing::name),
             read: file.read.as_ref().map(|read| (*read).clone().map_err(|reason| reason.message())),
         }
     }
@@ -86,11 +112,6 @@ impl Difference {
     #[getter]
     fn name_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.name)
-    }
-
-    #[getter]
-    fn outcome(&self) -> &'static str {
-        self.outcome
     }
 
     #[getter]
@@ -112,6 +133,11 @@ impl Difference {
     }
 
     #[getter]
+    fn c(&self) -> Option<Side> {
+        self.sides[2].clone()
+    }
+
+    #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
     }
@@ -123,23 +149,49 @@ impl Difference {
 
 type Counts = BTreeMap<&'static str, u64>;
 
-/// The differences of two trees.
+/// What a comparison came to.
+#[derive(Default)]
+struct Summary {
+    counts: Counts,
+    settled: Settled,
+    /// Lines of lists that are of no use.
+    useless: u64,
+}
+
+/// The differences of trees.
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct Comparison(Running<Difference, Counts>);
+pub(crate) struct Comparison(Running<Difference, Summary>);
 
 #[pymethods]
 impl Comparison {
     /// How many files there were of each outcome, once all were compared.
     #[getter]
     fn summary(&self) -> Option<Counts> {
-        self.0.summary().map(|counts| (*counts).clone())
+        self.0.summary().map(|summary| summary.counts.clone())
+    }
+
+    /// How it was settled whether files are the same.
+    #[getter]
+    fn settled(&self) -> Option<Counts> {
+        let Settled { sizes, records, times, one_read, store, read } = self.0.summary()?.settled;
+        let counts = [
+            ("sizes", sizes),
+            ("records", records),
+            ("times", times),
+            ("one_read", one_read),
+            ("store", store),
+            ("read", read),
+        ];
+        Some(counts.into())
     }
 
     #[getter]
     fn class_(&self) -> Option<&'static str> {
-        let counts = self.0.summary()?;
-        let has = |keys: &[&str]| keys.iter().any(|key| counts.get(key).is_some_and(|count| *count > 0));
-        Some(match (has(&["differ", "missing", "extra"]), has(&["unreadable", "unknown", UNLISTED])) {
+        let summary = self.0.summary()?;
+        let has =
+            |keys: &[&str]| keys.iter().any(|key| summary.counts.get(key).is_some_and(|count| *count > 0));
+        let is_unchecked = has(&["unreadable", "unknown", UNLISTED]) || summary.useless > 0;
+        Some(match (has(&["differ", "missing", "extra"]), is_unchecked) {
             (true, _) => "mismatch",
             (false, true) => "unchecked",
             (false, false) => "clean",
@@ -147,7 +199,7 @@ impl Comparison {
     }
 
     fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
-        Ok((*self.0.finish(py)?).clone())
+        Ok(self.0.finish(py)?.counts.clone())
     }
 }
 
@@ -155,120 +207,250 @@ python_iterator!(Comparison, Difference);
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/compare"))]
 #[pyfunction]
-#[pyo3(signature = (a, b, algorithm="sha256", *, quick=false, hosts=None, progress=None))]
+#[pyo3(signature = (
+    a, b, algorithm=None, *, c=None, quick=false, read=false, catalog=None, sums=None, hosts=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn compare(
     py: Python<'_>,
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
-    algorithm: &str,
+    algorithm: Option<String>,
+    c: Option<&Bound<'_, PyAny>>,
     quick: bool,
+    read: bool,
+    catalog: Option<&Bound<'_, PyAny>>,
+    sums: Option<&Bound<'_, PyAny>>,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Comparison> {
-    let digest = find(py, algorithm)?;
-    let named = [Named::of(a)?, Named::of(b)?];
+    let digest = find(py, algorithm.as_deref().unwrap_or("sha256"))?;
+    if quick && (read || c.is_some()) {
+        return Err(PyValueError::new_err("quick: neither with read nor with a third tree"));
+    }
+    let mut named = vec![Named::of(a)?, Named::of(b)?];
+    named.extend(c.map(Named::of).transpose()?);
+    let whole = |path: &Path| absolute(path).map_err(|error| Failure::from(&error).raise(py));
+    let catalog = catalog.map(|path| whole(&place::fs_path(path)?)).transpose()?;
+    let lists = sums.map(place::paths).transpose()?.unwrap_or_default();
     let reach = Reach::of(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
     let done = Arc::new(Done::default());
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {
         let hosts = reach.open();
-        let ended = compared(named, &Way { digest, quick }, &hosts, &done, steps);
-        steps.end(ended);
+        let job = Job { digest, algorithm, quick, read, catalog, lists, done };
+        steps.end(match <[Named; 2]>::try_from(named) {
+            Ok(two) => job.compare(two, &hosts, steps),
+            Err(named) => match <[Named; 3]>::try_from(named) {
+                Ok(three) => job.compare(three, &hosts, steps),
+                Err(_) => Err(Failure::new(Kind::Fault, "neither two trees nor three")),
+            },
+        });
     })?;
     Ok(Comparison(running))
 }
 
 /// How files are compared.
-struct Way {
+struct Job {
     digest: Digest,
-    /// Files of one size and time of modification are not read.
+    /// What lists have that do not tell.
+    algorithm: Option<String>,
+    /// Files of one size and time of modification, or with good records, are not read.
     quick: bool,
+    /// Digests that stores recorded do not stand for reading.
+    read: bool,
+    catalog: Option<PathBuf>,
+    lists: Vec<PathBuf>,
+    done: Arc<Done>,
 }
 
-fn compared(
-    named: [Named; 2],
-    Way { digest, quick }: &Way,
-    hosts: &verisum::remote::Hosts,
-    done: &Arc<Done>,
-    steps: &Steps<Difference, Counts>,
-) -> Result<Counts, Failure> {
-    let stop = steps.stop();
-    let opened = |named: Named| {
-        let opened = place::open(named, hosts, &stop, done)?;
-        let tree = Tree::new(opened.place, &opened.address.path);
-        Ok::<_, Failure>((opened.address, tree))
-    };
-    let [a, b] = named;
-    let ((a, mut tree_a), (b, mut tree_b)) = (opened(a)?, opened(b)?);
-    let addresses = [a, b];
-    let unlisted = AtomicU64::new(0);
-    let tell_unlisted = |name: Vec<u8>, failure: Failure| {
-        unlisted.fetch_add(1, Ordering::Relaxed);
-        let sides = [None, None];
-        steps.result(Difference { name, outcome: UNLISTED, sides, error: Some(failure) })
-    };
-    let sink = |side: usize, event: PlaceEvent| {
-        let address = &addresses[side];
+/// Trees that are compared, and their results.
+struct Compared<'a, const N: usize> {
+    addresses: [Address; N],
+    steps: &'a Steps<Difference, Summary>,
+    unlisted: AtomicU64,
+}
+
+impl Job {
+    fn compare<const N: usize>(
+        &self,
+        named: [Named; N],
+        hosts: &verisum::remote::Hosts,
+        steps: &Steps<Difference, Summary>,
+    ) -> Result<Summary, Failure> {
+        let stop = steps.stop();
+        let mut opened = Vec::new();
+        for named in named {
+            opened.push(place::open(named, hosts, &stop, &self.done)?);
+        }
+        let addresses: Vec<Address> = opened.iter().map(|one| one.address.clone()).collect();
+        let trees: Vec<Tree> =
+            opened.into_iter().map(|one| Tree::new(one.place, &one.address.path)).collect();
+        let odd = || Failure::new(Kind::Fault, "another number of trees");
+        let addresses: [Address; N] = addresses.try_into().map_err(|_| odd())?;
+        let mut trees: [Tree; N] = trees.try_into().map_err(|_| odd())?;
+        let compared = Compared { addresses, steps, unlisted: AtomicU64::new(0) };
+        let sink = |side: usize, event: PlaceEvent| compared.event(side, event);
+        let mut summary = Summary::default();
+        let lists = self.read_lists(&compared, &mut summary)?;
+        let all = |trees: &mut [Tree; N], act: &mut dyn FnMut([&mut Tree; N]) -> Result<(), CompareError>| {
+            act(trees.each_mut()).map_err(|error| compared.failed(error))
+        };
+        let mut pairs = Vec::new();
+        all(&mut trees, &mut |trees| {
+            pairs = trees::list(trees, &self.digest, &sink)?;
+            Ok(())
+        })?;
+        let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
+        let settled = &mut summary.settled;
+        (settled.sizes, settled.read) = (count(FileStatus::Differs), count(FileStatus::Asked));
+        let catalog = self.catalog.as_deref().map(opened_catalog).transpose()?;
+        let mut records = [const { None }; N];
+        for (records, address) in records.iter_mut().zip(&compared.addresses) {
+            if let Some(catalog) = &catalog {
+                let path = address.address();
+                let path = Path::new(OsStr::from_bytes(&path));
+                let found = RecordedTree::of(catalog, path, address.host == Host::Local);
+                *records = found.map_err(|error| Failure::from(&error))?;
+            }
+        }
+        if self.quick {
+            let settling = settle_by_records(&mut records, &mut pairs, &self.digest, settled);
+            settling.map_err(|error| Failure::from(&error))?;
+        }
+        if !self.read {
+            all(&mut trees, &mut |trees| {
+                settled.store = trees::settle_recorded(trees, &mut pairs, &sink)?;
+                settled.read -= settled.store;
+                Ok(())
+            })?;
+        }
+        let read = all(&mut trees, &mut |trees| trees::read(trees, &self.digest, &mut pairs, &sink));
+        let mut judge = Judge {
+            records,
+            is_local: compared.addresses.each_ref().map(|address| address.host == Host::Local),
+            lists,
+            own_name: compared.addresses[0].below(&compared.addresses[0].path).to_vec(),
+            digest: self.digest.clone(),
+            reads: !self.quick && read.is_ok(),
+        };
+        let mut failed = None;
+        let judged = judge.judge(&pairs, trees.each_mut(), &sink, &mut |side, error| {
+            failed.get_or_insert_with(|| place::failure(&compared.addresses[side], &error));
+        });
+        let judged = judged.map_err(|error| Failure::from(&error))?;
+        summary.counts = compared.tell(&pairs, &judged);
+        // What was found before a place failed is told first.
+        read?;
+        failed.map_or(Ok(summary), Err)
+    }
+
+    fn read_lists<const N: usize>(
+        &self,
+        compared: &Compared<N>,
+        summary: &mut Summary,
+    ) -> Result<Lists, Failure> {
+        let here = compared.addresses.iter().filter(|address| address.host == Host::Local);
+        let here = here.map(|address| absolute(Path::new(OsStr::from_bytes(&address.path))));
+        let here: Vec<PathBuf> = here.collect::<Result<_, _>>().map_err(|error| Failure::from(&error))?;
+        let mut lists = Lists::default();
+        for list in &self.lists {
+            let useless = &mut |UselessLine { number, why }| {
+                summary.useless += 1;
+                compared.steps.note(format!("{}: line {number}: {why}", list.display()));
+            };
+            let found = recorded_in(list, self.algorithm.as_deref(), &here, useless);
+            for record in found.map_err(|error| crate::repair::failure(&error))? {
+                let name = record.below.into_os_string().into_vec();
+                lists.add(name, record.digest.name(), record.value);
+            }
+        }
+        Ok(lists)
+    }
+}
+
+fn opened_catalog(path: &Path) -> Result<Catalog, Failure> {
+    let opened = Catalog::open_to_read(path).and_then(|catalog| catalog.require_complete().map(|()| catalog));
+    opened.map_err(|error| Failure::from(&error))
+}
+
+impl<const N: usize> Compared<'_, N> {
+    fn event(&self, side: usize, event: PlaceEvent) -> bool {
+        let address = &self.addresses[side];
         match event {
             PlaceEvent::Answer(FileAnswer { request, result: Err(error) }) => {
-                tell_unlisted(address.shown(&request.path).to_vec(), Failure::from(&error))
+                self.tell_unlisted(address.shown(&request.path), Failure::from(&error))
             }
             PlaceEvent::Answer(_) => true,
             PlaceEvent::Unlisted(line) => {
                 let message = format!("{}: list: {line}", address.host.name());
                 let failure = Failure::new(Kind::Host, &message).operation("list");
-                tell_unlisted(address.shown(&address.path).to_vec(), failure)
+                self.tell_unlisted(address.shown(&address.path), failure)
             }
             PlaceEvent::Way(text) | PlaceEvent::Note(text) => {
-                steps.note(format!("{}: {text}", address.host.name()))
+                self.steps.note(format!("{}: {text}", address.host.name()))
             }
         }
-    };
-    let failed = |error: CompareError| {
-        let mut errors = addresses.iter().zip(error.0);
+    }
+
+    fn tell_unlisted(&self, name: &[u8], failure: Failure) -> bool {
+        self.unlisted.fetch_add(1, Ordering::Relaxed);
+        let (name, error) = (name.to_vec(), Some(failure));
+        self.steps.result(Difference { name, outcome: UNLISTED, error, ..Difference::default() })
+    }
+
+    fn failed(&self, error: CompareError) -> Failure {
+        let mut errors = self.addresses.iter().zip(error.0);
         let first = errors.find_map(|(address, error)| Some((address, error?)));
         match first {
             Some((address, error)) => place::failure(address, &error),
             None => Failure::new(Kind::File, "the trees cannot be compared"),
         }
-    };
-    let mut pairs = trees::list([&mut tree_a, &mut tree_b], digest, &sink).map_err(failed)?;
-    if *quick {
-        pairs.iter_mut().for_each(settle_by_time);
     }
-    let read = trees::read([&mut tree_a, &mut tree_b], digest, &mut pairs, &sink);
-    let mut counts: Counts = COUNTED.iter().map(|(_, word)| (*word, 0)).collect();
-    for pair in &pairs {
-        *counts.entry(counted(pair.status)).or_default() += 1;
-        if pair.status != FileStatus::Same && !steps.result(difference(pair, &addresses[0])) {
-            break;
-        }
-    }
-    counts.insert(UNLISTED, unlisted.into_inner());
-    // What was found before a place failed is told first.
-    read.map_err(failed)?;
-    Ok(counts)
-}
 
-/// Takes files of one size and time of modification for the same.
-fn settle_by_time(pair: &mut Pair) {
-    if let (FileStatus::Asked, [Some(a), Some(b)]) = (pair.status, &pair.files)
-        && let (Some(one), Some(other)) = (a.seen.modified, b.seen.modified)
-        && a.seen.size.is_some()
-        && one.is_same(&other)
-    {
-        pair.status = FileStatus::Same;
+    /// Gives the differences away, and counts them.
+    fn tell(&self, pairs: &[Pair<N>], judged: &HashMap<usize, Judgement<N>>) -> Counts {
+        let mut counts: Counts = COUNTED.iter().map(|(_, word)| (*word, 0)).collect();
+        let unrecorded = judged.values().filter(|judgement| !judgement.is_recorded).count();
+        counts.insert(UNRECORDED, unrecorded as u64);
+        for (number, pair) in pairs.iter().enumerate() {
+            *counts.entry(counted(pair.status)).or_default() += 1;
+            let difference = || self.difference(pair, judged.get(&number));
+            if pair.status != FileStatus::Same && !self.steps.result(difference()) {
+                break;
+            }
+        }
+        counts.insert(UNLISTED, self.unlisted.load(Ordering::Relaxed));
+        counts
+    }
+
+    fn difference(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> Difference {
+        let address = &self.addresses[0];
+        // Files that are compared have no name below them.
+        let name = if pair.name.is_empty() { address.shown(&address.path) } else { &pair.name };
+        let standings = judgement.map_or([None; N], |judgement| judgement.sides);
+        let mut sides = [const { None }; 3];
+        for (side, (file, standing)) in sides.iter_mut().zip(pair.files.iter().zip(standings)) {
+            *side = file.as_ref().map(|file| Side::new(file, standing));
+        }
+        let recorded = match pair.evidence {
+            Evidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
+            _ => None,
+        };
+        Difference {
+            name: name.to_vec(),
+            outcome: pair.status.name(),
+            sides,
+            evidence: Some(pair.evidence.name()),
+            recorded_ns: recorded,
+            as_recorded: judgement.and_then(Judgement::as_recorded),
+            odd: pair.odd().map(|side| LETTERS[side]),
+            error: None,
+        }
     }
 }
 
 fn counted(status: FileStatus) -> &'static str {
     COUNTED.iter().find(|(known, _)| *known == status).map_or("unknown", |(_, word)| word)
-}
-
-fn difference(pair: &Pair, address: &Address) -> Difference {
-    // Two files that are compared have no name below them.
-    let name = if pair.name.is_empty() { address.shown(&address.path) } else { &pair.name };
-    let sides = pair.files.each_ref().map(|file| file.as_ref().map(Side::from));
-    Difference { name: name.to_vec(), outcome: pair.status.name(), sides, error: None }
 }

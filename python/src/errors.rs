@@ -63,6 +63,11 @@ impl Failure {
         Failure { kind, message, path: None, operation: None, errno: None }
     }
 
+    /// The same error as one of another kind.
+    pub(crate) fn of(self, kind: Kind) -> Failure {
+        Failure { kind, ..self }
+    }
+
     /// What it is about.
     pub(crate) fn path(self, path: impl AsRef<OsStr>) -> Failure {
         Failure { path: Some(path.as_ref().to_os_string()), ..self }
@@ -178,8 +183,13 @@ pub(crate) fn of_digest(py: Python<'_>, error: &digest::Error) -> PyErr {
 
 /// The exception for an error of an image or a block map. `path` is its name where the error has none.
 pub(crate) fn of_image(py: Python<'_>, path: &Path, error: &blockhash::Error) -> PyErr {
+    image_failure(path, error).raise(py)
+}
+
+/// The same, for threads that are not Python's.
+pub(crate) fn image_failure(path: &Path, error: &blockhash::Error) -> Failure {
     let (path, operation, system) = match error {
-        blockhash::Error::Digest(error) => return of_digest(py, error),
+        blockhash::Error::Digest(error) => return Failure::from(error),
         blockhash::Error::Image(error) => match &**error {
             image::Error::Io { path, operation, source, .. } => (&**path, operation.name(), Some(source)),
             image::Error::Invalid { path, operation, .. } => (&**path, operation.name(), None),
@@ -194,5 +204,5 @@ pub(crate) fn of_image(py: Python<'_>, path: &Path, error: &blockhash::Error) ->
         _ => (path, "hash", None),
     };
     let failure = Failure::new(Kind::Image, &error.to_string()).path(path);
-    failure.operation(operation).system(system).raise(py)
+    failure.operation(operation).system(system)
 }

@@ -22,10 +22,12 @@ mod files;
 mod fleet;
 mod hash;
 mod image;
+mod image_repair;
 mod interrupt;
 mod iterator;
 mod log;
 mod many;
+mod overview;
 mod parity;
 mod parquet;
 mod place;
@@ -70,7 +72,13 @@ mod _native {
     #[pymodule_export]
     use crate::image::{ImageSum, image_sum};
     #[pymodule_export]
+    use crate::image_repair::{ImageRepair, image_repair};
+    #[pymodule_export]
     use crate::many::hash_many;
+    #[pymodule_export]
+    use crate::overview::{
+        Amount, Directory, Overview, RecordedRepair, SharedContent, TreeOverview, TroubledFile, overview,
+    };
     #[pymodule_export]
     use crate::parity::{Parity, ParityFinding, ParityRun};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use arrow_array::RecordBatch;
@@ -17,23 +18,36 @@ use crate::interrupt::{TICK, interruptible};
 /// Rows that are gathered before they are written.
 const BATCH: usize = 8 << 10;
 
-/// Writes what rows are left, and says how many. If a signal raises, nothing is left behind.
-pub(crate) fn write<T: Table>(py: Python<'_>, table: &T, path: &Path) -> PyResult<u64> {
-    let written = interruptible(py, &mut |_| Ok(()), |stop| written(table, path, stop));
+/// Writes what rows are left, and says how many. `progress` is called with the rows so far. If it or a signal raises,
+/// nothing is left behind.
+pub(crate) fn write<T: Table>(
+    py: Python<'_>,
+    table: &T,
+    path: &Path,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<u64> {
+    let done = AtomicU64::new(0);
+    let mut tick = |_: Python<'_>| {
+        let rows = done.load(Ordering::Relaxed);
+        progress.map_or(Ok(()), |tell| tell.call1((rows,)).map(drop))
+    };
+    let written = interruptible(py, &mut tick, |stop| written(table, path, &done, stop));
     if written.is_err() {
         py.detach(|| table.close());
     }
-    written?.map_err(|failure| failure.raise(py))
+    let count = written?.map_err(|failure| failure.raise(py))?;
+    tick(py)?;
+    Ok(count)
 }
 
-fn written<T: Table>(table: &T, path: &Path, stop: &Stop) -> Result<u64, Failure> {
+fn written<T: Table>(table: &T, path: &Path, done: &AtomicU64, stop: &Stop) -> Result<u64, Failure> {
     let odd = |error: ArrowError| {
         let message = format!("{}: write: {error}", path.display());
         Failure::new(Kind::File, &message).path(path).operation("write")
     };
     let schema = Arc::new(table.columns().schema());
     let mut file = ParquetFile::create(path, schema.clone()).map_err(|error| Failure::from(&error))?;
-    let (mut count, mut has_ended) = (0, false);
+    let mut has_ended = false;
     while !has_ended {
         let (mut columns, mut rows) = (table.columns(), 0);
         while rows < BATCH && !has_ended {
@@ -41,18 +55,18 @@ fn written<T: Table>(table: &T, path: &Path, stop: &Stop) -> Result<u64, Failure
                 Poll::Ready(Some(row)) => {
                     columns.add(&row).map_err(odd)?;
                     rows += 1;
+                    done.fetch_add(1, Ordering::Relaxed);
                 }
                 Poll::Ready(None) => has_ended = true,
                 Poll::Pending => {}
             }
             if stop.is_due() {
-                return Ok(count);
+                return Ok(0);
             }
         }
         let batch = RecordBatch::try_new(schema.clone(), columns.finish()).map_err(odd)?;
         file.write(&batch).map_err(|error| Failure::from(&error))?;
-        count += rows as u64;
     }
     file.finish().map_err(|error| Failure::from(&error))?;
-    Ok(count)
+    Ok(done.load(Ordering::Relaxed))
 }

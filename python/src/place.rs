@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use verisum::digest::Digest;
 use verisum::files::Stop;
 use verisum::files::place::{
-    Capabilities, FileAnswer, FileRequest, Files, LocalPlace, Place, PlaceError, PlaceEvent, Sink,
+    Capabilities, FileAnswer, FileRecord, FileRequest, Files, LocalPlace, Place, PlaceError, PlaceEvent, Sink,
 };
 use verisum::object::{BucketPlace, StoreOptions};
 use verisum::remote::{Address, Host, OpenError, Options, Program, WAYS};
@@ -330,6 +330,14 @@ impl<P: Place> Place for Stopping<P> {
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         self.act(sink, |place, sink| place.hash(digests, files, sink))
+    }
+
+    fn tells_records(&self) -> bool {
+        self.place.tells_records()
+    }
+
+    fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
+        self.place.records(files)
     }
 
     fn hash_settled(

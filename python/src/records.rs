@@ -190,8 +190,14 @@ impl Records {
     }
 
     /// Writes what rows are left to a Parquet file, and says how many there were.
-    fn to_parquet(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<u64> {
-        parquet::write(py, &*self.0, &fs_path(path)?)
+    #[pyo3(signature = (path, *, progress=None))]
+    fn to_parquet(
+        &self,
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        parquet::write(py, &*self.0, &fs_path(path)?, progress)
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -161,6 +161,13 @@ pub(crate) struct Forecast {
     assumed_daily: bool,
 }
 
+impl From<&verisum::catalog::scrub::Forecast> for Forecast {
+    fn from(forecast: &verisum::catalog::scrub::Forecast) -> Forecast {
+        let (needed, assumed_daily) = (forecast.needed, forecast.assumed_daily);
+        Forecast { seconds: forecast.time.as_secs_f64(), needed, assumed_daily }
+    }
+}
+
 /// How a run went.
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ScrubSummary {
@@ -286,9 +293,7 @@ impl ScrubSummary {
 
     #[getter]
     fn forecast(&self) -> Option<Forecast> {
-        let forecast = self.summary.summary.forecast?;
-        let (needed, assumed_daily) = (forecast.needed, forecast.assumed_daily);
-        Some(Forecast { seconds: forecast.time.as_secs_f64(), needed, assumed_daily })
+        self.summary.summary.forecast.as_ref().map(Forecast::from)
     }
 
     fn __repr__(&self) -> String {
@@ -516,7 +521,7 @@ fn mend(
 }
 
 /// A length of time: seconds, or a `timedelta`.
-pub(crate) struct Span(Duration);
+pub(crate) struct Span(pub(crate) Duration);
 
 impl From<Span> for Duration {
     fn from(span: Span) -> Duration {

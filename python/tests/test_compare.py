@@ -12,7 +12,7 @@ import verisum
 from conftest import COMMAND
 from test_process import run
 
-EMPTY = {"differ": 0, "missing": 0, "extra": 0, "unreadable": 0, "unknown": 0, "unlisted": 0}
+EMPTY = {"differ": 0, "missing": 0, "extra": 0, "unreadable": 0, "unknown": 0, "unlisted": 0, "unrecorded": 0}
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return a, b
 
 
-COUNTS = ("same", "differ", "missing", "extra", "unreadable", "unknown")
+COUNTS = ("same", "differ", "missing", "extra", "unreadable", "unknown", "unrecorded")
 
 
 def command(a: Path | str, b: Path | str) -> tuple[list[tuple[str, str]], dict[str, int]]:
@@ -148,3 +148,77 @@ def test_quick_takes_files_of_one_size_and_time_for_the_same(trees: tuple[Path, 
     os.utime(b / "sub" / "6")
     again = verisum.compare(a, b, quick=True).finish()
     assert again == quick.summary
+
+
+def test_the_odd_one_of_three(trees: tuple[Path, Path], tmp_path: Path) -> None:
+    a, b = trees
+    c = tmp_path / "c"
+    shutil.copytree(a, c)
+    (c / "more").write_text("more")
+    (c / "sub" / "3").write_bytes(b"x" * 300)
+    compared = verisum.compare(a, b, c=c)
+    found = {difference.name: difference for difference in compared}
+    assert {name: found[name].odd for name in ("sub/7", "sub/8", "sub/3")} == {"sub/7": "b", "sub/8": "b", "sub/3": "c"}
+    assert (found["more"].outcome, found["more"].odd, found["more"].a) == ("extra", None, None)
+    assert (found["sub/9"].outcome, found["sub/9"].b) == ("missing", None)
+    third = found["sub/3"].c
+    assert third is not None and third.digest == verisum.new("sha256", b"x" * 300).digest()
+    said = subprocess.run([COMMAND, "compare", "--json", a, b, c], stdout=subprocess.PIPE)
+    lines = [json.loads(line) for line in said.stdout.splitlines()]
+    told = {line["path"]: line.get("odd") for line in lines if line["type"] == "file"}
+    assert {name.encode(errors="surrogateescape").decode(errors="replace"): one.odd for name, one in found.items()} == told
+    with pytest.raises(ValueError, match="third tree"):
+        verisum.compare(a, b, c=c, quick=True)
+
+
+def test_which_copy_is_the_recorded_one(trees: tuple[Path, Path], tmp_path: Path) -> None:
+    a, b = trees
+    compared = verisum.compare(a, b)
+    assert {found.as_recorded for found in compared if found.outcome == "differs"} == {"unknown"}
+    assert compared.summary is not None and compared.summary["unrecorded"] == 2
+    # A list, in a digest of its own.
+    sums = tmp_path / "MD5SUMS"
+    sums.write_text(f"{verisum.new('md5', bytes([7]) * 700).hexdigest()}  sub/7\n")
+    compared = verisum.compare(a, b, sums=sums)
+    found = {difference.name: difference for difference in compared}
+    assert (found["sub/7"].as_recorded, found["sub/8"].as_recorded) == ("a", "unknown")
+    assert found["sub/7"].a is not None and found["sub/7"].a.as_recorded == "yes"
+    assert found["sub/7"].b is not None and found["sub/7"].b.as_recorded == "no"
+    assert compared.class_ == "mismatch"
+    # A catalogue, which knows the second tree only.
+    catalog = tmp_path / "c.db"
+    verisum.scrub(b, catalog=catalog).finish()
+    found = {difference.name: difference for difference in verisum.compare(a, b, catalog=catalog)}
+    assert (found["sub/7"].as_recorded, found["sub/8"].as_recorded) == ("b", "b")
+    # Tags, without a word.
+    verisum.tag(a / "sub" / "7").finish()
+    assert {found.name: found.as_recorded for found in verisum.compare(a, b)}["sub/7"] == "a"
+    both = {found.name: found.as_recorded for found in verisum.compare(a, b, catalog=catalog)}
+    assert both["sub/7"] == "both"
+
+
+def test_records_stand_for_reading(trees: tuple[Path, Path], tmp_path: Path) -> None:
+    a, _ = trees
+    b = tmp_path / "other"
+    shutil.copytree(a, b, copy_function=shutil.copyfile)
+    catalog = tmp_path / "c.db"
+    for tree in (a, b):
+        verisum.scrub(tree, catalog=catalog).finish()
+    compared = verisum.compare(a, b, quick=True, catalog=catalog)
+    assert list(compared) == [] and compared.settled is not None
+    assert (compared.settled["records"], compared.settled["read"]) == (21, 0)
+    without = verisum.compare(a, b, quick=True)
+    assert without.finish()["same"] == 21
+    assert without.settled is not None and without.settled["read"] > 0
+
+
+def test_a_line_of_a_list_that_is_of_no_use_is_unchecked(trees: tuple[Path, Path], tmp_path: Path) -> None:
+    a, _ = trees
+    sums = tmp_path / "SUMS"
+    sums.write_text("neither a digest nor a name\n")
+    compared = verisum.compare(a, a, sums=sums)
+    assert compared.finish()["same"] == 21 and compared.class_ == "unchecked"
+    with pytest.raises(verisum.FileError, match="none"):
+        verisum.compare(a, a, sums=tmp_path / "none").finish()
+    with pytest.raises(verisum.CatalogError):
+        verisum.compare(a, a, catalog=tmp_path / "none.db").finish()

@@ -105,3 +105,20 @@ def test_ctrl_c_leaves_the_old_file(tree: Path, tmp_path: Path) -> None:
         waits.append(float(ended.stdout))
     assert min(waits) < 0.1, waits
     assert os.listdir(folder) == ["rows.parquet"] and (folder / "rows.parquet").read_text() == "old"
+
+
+def test_progress_and_its_exceptions(tree: Path, tmp_path: Path) -> None:
+    told: list[int] = []
+    path = tmp_path / "rows.parquet"
+    count = verisum.hash_files([tree] * 50, ["sha512"]).to_parquet(path, progress=told.append)
+    assert told == sorted(told) and told[-1] == count == pq.read_metadata(path).num_rows
+    os.remove(path)
+
+    def fail(rows: int) -> None:
+        raise KeyError("enough")
+
+    with open(tree / "large", "wb") as file:
+        file.truncate(64 << 30)
+    with pytest.raises(KeyError):
+        verisum.hash_files(tree, ["sha512"]).to_parquet(path, progress=fail)
+    assert os.listdir(tmp_path) == [tree.name] or "rows.parquet" not in os.listdir(tmp_path)

@@ -12,6 +12,7 @@ from verisum._errors import DigestError, Error, FileError, HostError
 
 __all__ = [
     "Accepted",
+    "Amount",
     "ArrowStream",
     "Bag",
     "BlockMap",
@@ -26,6 +27,7 @@ __all__ = [
     "CopySummary",
     "Difference",
     "Digests",
+    "Directory",
     "Excludes",
     "FileRow",
     "FileState",
@@ -34,7 +36,9 @@ __all__ = [
     "Hash",
     "HashFiles",
     "Hosts",
+    "ImageRepair",
     "ImageSum",
+    "Overview",
     "Parity",
     "ParityFinding",
     "ParityRun",
@@ -42,6 +46,7 @@ __all__ = [
     "Problem",
     "Problems",
     "Record",
+    "RecordedRepair",
     "Records",
     "Repair",
     "RepairSummary",
@@ -49,9 +54,12 @@ __all__ = [
     "Scrub",
     "ScrubSummary",
     "SecondLook",
+    "SharedContent",
     "Side",
     "TagFinding",
     "Tagging",
+    "TreeOverview",
+    "TroubledFile",
     "accept",
     "algorithms",
     "check",
@@ -61,12 +69,14 @@ __all__ = [
     "hash_files",
     "hash_many",
     "hash_place",
+    "image_repair",
     "image_sum",
     "judge",
     "judge_comparison",
     "list_place",
     "list_tags",
     "new",
+    "overview",
     "place_address",
     "read_again",
     "rehash",
@@ -379,11 +389,16 @@ class HashFiles(_Iterator[FileRow]):
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
         """The rows that are left, as Arrow record batches of this many rows."""
 
-    def to_parquet(self, path: _Path) -> int:
+    def to_parquet(self, path: _Path, *, progress: Callable[[int], object] | None = None) -> int:
         """Writes the rows that are left to a Parquet file, with the columns of `to_arrow`.
 
         The file appears when all of it is on the disk, or not at all; one of that name is replaced then. Ctrl-C ends it
         within 100 ms and leaves nothing behind.
+
+        Args:
+            path: The file to write.
+            progress: Called about 25 times a second with the number of rows so far, and with all at the end. What it
+                raises ends the work and comes through; before the file is there, there will be none.
 
         Returns:
             How many rows there were, those with an error among them.
@@ -479,9 +494,14 @@ class Side:
     def error(self) -> str | None:
         """Why it could not be read."""
 
+    @property
+    def as_recorded(self) -> Literal["yes", "no", "changed"] | None:
+        """Of files that differ: whether it has a content that is recorded of its name; ``changed``: it has not, and was
+        written to since it was recorded. None where nothing tells."""
+
 @final
 class Difference:
-    """A file that is not the same in two trees, or of which that is not known."""
+    """A file that is not the same in all trees, or of which that is not known."""
 
     @property
     def name(self) -> str:
@@ -493,8 +513,8 @@ class Difference:
 
     @property
     def outcome(self) -> Literal["differs", "missing", "extra", "unreadable", "unknown", "unlisted"]:
-        """``missing``: only the first tree has it; ``extra``: only the second; ``unknown``: one tree has it, and the
-        other could not be listed whole; ``unlisted``: it could not be listed."""
+        """``missing``: the first tree has it and another has not; ``extra``: the first has it not; ``unknown``: one tree
+        has it, and another could not be listed whole; ``unlisted``: it could not be listed."""
 
     @property
     def class_(self) -> Literal["mismatch", "unchecked"]:
@@ -509,17 +529,44 @@ class Difference:
         """The file in the second tree."""
 
     @property
+    def c(self) -> Side | None:
+        """The file in the third tree, if there is one."""
+
+    @property
+    def evidence(self) -> Literal["listed", "recorded", "read"] | None:
+        """What it is known by: names and lengths, a digest that a store recorded, or reading. None for ``unlisted``."""
+
+    @property
+    def recorded_ns(self) -> int | None:
+        """When the store recorded the digest, in nanoseconds since 1970."""
+
+    @property
+    def as_recorded(self) -> Literal["a", "b", "both", "neither", "not-a", "not-b", "unknown"] | None:
+        """Which of two files that differ has the recorded content, by the catalogue, the lists and the files' own tags;
+        ``not-a``, ``not-b``: no more is known; ``unknown``: nothing is recorded. Of three trees see the sides."""
+
+    @property
+    def odd(self) -> Literal["a", "b", "c"] | None:
+        """Of three files, the one that is not as both others are."""
+
+    @property
     def error(self) -> FileError | HostError | None:
         """Why it could not be listed."""
 
 @final
 class Comparison(_Iterator[Difference]):
-    """The differences of two trees, by name: an iterator."""
+    """The differences of two or three trees, by name: an iterator."""
 
     @property
     def summary(self) -> dict[str, int] | None:
-        """How many files are ``same``, ``differ``, ``missing``, ``extra``, ``unreadable``, ``unknown`` and ``unlisted``;
-        None until all differences were taken."""
+        """How many files are ``same``, ``differ``, ``missing``, ``extra``, ``unreadable``, ``unknown`` and ``unlisted``,
+        and of how many that differ nothing is recorded, ``unrecorded``; None until all differences were taken."""
+
+    @property
+    def settled(self) -> dict[str, int] | None:
+        """How it was settled whether files that all trees have are the same: by their ``sizes``, by ``records`` of the
+        catalogue, by ``times``, by a record and reading the other side (``one_read``), by digests that the ``store``
+        recorded, or by reading (``read``). None until all differences were taken."""
 
     @property
     def class_(self) -> Literal["clean", "mismatch", "unchecked"] | None:
@@ -531,31 +578,41 @@ class Comparison(_Iterator[Difference]):
 def compare(
     a: _Path,
     b: _Path,
-    algorithm: str = "sha256",
+    algorithm: str | None = None,
     *,
+    c: _Path | None = None,
     quick: bool = False,
+    read: bool = False,
+    catalog: _Path | None = None,
+    sums: _Path | Iterable[_Path] | None = None,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Comparison:
-    """Compares two trees, each on this machine or on another one, as `verisum compare` does.
+    """Compares two or three trees, each on this machine or on another one, as `verisum compare` does.
 
-    Both are listed; files of the same size are read, and their digests compared where they are. The names of both trees
-    are held in memory. Ctrl-C ends it within 100 ms.
+    All are listed; files of the same size are read, and their digests compared where they are. Of files that differ the
+    catalogue, the lists and the files' own tags say which is the recorded one. The names of all trees are held in memory.
+    Ctrl-C ends it within 100 ms.
 
     Args:
         a: A directory or file, or an address, as for `hash_files`.
         b: Another one.
-        algorithm: The name of a digest.
-        quick: Take files of one size and time of modification for the same, without reading them. No catalogue is
-            asked, as the command does.
+        algorithm: The name of a digest, also that of lists that do not tell theirs; without it SHA-256.
+        c: A third one, to see which of three is the odd one out.
+        quick: Do not read files of one size and time of modification, or whose digests the catalogue has.
+        read: Read every file: do not take the digest that a store recorded for what is in the bucket.
+        catalog: A catalogue that knows one of the trees. Without it no catalogue is asked; the command asks its own.
+        sums: Lists of checksums that say of files which differ how they should be.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a difference, with the files and bytes read so far
-            on both sides. What it raises ends the work and comes through.
+            on all sides. What it raises ends the work and comes through.
 
     Raises:
         DigestError: The digest is not to be had.
-        HostError: A host cannot be reached. It comes while differences are taken.
-        ValueError: An address cannot be understood.
+        CatalogError: The catalogue cannot be read. It comes while differences are taken, as the others below.
+        FileError: A list cannot be read.
+        HostError: A host cannot be reached.
+        ValueError: An address cannot be understood, or `quick` is given with `read` or a third tree.
     """
 
 @final
@@ -1395,11 +1452,16 @@ class Records(_Iterator[Record]):
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
         """The records that are left, as Arrow record batches of this many rows."""
 
-    def to_parquet(self, path: _Path) -> int:
+    def to_parquet(self, path: _Path, *, progress: Callable[[int], object] | None = None) -> int:
         """Writes the records that are left to a Parquet file, with the columns of `to_arrow`.
 
         The file appears when all of it is on the disk, or not at all; one of that name is replaced then. Ctrl-C ends it
         within 100 ms and leaves nothing behind.
+
+        Args:
+            path: The file to write.
+            progress: Called about 25 times a second with the number of records so far, and with all at the end. What it
+                raises ends the work and comes through; before the file is there, there will be none.
 
         Returns:
             How many records there were.
@@ -1921,6 +1983,337 @@ def check(
     """
 
 @final
+class Amount:
+    """So many files, and the sum of their lengths."""
+
+    @property
+    def files(self) -> int:
+        """How many files."""
+
+    @property
+    def bytes(self) -> int:
+        """The sum of their lengths in bytes."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class RecordedRepair:
+    """A repair that a catalogue remembers."""
+
+    @property
+    def path(self) -> str:
+        """The file, by its whole path or address."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def repaired_ms(self) -> int:
+        """When, in milliseconds since 1970."""
+
+    @property
+    def was(self) -> _State:
+        """What the file had been found to be."""
+
+    @property
+    def source(self) -> str:
+        """The path or address of the file whose content it took."""
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were written."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digests below."""
+
+    @property
+    def before_hexdigest(self) -> str | None:
+        """The digest that it had; None where it was not there or could not be read."""
+
+    @property
+    def hexdigest(self) -> str:
+        """The digest that it has since: the recorded one."""
+
+@final
+class TreeOverview:
+    """A tree of an overview."""
+
+    @property
+    def catalog(self) -> str:
+        """The path of the catalogue that has it."""
+
+    @property
+    def path(self) -> str:
+        """Its path or address."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def files(self) -> int:
+        """How many files are recorded in it."""
+
+    @property
+    def bytes(self) -> int:
+        """The sum of their lengths."""
+
+    @property
+    def troubles(self) -> dict[str, int]:
+        """How many files are in each state but ``ok``."""
+
+    @property
+    def wanted(self) -> int:
+        """How many files want their recorded content again."""
+
+    @property
+    def mendable(self) -> int:
+        """Of how many of those its own catalogue knows a copy."""
+
+    @property
+    def stalest_verification_ms(self) -> int | None:
+        """When its stalest file was verified, in milliseconds since 1970; 0 for never, None without files."""
+
+    @property
+    def stale(self) -> Amount:
+        """What was not verified within `max_age`."""
+
+    @property
+    def only(self) -> Amount:
+        """What has content that no other recorded file has."""
+
+    @property
+    def runs(self) -> list[CatalogRun]:
+        """Its last runs, newest first. One that goes on still is not told from one that was killed: see `Catalog.runs`."""
+
+    @property
+    def repairs(self) -> list[RecordedRepair]:
+        """Its last repairs, the latest first."""
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """When all of it will have been verified, if that can be said."""
+
+@final
+class Directory:
+    """A directory of an overview, or a part of it."""
+
+    @property
+    def catalog(self) -> str:
+        """The path of the catalogue that has it."""
+
+    @property
+    def path(self) -> str:
+        """Its whole path or address."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def part(self) -> Literal["all", "own", "others"]:
+        """Which part of it: all files below it, those right in it, or those of `others` of its directories, which are told
+        of together."""
+
+    @property
+    def others(self) -> int:
+        """How many directories that are."""
+
+    @property
+    def files(self) -> int:
+        """How many files are in that part."""
+
+    @property
+    def bytes(self) -> int:
+        """The sum of their lengths."""
+
+    @property
+    def stalest_verification_ms(self) -> int | None:
+        """When the stalest file of that part was verified, in milliseconds since 1970; 0 for never, None where nothing
+        could be."""
+
+@final
+class TroubledFile:
+    """A file of an overview that is not as recorded."""
+
+    @property
+    def catalog(self) -> str:
+        """The path of the catalogue that has it."""
+
+    @property
+    def path(self) -> str:
+        """Its whole path or address."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def state(self) -> _State:
+        """What the last run found."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def recorded(self) -> FileState:
+        """What was recorded."""
+
+    @property
+    def last_verified_ms(self) -> int:
+        """When it was last found good, in milliseconds since 1970; 0 for never."""
+
+    @property
+    def found(self) -> FileState | None:
+        """What was last read, if anything."""
+
+    @property
+    def since_ms(self) -> int | None:
+        """When it was first found so, in milliseconds since 1970."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it could not be read."""
+
+    @property
+    def copy(self) -> str | None:
+        """The path or address of a sound file that has its recorded content, as a catalogue says."""
+
+    @property
+    def copy_catalog(self) -> str | None:
+        """The path of the catalogue that knows the copy."""
+
+@final
+class SharedContent:
+    """Content that several files have."""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the digest."""
+
+    @property
+    def hexdigest(self) -> str:
+        """The digest in lowercase hexadecimal."""
+
+    @property
+    def size(self) -> int:
+        """The length of one file in bytes."""
+
+    @property
+    def files(self) -> int:
+        """How many files have it."""
+
+    @property
+    def path(self) -> str:
+        """One of them."""
+
+@final
+class Overview:
+    """What state catalogues are in. Made by `overview`."""
+
+    @property
+    def class_(self) -> Literal["clean", "unchecked", "corrupt"]:
+        """What it means as a whole: `verisum report` ends with 0, 3 or 1. What is only missing is clean."""
+
+    @property
+    def now_ms(self) -> int:
+        """The moment that ages are counted from, in milliseconds since 1970."""
+
+    @property
+    def trees(self) -> list[TreeOverview]:
+        """The trees, by catalogue and path."""
+
+    @property
+    def ages(self) -> dict[str, Amount]:
+        """How long ago files were verified: classes from ``less than a day`` to ``never verified``, in this order. What is
+        missing is in none."""
+
+    @property
+    def digests(self) -> dict[str, Amount]:
+        """What is recorded by each digest."""
+
+    @property
+    def months(self) -> dict[str, Amount]:
+        """What was first recorded in each month, as ``2026-05``; of what is still recorded."""
+
+    @property
+    def stale(self) -> Amount:
+        """What was not verified within `max_age`."""
+
+    @property
+    def stalest_verification_ms(self) -> int | None:
+        """When the stalest file was verified, in milliseconds since 1970; 0 for never, None without files."""
+
+    @property
+    def damaged(self) -> int:
+        """How many records are not as they were written; nothing else counts them."""
+
+    @property
+    def directories(self) -> list[Directory]:
+        """Directories that together have all files once, the largest first."""
+
+    @property
+    def stalest(self) -> list[Directory]:
+        """Directories whose own files were not verified for longest, stalest first."""
+
+    @property
+    def troubled(self) -> list[TroubledFile]:
+        """Files that are bad, missing or could not be compared, the worst first."""
+
+    @property
+    def only(self) -> Amount:
+        """Content that one file alone has: the only copies. Of sound files that are not empty, as those below."""
+
+    @property
+    def one_tree(self) -> Amount:
+        """Content that several files of one tree have: how many contents, and their bytes once."""
+
+    @property
+    def several_trees(self) -> Amount:
+        """Content that several trees have: how many contents, and their bytes once."""
+
+    @property
+    def extra(self) -> Amount:
+        """Files beyond the first of each content, and the room that they take."""
+
+    @property
+    def duplicates(self) -> list[SharedContent]:
+        """Where the most room is taken by copies, most first."""
+
+def overview(
+    catalogs: _Path | Iterable[_Path],
+    *,
+    max_age: float | timedelta | None = None,
+    now: float | datetime | None = None,
+    directories: int = 48,
+    troubled: int = 500,
+    duplicates: int = 12,
+    runs: int = 16,
+    repairs: int = 100,
+) -> Overview:
+    """What state catalogues are in: what `verisum report` and `verisum catalog status` tell, as objects.
+
+    Each catalogue is read as it is at one moment, and no file of its trees. Memory grows with directories, about 70 bytes
+    each, not with files. Ctrl-C ends the wait within 100 ms.
+
+    Args:
+        catalogs: A catalogue, or several.
+        max_age: What was verified longer ago is `stale`: seconds, or a `timedelta`.
+        now: The moment that ages are counted from: seconds since 1970, or a `datetime`; without it, this one.
+        directories: How many directories are told at most.
+        troubled: How many files in trouble are told at most.
+        duplicates: How many contents with several copies are told at most.
+        runs: How many runs of each tree are told at most.
+        repairs: How many repairs of each tree are told at most.
+
+    Raises:
+        CatalogError: A catalogue is not there, is damaged, or is none. It is an `OSError`.
+    """
+
+@final
 class ImageSum:
     """The block hash of a disk image."""
 
@@ -2084,6 +2477,88 @@ class BlockMap:
         Raises:
             ImageError: The maps have different digests or block sizes, or one is damaged.
         """
+
+@final
+class ImageRepair:
+    """What a repair of an image came to. All ranges are begin and end in bytes."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing was written."""
+
+    @property
+    def repaired(self) -> list[tuple[int, int, str]]:
+        """What was written anew, or could be with `dry_run`: begin, end, and the copy that gave it."""
+
+    @property
+    def left(self) -> list[tuple[int, int]]:
+        """What no copy has."""
+
+    @property
+    def bytes_repaired(self) -> int:
+        """How many bytes `repaired` has."""
+
+    @property
+    def bytes_left(self) -> int:
+        """How many bytes `left` has."""
+
+    @property
+    def bytes_fetched(self) -> int:
+        """How many bytes were asked of the copies."""
+
+    @property
+    def bytes_after_end(self) -> int:
+        """How many bytes the image has after its recorded end. They are left alone."""
+
+    @property
+    def recovered_blocks(self) -> int:
+        """How many blocks were written from the journal of a repair that was interrupted."""
+
+    @property
+    def noted(self) -> Literal["confirmed", "different"] | None:
+        """What the catalogue was told: the image is as recorded again, or it is not, and its state stays. None where
+        nothing was written, or the catalogue does not know the image."""
+
+    @property
+    def class_(self) -> Literal["clean", "mismatch"]:
+        """Whether the image is what the map says now; with `dry_run`, whether it could be."""
+
+def image_repair(
+    image: _Path,
+    map: _Path,
+    sources: _Path | Iterable[_Path],
+    *,
+    dry_run: bool = False,
+    catalog: _Path | None = None,
+    threads: int = 0,
+    hosts: Hosts | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> ImageRepair:
+    """Writes bad blocks of a raw image or a block device anew, from other copies, as `verisum image repair` does.
+
+    Only bytes with the digest of the map are written; they go to a journal beside the map first, so that the next repair
+    finishes one that was interrupted. What was written is read back. Ctrl-C ends it within 100 ms while it hashes; while
+    it writes, once what it has fetched is written, which is at most 64 MiB; and a host or store is waited for.
+
+    Args:
+        image: A raw image file or a block device, which is changed in place.
+        map: The block map of the image as it should be, by `BlockMap.create`.
+        sources: Copies of the image, which are tried in this order for each block: images in any format, devices,
+            addresses of NBD exports, or addresses of raw images on hosts and in buckets, as for `hash_files`.
+        dry_run: Find what could be repaired and from where, and write nothing.
+        catalog: A catalogue that knows the image as a file, where the repair is recorded.
+        threads: How many threads hash; 0 for as many as there are cores.
+        hosts: How other machines are reached.
+        progress: Called about 25 times a second with the number of bytes of the image hashed so far, and with all at
+            the end. What it raises ends the work and comes through.
+
+    Raises:
+        ImageError: The image, the map or a copy cannot be opened, read or understood, the image is not raw or is in
+            use, or what was written reads back as something else. It is an `OSError`.
+        CatalogError: The catalogue cannot be used.
+        HostError: A host cannot be reached.
+        ValueError: No copy is named, or an address cannot be understood.
+    """
 
 def algorithms() -> list[tuple[str, int, int, str]]:
     """The digests that can be had here: name, length and block length in bytes, and what they are good for."""

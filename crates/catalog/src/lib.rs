@@ -28,6 +28,7 @@
 #![deny(unsafe_code)]
 
 mod bitrot;
+pub mod compare;
 pub mod overview;
 pub mod scrub;
 pub mod store;

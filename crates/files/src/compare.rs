@@ -163,6 +163,15 @@ impl<const N: usize> Pair<N> {
         self.files[side].as_ref().is_some_and(|file| !matches!(file.read, Some(Err(Reason::Missing))))
     }
 
+    /// Of three files, the one that is not as both others are.
+    pub fn odd(&self) -> Option<usize> {
+        let others = |side: usize| ((side + 1) % N, (side + 2) % N);
+        (0..N).filter(|_| N == 3).find(|side| {
+            let (one, other) = others(*side);
+            self.is_same(one, other) == Some(true) && self.is_same(*side, one) == Some(false)
+        })
+    }
+
     /// The pairs of sides that have it.
     fn couples(&self) -> impl Iterator<Item = (usize, usize)> {
         let sides = (0..N).flat_map(|one| (one + 1..N).map(move |other| (one, other)));

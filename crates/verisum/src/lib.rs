@@ -57,9 +57,13 @@ pub use verisum_files as files;
 
 #[cfg(feature = "image")]
 mod place_image;
+#[cfg(all(feature = "image", feature = "mend"))]
+mod raw_image;
 
 #[cfg(feature = "image")]
 pub use place_image::{PlaceImageError, open_image};
+#[cfg(all(feature = "image", feature = "mend"))]
+pub use raw_image::{image_reader, require_raw, stored_length};
 #[cfg(feature = "image")]
 pub use verisum_blockhash as blockhash;
 #[cfg(feature = "catalog")]

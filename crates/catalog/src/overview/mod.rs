@@ -17,6 +17,8 @@ pub use content::{ContentOverview, Duplicate};
 pub use directories::{DirectoryOverview, DirectoryPart};
 pub use trouble::{KnownCopy, Troubled};
 
+use verisum_files::Class;
+
 use crate::scrub::Forecast;
 use crate::store::{Catalog, Error, Repair, Root, Run, State};
 
@@ -208,6 +210,19 @@ impl Overview {
     pub fn count(&self, is_one: impl Fn(State) -> bool) -> u64 {
         let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
         troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
+    }
+
+    /// What it means as a whole: [`Class::Corrupt`] where data is bad, [`Class::Unchecked`] where something could not be
+    /// checked, is older than may be, or the last run over a tree failed; otherwise [`Class::Clean`].
+    pub fn class(&self) -> Class {
+        let is = |class: Class| self.count(|state| state.class() == class) > 0;
+        let has_failed =
+            self.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
+        match (is(Class::Corrupt), is(Class::Unchecked) || has_failed) {
+            (true, _) => Class::Corrupt,
+            (false, false) if self.stale.files == 0 && self.damaged == 0 => Class::Clean,
+            _ => Class::Unchecked,
+        }
     }
 
     /// When the stalest file was verified, in milliseconds since 1970; 0 for never.

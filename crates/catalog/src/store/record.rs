@@ -94,6 +94,15 @@ impl State {
         matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)
     }
 
+    /// How it is judged: of what is missing nothing is known to be bad, and a change that is held is unchecked.
+    pub fn class(self) -> Class {
+        match self {
+            State::Sound | State::MISSING => Class::Clean,
+            State::Trouble(Trouble::Held) => Class::Unchecked,
+            State::Trouble(Trouble::Verdict(verdict)) => verdict.class(),
+        }
+    }
+
     /// The word used in reports and exports.
     pub fn name(self) -> &'static str {
         match self {

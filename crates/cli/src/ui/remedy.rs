@@ -15,14 +15,10 @@ use crate::ui::values::counted;
 
 /// What a list with a file in this state ends with.
 pub(crate) fn exit(state: State) -> Exit {
-    match state {
-        State::Sound | State::MISSING => Exit::Clean,
-        State::Trouble(Trouble::Held) => Exit::Unchecked,
-        State::Trouble(Trouble::Verdict(verdict)) => match verdict.class() {
-            Class::Corrupt => Exit::Mismatch,
-            Class::Unchecked => Exit::Unchecked,
-            Class::Clean | Class::Change => Exit::Clean,
-        },
+    match state.class() {
+        Class::Corrupt => Exit::Mismatch,
+        Class::Unchecked => Exit::Unchecked,
+        Class::Clean | Class::Change => Exit::Clean,
     }
 }
 

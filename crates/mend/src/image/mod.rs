@@ -7,8 +7,10 @@
 //! Non-goals: images in formats other than raw, and finding the copies.
 
 mod journal;
+mod open;
 mod replaceable;
 
+pub use open::{journal_of, open_to_write};
 pub use replaceable::{is_map, require_replaceable};
 
 use std::fs::File;

@@ -1,28 +1,23 @@
 //! `verisum compare`: two or three trees, each on any machine.
 
-mod judge;
-mod records;
 mod tell;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use serde::Serialize;
-use verisum::digest::Digest;
-use verisum::files::compare::{self, CompareError, Evidence, FileStatus, Pair, Tree};
-use verisum::files::place::{FileAnswer, PlaceEvent};
-use verisum::remote::Address;
+use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, settle_by_records};
+use verisum::files::compare::{self, CompareError, FileStatus, Tree};
+use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
+use verisum::remote::{Address, Host};
 
-use self::judge::Judge;
-use self::records::{Recorded, Records};
 use crate::ui::Output;
-use crate::ui::catalog::CatalogArgs;
+use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs, Report};
-use crate::ui::names;
+use crate::ui::{names, sums};
 
 /// The digest, unless somebody says otherwise.
 const DIGEST: &str = "sha256";
@@ -121,7 +116,7 @@ fn compared<const N: usize>(
             }
         }
     };
-    let lists = judge::lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
+    let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
     let mut pairs = match compare::list(sides.each_mut().map(|side| &mut side.tree), &digest, &sink) {
         Ok(pairs) => pairs,
         Err(error) => {
@@ -140,12 +135,16 @@ fn compared<const N: usize>(
         other => other?,
     };
     let records = |address: &Address| match &catalog {
-        Some(catalog) => Records::of(catalog, address),
+        Some(catalog) => {
+            let path = address.address();
+            let path = Path::new(OsStr::from_bytes(&path));
+            Ok(RecordedTree::of(catalog, path, address.host == Host::Local)?)
+        }
         None => Ok(None),
     };
     let mut records = all(addresses.each_ref().map(records))?;
     if arguments.quick {
-        quickly(&mut records, &mut pairs, &digest, &mut settled)?;
+        settle_by_records(&mut records, &mut pairs, &digest, &mut settled)?;
     }
     if !arguments.read {
         let trees = sides.each_mut().map(|side| &mut side.tree);
@@ -161,8 +160,18 @@ fn compared<const N: usize>(
     if let Err(error) = compare::read(trees, &digest, &mut pairs, &sink) {
         failed(error);
     }
-    let mut judge = Judge { records, lists, digest: digest.clone(), reads: !arguments.quick };
-    let judged = judge.judge(&pairs, &mut sides, &report)?;
+    let mut judge = Judge {
+        records,
+        is_local: addresses.each_ref().map(|address| address.host == Host::Local),
+        lists,
+        own_name: addresses[0].below(&addresses[0].path).to_vec(),
+        digest: digest.clone(),
+        reads: !arguments.quick,
+    };
+    let trees = sides.each_mut().map(|side| &mut side.tree);
+    let mut failed_one =
+        |side: usize, error| report.failed(&addresses[side].host, PlaceError::to_string(&error));
+    let judged = judge.judge(&pairs, trees, &sink, &mut failed_one)?;
     let ways = sides.each_mut().map(|side| {
         let capabilities = side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true);
         capabilities.map_or("", |capabilities| capabilities.way)
@@ -173,70 +182,32 @@ fn compared<const N: usize>(
     report.end()
 }
 
+/// Reads lists of checksums.
+fn lists<const N: usize>(
+    named: &[PathBuf],
+    algorithm: Option<&str>,
+    sides: &[Side; N],
+    report: &Report,
+) -> Result<Lists, Failure> {
+    let here = sides.iter().filter(|side| side.address.host == Host::Local);
+    let paths = here.map(|side| absolute(Path::new(OsStr::from_bytes(&side.address.path))));
+    let trees = paths.collect::<Result<Vec<_>, _>>()?;
+    let mut lists = Lists::default();
+    for list in named {
+        let (records, useless) = sums::records(list, algorithm, &trees)?;
+        if useless > 0 {
+            report.worse(Exit::Unchecked);
+        }
+        for record in records {
+            let name = record.below.into_os_string().into_vec();
+            lists.add(name, record.digest.name(), record.value);
+        }
+    }
+    Ok(lists)
+}
+
 /// All of them, or the first failure.
 fn all<T, const N: usize>(of: [Result<T, Failure>; N]) -> Result<[T; N], Failure> {
     let all: Vec<T> = of.into_iter().collect::<Result<_, _>>()?;
     Ok(all.try_into().unwrap_or_else(|_| unreachable!("as many as there were")))
-}
-
-/// Settles pairs by the catalogue's records, and by times if those of one side are missing. Of files whose
-/// other side has to be read, the record stands for reading.
-fn quickly<const N: usize>(
-    records: &mut [Option<Records>; N],
-    pairs: &mut [Pair<N>],
-    digest: &Digest,
-    settled: &mut Settled,
-) -> Result<(), Failure> {
-    for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-        let [Some(a), Some(b)] = &mut pair.files[..] else { continue };
-        let mut found = [Recorded::Nothing; 2];
-        for (found, (records, file)) in found.iter_mut().zip(records.iter_mut().zip([&a, &b])) {
-            if let Some(records) = records {
-                *found = records.recorded(&pair.name, &file.seen, digest)?;
-            }
-        }
-        let doubted = found.iter().any(|recorded| matches!(recorded, Recorded::Doubt));
-        let found = found.map(|recorded| match recorded {
-            Recorded::Digest(digest) => Some(digest),
-            _ => None,
-        });
-        let count = match (found, a.seen.modified, b.seen.modified) {
-            ([Some(one), Some(other)], _, _) => {
-                pair.status = if one == other { FileStatus::Same } else { FileStatus::Differs };
-                pair.evidence = Evidence::Read;
-                &mut settled.records
-            }
-            (_, Some(one), Some(other)) if !doubted && a.seen.size.is_some() && one.is_same(&other) => {
-                pair.status = FileStatus::Same;
-                &mut settled.times
-            }
-            ([None, None], _, _) => continue,
-            (found, _, _) => {
-                for (file, found) in [a, b].into_iter().zip(found) {
-                    file.read = found.map(Ok);
-                }
-                &mut settled.one_read
-            }
-        };
-        *count += 1;
-        settled.read -= 1;
-    }
-    Ok(())
-}
-
-/// How it was settled whether files that both sides have are the same.
-#[derive(Default, Serialize)]
-struct Settled {
-    /// Their sizes differ.
-    sizes: u64,
-    /// The catalogue has both digests.
-    records: u64,
-    /// Their sizes and times are the same.
-    times: u64,
-    /// The catalogue has the digest of one.
-    one_read: u64,
-    /// A store recorded the digest of one.
-    store: u64,
-    /// Both were read.
-    read: u64,
 }

@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
+use verisum::catalog::compare::{Judgement, Settled, Standing};
 use verisum::digest::Digest;
 use verisum::files::compare::{ComparedFile, Evidence, FileStatus, Pair};
 use verisum::remote::Address;
 
-use super::judge::{Judgement, Standing};
-use super::{CompareArgs, Settled};
+use super::CompareArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{Costs, Report, tally};
@@ -60,7 +60,10 @@ impl<const N: usize> Telling<'_, '_, N> {
         }
         if self.arguments.json {
             let sides = self.sides(|side| Some(self.compared(side)));
-            report.json("summary", &Summary { counts, settled, sides, costs: self.arguments.hosts.costs() });
+            report.json(
+                "summary",
+                &Summary { counts, settled: settled.into(), sides, costs: self.arguments.hosts.costs() },
+            );
             return Ok(());
         }
         let others = [
@@ -124,8 +127,8 @@ impl<const N: usize> Telling<'_, '_, N> {
             algorithm: self.digest.name(),
             evidence: pair.evidence.name(),
             recorded_at: recorded_at(pair),
-            as_recorded: judgement.and_then(as_recorded),
-            odd: odd(pair).map(|side| FIELDS[side]),
+            as_recorded: judgement.and_then(Judgement::as_recorded),
+            odd: pair.odd().map(|side| FIELDS[side]),
             sides: self.sides(state),
         }
     }
@@ -166,21 +169,12 @@ fn exit(status: FileStatus) -> Exit {
     }
 }
 
-/// Of three files, the one that is not as both others are.
-fn odd<const N: usize>(pair: &Pair<N>) -> Option<usize> {
-    let others = |side: usize| ((side + 1) % N, (side + 2) % N);
-    (0..N).filter(|_| N == 3).find(|side| {
-        let (one, other) = others(*side);
-        pair.is_same(one, other) == Some(true) && pair.is_same(*side, one) == Some(false)
-    })
-}
-
 /// What is to be said of three trees.
 fn odd_in_words<const N: usize>(pair: &Pair<N>) -> Vec<String> {
     if N < 3 || !matches!(pair.status, FileStatus::Differs | FileStatus::Missing | FileStatus::Extra) {
         return Vec::new();
     }
-    if let Some(odd) = odd(pair) {
+    if let Some(odd) = pair.odd() {
         return vec![format!("{} is the odd one out", LETTERS[odd])];
     }
     let (has, lacks): (Vec<usize>, Vec<usize>) = (0..N).partition(|side| pair.has(*side));
@@ -209,22 +203,6 @@ fn in_words<const N: usize>(sides: &[Option<Standing>; N]) -> Vec<String> {
     }
     words.extend(changed.iter().map(|side| format!("{side} was changed since it was recorded")));
     words
-}
-
-/// Which of two files is as recorded, in a word.
-fn as_recorded<const N: usize>(judgement: &Judgement<N>) -> Option<&'static str> {
-    let [a, b] = judgement.sides[..] else { return None };
-    let is = |side: Option<Standing>| side.map(|standing| standing == Standing::AsRecorded);
-    match (is(a), is(b)) {
-        _ if !judgement.is_recorded => Some("unknown"),
-        (Some(true), Some(true)) => Some("both"),
-        (Some(true), _) => Some("a"),
-        (_, Some(true)) => Some("b"),
-        (Some(false), Some(false)) => Some("neither"),
-        (Some(false), None) => Some("not-a"),
-        (None, Some(false)) => Some("not-b"),
-        (None, None) => None,
-    }
 }
 
 #[derive(Default, Serialize)]
@@ -257,11 +235,29 @@ impl Counts {
 struct Summary<'a> {
     #[serde(flatten)]
     counts: Counts,
-    settled: Settled,
+    settled: SettledCounts,
     #[serde(flatten)]
     sides: Sides<Compared<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     costs: Option<Costs>,
+}
+
+/// How it was settled whether files that both sides have are the same.
+#[derive(Serialize)]
+struct SettledCounts {
+    sizes: u64,
+    records: u64,
+    times: u64,
+    one_read: u64,
+    store: u64,
+    read: u64,
+}
+
+impl From<Settled> for SettledCounts {
+    fn from(settled: Settled) -> SettledCounts {
+        let Settled { sizes, records, times, one_read, store, read } = settled;
+        SettledCounts { sizes, records, times, one_read, store, read }
+    }
 }
 
 /// Something of each side.
@@ -321,11 +317,7 @@ impl State {
             size: file.seen.size,
             digest: read.and_then(|read| Some(read.as_ref().ok()?.to_string())),
             error: read.and_then(|read| Some(read.as_ref().err()?.message())),
-            as_recorded: standing.map(|standing| match standing {
-                Standing::AsRecorded => "yes",
-                Standing::Changed => "changed",
-                Standing::Other => "no",
-            }),
+            as_recorded: standing.map(Standing::name),
         }
     }
 }

@@ -1,22 +1,20 @@
 //! `verisum image repair`: writes bad blocks of a raw image or a device anew, from other copies.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use rustix::fs::OFlags;
 use serde_json::json;
 use verisum::blockhash::BlockMap;
-use verisum::files::{Reached, Stop, has_writer};
+use verisum::files::Stop;
 use verisum::image::{Image, Opened, is_nbd_uri};
-use verisum::mend::image::{Mended, ReadAt, Target};
+use verisum::mend::image::{Mended, ReadAt, Target, journal_of, open_to_write};
 use verisum::mend::repair::Taken;
 use verisum::remote::Hosts;
+use verisum::{image_reader, require_raw, stored_length};
 
 use super::map;
 use super::options::ReadOptions;
@@ -73,13 +71,13 @@ pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     let how = verify::how(&arguments.read, &map)?;
     let input = Input::new(arguments.image.clone());
     let name = input.path();
-    let file = open_to_write(&name, arguments.dry_run)?;
-    let journal = journal(&arguments.map);
+    let file = open_to_write(&name, arguments.dry_run).map_err(Failure::Tree)?;
+    let journal = journal_of(&arguments.map);
     let target = Target {
         map: &map,
         file: &file,
         name: &name,
-        stored: stored(&*raw(&input, &how)?, &map),
+        stored: stored_length(&*raw(&input, &how)?, &map),
         journal: &journal,
     };
     if !arguments.dry_run {
@@ -97,7 +95,7 @@ pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     let mended = target.repair(&bad, &mut copies, !arguments.dry_run, &stop)?;
     if !arguments.dry_run && !mended.repaired.is_empty() {
         let again = raw(&input, &how)?;
-        target.verify(&mended, &mut reader(again))?;
+        target.verify(&mended, &mut image_reader(again))?;
         record(&arguments, &name, &mended)?;
     }
     let exit = print(&arguments, &mended, longer, output)?;
@@ -131,54 +129,9 @@ fn shown(name: &Path) -> String {
     names::quoted(name.as_os_str())
 }
 
-/// The journal of repairs with a map is beside it.
-fn journal(map: &Path) -> PathBuf {
-    let mut name = map.as_os_str().to_os_string();
-    name.push(".repair");
-    name.into()
-}
-
-/// Opens the image that is changed, unless somebody else uses it.
-fn open_to_write(name: &Path, dry: bool) -> Result<File, Failure> {
-    let other = |why: &str| Failure::file(name, "open", io::Error::other(why.to_string()));
-    // What another user may put in its place is not written to.
-    let reached = Reached::new(name).map_err(Failure::Tree)?;
-    let open = |flags| reached.open(flags).map_err(Failure::Tree);
-    let read = || open(OFlags::RDONLY | OFlags::NONBLOCK);
-    let found = read()?.metadata().map_err(|error| Failure::file(name, "open", error))?;
-    let is_device = found.file_type().is_block_device();
-    if !is_device && !found.is_file() {
-        return Err(other("only raw image files and block devices can be repaired"));
-    }
-    if dry {
-        return read();
-    }
-    if !is_device && has_writer(&read()?) {
-        return Err(other("a program has it open to write to it"));
-    }
-    // The system lets nobody have a device alone that is mounted.
-    let alone = if is_device { OFlags::EXCL } else { OFlags::empty() };
-    open(OFlags::RDWR | alone)
-}
-
 /// Opens the image to read, and fails unless its bytes are what a guest sees.
 fn raw(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
-    let refused = |why: &str| Failure::file(input.path(), "repair", io::Error::other(why.to_string()));
-    match input::open(input, how)? {
-        Opened::Stream(_) => Err(refused("only raw image files and block devices can be repaired")),
-        Opened::Image(image) => match &image.layers()[..] {
-            [only] if only.format == "raw" => Ok(image),
-            _ => Err(refused(
-                "only raw images can be repaired in place (qemu-nbd serves others as devices; --format raw takes \
-                 the bytes of the file)",
-            )),
-        },
-    }
-}
-
-/// How much of the last block is stored: a file that ends within the last sector is as long as it was.
-fn stored(image: &dyn Image, map: &BlockMap) -> u64 {
-    if image.length() == map.length() { image.exact_length() } else { map.length() }
+    require_raw(input::open(input, how)?).map_err(|error| Failure::file(input.path(), "repair", error))
 }
 
 /// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
@@ -200,21 +153,12 @@ fn bad(
                 &format!("{}: it cannot be read as a whole: reading block by block", shown(&input.path())),
             );
             image = raw(input, how)?;
-            target.scan(&mut reader(image), stop)?
+            target.scan(&mut image_reader(image), stop)?
         }
         Err(failure) => return Err(failure),
     };
     let within = |range: Range<u64>| range.start..range.end.min(map.length());
     Ok((ranges.into_iter().map(within).filter(|range| !range.is_empty()).collect(), longer))
-}
-
-fn reader(image: Box<dyn Image>) -> ReadAt<'static> {
-    Box::new(move |buffer, offset| {
-        if offset + buffer.len() as u64 > image.length() {
-            return Err(io::Error::other("it is shorter"));
-        }
-        image.read_at(buffer, offset).map_err(io::Error::other)
-    })
 }
 
 /// Opens the copies.
@@ -238,7 +182,7 @@ fn copies(
         }
         let input = Input::new(text.clone());
         match input::open(&input, how)? {
-            Opened::Image(image) => copies.push(reader(image)),
+            Opened::Image(image) => copies.push(image_reader(image)),
             Opened::Stream(_) => {
                 let error = io::Error::other("a pipe cannot be a copy");
                 return Err(Failure::file(input.path(), "open", error));

@@ -1,6 +1,7 @@
 //! What a report comes to, in a few lines and an exit code.
 
 use verisum::catalog::store::{State, Trouble};
+use verisum::files::Class;
 
 use super::Subject;
 use crate::ui::exit::Exit;
@@ -10,14 +11,10 @@ use crate::ui::{names, remedy};
 
 /// The code that the command ends with, that of `catalog status`.
 pub(super) fn exit(subject: &Subject) -> Exit {
-    let overview = &subject.overview;
-    let states = overview.trees.iter().flat_map(|tree| &tree.troubles).map(|(state, _)| *state);
-    let worst = states.map(remedy::exit).max().unwrap_or(Exit::Clean);
-    let has_failed =
-        overview.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
-    match overview.stale.files > 0 || overview.damaged > 0 || has_failed {
-        true => worst.max(Exit::Unchecked),
-        false => worst,
+    match subject.overview.class() {
+        Class::Corrupt => Exit::Mismatch,
+        Class::Unchecked => Exit::Unchecked,
+        Class::Clean | Class::Change => Exit::Clean,
     }
 }
 

@@ -3,38 +3,34 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use verisum::digest::{Digest, Output as Sum};
-use verisum::files::compare::{FileStatus, Pair};
-use verisum::files::place::{FileAnswer, FileRequest, Files, PlaceEvent};
-use verisum::files::store::xattr::Family;
-use verisum::files::{Entry, Standing as TagStanding, Stat};
-use verisum::remote::Host;
+use verisum_digest::{Digest, Output};
+use verisum_files::compare::{FileStatus, Pair, Tree, TreeSink};
+use verisum_files::place::{FileAnswer, FileRequest, Files, PlaceError, PlaceEvent};
+use verisum_files::store::xattr::Family;
+use verisum_files::{Entry, Standing as TagStanding, Stat};
 
-use super::Side;
-use super::records::Records;
-use crate::ui::catalog::absolute;
-use crate::ui::exit::Exit;
-use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, Report};
-use crate::ui::sums;
+use super::records::RecordedTree;
+use crate::store::Error;
 
 /// A content that is recorded of a name.
 #[derive(Clone, Debug)]
-pub(super) struct Content {
-    pub(super) algorithm: String,
-    pub(super) digest: Sum,
+pub struct Content {
+    /// The name of the digest.
+    pub algorithm: String,
+    /// The digest.
+    pub digest: Output,
     /// Its length, where that is recorded.
-    pub(super) size: Option<u64>,
+    pub size: Option<u64>,
     /// Of a record that belongs to a file: whether the file was written to since, as its time tells.
-    pub(super) is_changed: Option<bool>,
+    pub is_changed: Option<bool>,
 }
 
 /// How a file stands to what is recorded of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub enum Standing {
     /// It has a recorded content.
     AsRecorded,
     /// It has another content, and was written to since it was recorded.
@@ -44,81 +40,104 @@ pub(super) enum Standing {
 }
 
 /// What is known of files that differ.
-pub(super) struct Judgement<const N: usize> {
+#[derive(Clone, Copy, Debug)]
+pub struct Judgement<const N: usize> {
     /// Whether anything is recorded of the name.
-    pub(super) is_recorded: bool,
+    pub is_recorded: bool,
     /// How each side stands; none where it is not there, or could not be read.
-    pub(super) sides: [Option<Standing>; N],
+    pub sides: [Option<Standing>; N],
+}
+
+impl<const N: usize> Judgement<N> {
+    /// Which of two files is as recorded, in a word: `a`, `b`, `both`, `neither`; `not-a` or `not-b` where that is all that
+    /// is known; `unknown` where nothing is recorded.
+    pub fn as_recorded(&self) -> Option<&'static str> {
+        let [a, b] = self.sides[..] else { return None };
+        let is = |side: Option<Standing>| side.map(|standing| standing == Standing::AsRecorded);
+        match (is(a), is(b)) {
+            _ if !self.is_recorded => Some("unknown"),
+            (Some(true), Some(true)) => Some("both"),
+            (Some(true), _) => Some("a"),
+            (_, Some(true)) => Some("b"),
+            (Some(false), Some(false)) => Some("neither"),
+            (Some(false), None) => Some("not-a"),
+            (None, Some(false)) => Some("not-b"),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Standing {
+    /// Its word in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::AsRecorded => "yes",
+            Standing::Changed => "changed",
+            Standing::Other => "no",
+        }
+    }
 }
 
 /// What lists record, by names below the trees.
-pub(super) type Lists = HashMap<Vec<u8>, Vec<Content>>;
+#[derive(Debug, Default)]
+pub struct Lists(HashMap<Vec<u8>, Vec<Content>>);
 
-/// Reads lists of checksums.
-pub(super) fn lists<const N: usize>(
-    named: &[PathBuf],
-    algorithm: Option<&str>,
-    sides: &[Side; N],
-    report: &Report,
-) -> Result<Lists, Failure> {
-    let here = sides.iter().filter(|side| side.address.host == Host::Local);
-    let paths = here.map(|side| absolute(Path::new(OsStr::from_bytes(&side.address.path))));
-    let trees = paths.collect::<Result<Vec<_>, _>>()?;
-    let mut lists = Lists::new();
-    for list in named {
-        let (records, useless) = sums::records(list, algorithm, &trees)?;
-        if useless > 0 {
-            report.worse(Exit::Unchecked);
-        }
-        for record in records {
-            let content = Content {
-                algorithm: record.digest.name().to_string(),
-                digest: record.value,
-                size: None,
-                is_changed: None,
-            };
-            lists.entry(record.below.into_os_string().as_bytes().to_vec()).or_default().push(content);
-        }
+impl Lists {
+    /// Adds a line of a list: the name of the file below the trees, and its digest.
+    pub fn add(&mut self, name: Vec<u8>, algorithm: &str, digest: Output) {
+        let algorithm = algorithm.to_string();
+        let content = Content { algorithm, digest, size: None, is_changed: None };
+        self.0.entry(name).or_default().push(content);
     }
-    Ok(lists)
 }
 
 /// Judges files that differ.
-pub(super) struct Judge<'a, const N: usize> {
-    pub(super) records: [Option<Records<'a>>; N],
-    pub(super) lists: Lists,
+pub struct Judge<'a, const N: usize> {
+    /// What the catalogue records of each tree.
+    pub records: [Option<RecordedTree<'a>>; N],
+    /// Which trees are files of this machine, whose tags can be read.
+    pub is_local: [bool; N],
+    /// What lists record.
+    pub lists: Lists,
+    /// What lists call the files, where the trees are files and so have no names below them.
+    pub own_name: Vec<u8>,
     /// The digest of what was read already.
-    pub(super) digest: Digest,
+    pub digest: Digest,
     /// Whether files may be read whose digest is not known yet.
-    pub(super) reads: bool,
+    pub reads: bool,
 }
 
 /// What is recorded of a pair: each content, and the side whose own record it is.
 type Contents = Vec<(Option<usize>, Content)>;
 
 /// Digests by the number of the pair and the side.
-type Found = HashMap<(usize, usize), Sum>;
+type Found = HashMap<(usize, usize), Output>;
 
 impl<const N: usize> Judge<'_, N> {
-    /// What is known of each pair that differs, by its number.
-    pub(super) fn judge(
+    /// What is known of each pair that differs, by its number. A place that fails is told to `failed`, and its files stay
+    /// without a digest.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read.
+    pub fn judge(
         &mut self,
         pairs: &[Pair<N>],
-        sides: &mut [Side; N],
-        report: &Report,
-    ) -> Result<HashMap<usize, Judgement<N>>, Failure> {
+        mut trees: [&mut Tree; N],
+        sink: TreeSink,
+        failed: &mut dyn FnMut(usize, PlaceError),
+    ) -> Result<HashMap<usize, Judgement<N>>, Error> {
         let mut contents: BTreeMap<usize, Contents> = BTreeMap::new();
         for (number, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Differs)
         {
-            contents.insert(number, self.contents(pair, sides)?);
+            contents.insert(number, self.contents(pair, &trees)?);
         }
         let names: BTreeSet<String> =
             contents.values().flatten().map(|(_, content)| content.algorithm.clone()).collect();
         let mut found: HashMap<String, Found> = HashMap::new();
         for name in names {
             // What this build cannot compute tells nothing.
-            let Ok(digest) = hosts::digest(&name) else { continue };
-            found.insert(name, self.digests(&digest, pairs, &contents, sides, report));
+            let Ok(digest) = Digest::find(&name) else { continue };
+            found.insert(name, self.digests(&digest, (pairs, &contents), &mut trees, sink, failed));
         }
         let judged = |(number, contents): (usize, Contents)| {
             let sides = std::array::from_fn(|side| {
@@ -134,7 +153,7 @@ impl<const N: usize> Judge<'_, N> {
     }
 
     /// All that is recorded of a name.
-    fn contents(&mut self, pair: &Pair<N>, sides: &[Side; N]) -> Result<Contents, Failure> {
+    fn contents(&mut self, pair: &Pair<N>, trees: &[&mut Tree; N]) -> Result<Contents, Error> {
         let mut contents = Contents::new();
         for (side, records) in self.records.iter_mut().enumerate() {
             let file = pair.files[side].as_ref();
@@ -142,17 +161,13 @@ impl<const N: usize> Judge<'_, N> {
                 let expected = records.expected(&pair.name, file.map(|file| &file.seen))?;
                 contents.extend(expected.map(|content| (Some(side), content)));
             }
-            if file.is_some() && sides[side].address.host == Host::Local {
-                let path = sides[side].tree.path_of(&pair.name);
+            if file.is_some() && self.is_local[side] {
+                let path = trees[side].path_of(&pair.name);
                 contents.extend(tags(&path).into_iter().map(|content| (Some(side), content)));
             }
         }
-        // Two files that are compared have no name below the trees.
-        let name = match pair.name.is_empty() {
-            true => sides[0].address.below(&sides[0].address.path),
-            false => &pair.name,
-        };
-        contents.extend(self.lists.get(name).into_iter().flatten().map(|content| (None, content.clone())));
+        let name = if pair.name.is_empty() { &self.own_name } else { &pair.name };
+        contents.extend(self.lists.0.get(name).into_iter().flatten().map(|content| (None, content.clone())));
         Ok(contents)
     }
 
@@ -160,13 +175,13 @@ impl<const N: usize> Judge<'_, N> {
     fn digests(
         &self,
         digest: &Digest,
-        pairs: &[Pair<N>],
-        contents: &BTreeMap<usize, Contents>,
-        sides: &mut [Side; N],
-        report: &Report,
+        (pairs, contents): (&[Pair<N>], &BTreeMap<usize, Contents>),
+        trees: &mut [&mut Tree; N],
+        sink: TreeSink,
+        failed: &mut dyn FnMut(usize, PlaceError),
     ) -> Found {
         let found = Mutex::new(Found::new());
-        for (number, tree) in sides.iter_mut().enumerate() {
+        for (number, tree) in trees.iter_mut().enumerate() {
             let mut requests = Vec::new();
             for (pair, contents) in contents {
                 let Some(file) = &pairs[*pair].files[number] else { continue };
@@ -184,7 +199,7 @@ impl<const N: usize> Judge<'_, N> {
                     Some(Err(_)) => (),
                     _ if !self.reads => (),
                     _ => requests.push(FileRequest {
-                        path: tree.tree.path_of(&pairs[*pair].name),
+                        path: tree.path_of(&pairs[*pair].name),
                         tag: *pair as u64,
                         seen: file.seen,
                         ..FileRequest::default()
@@ -194,8 +209,7 @@ impl<const N: usize> Judge<'_, N> {
             if requests.is_empty() {
                 continue;
             }
-            let host = &tree.address.host;
-            let sink = |event: PlaceEvent| match event {
+            let answered = |event: PlaceEvent| match event {
                 PlaceEvent::Answer(FileAnswer { request, result }) => {
                     if let Some(sum) = result.ok().and_then(|read| read.digest()) {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,12 +218,12 @@ impl<const N: usize> Judge<'_, N> {
                     true
                 }
                 // Every file has an answer, whatever its program said beside.
-                PlaceEvent::Unlisted(line) => report.event(host, PlaceEvent::Note(line)),
-                event => report.event(host, event),
+                PlaceEvent::Unlisted(line) => sink(number, PlaceEvent::Note(line)),
+                event => sink(number, event),
             };
             let named = Files::Named(&mut requests.into_iter());
-            if let Err(error) = tree.tree.place.hash(std::slice::from_ref(digest), named, &sink) {
-                report.failed(host, error.to_string());
+            if let Err(error) = tree.place.hash(std::slice::from_ref(digest), named, &answered) {
+                failed(number, error);
             }
         }
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -240,7 +254,7 @@ fn tags(path: &[u8]) -> Vec<Content> {
     for family in Family::ALL {
         let _ = family.read(&file, &mut found);
     }
-    let content = |record: verisum::files::Record| Content {
+    let content = |record: verisum_files::Record| Content {
         algorithm: record.algorithm.id.to_string(),
         digest: record.digest,
         size: record.size,

@@ -7,19 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use verisum::catalog::store::{Catalog, Record, Root, State, stamp};
-use verisum::digest::{Digest, Output as Sum};
-use verisum::files::Timestamp;
+use verisum_digest::{Digest, Output};
+use verisum_files::Timestamp;
+use verisum_files::compare::{Evidence, FileStatus, Pair};
+use verisum_files::place::FileState;
 
 use super::judge::Content;
-use crate::ui::catalog::absolute;
-use crate::ui::failure::Failure;
-use verisum::catalog::scrub::is_same_time;
-use verisum::files::place::FileState;
-use verisum::remote::{Address, Host};
+use crate::scrub::is_same_time;
+use crate::store::{Catalog, Error, Record, Root, State, absolute, stamp};
 
 /// The records of a tree.
-pub(super) struct Records<'a> {
+pub struct RecordedTree<'a> {
     catalog: &'a Catalog,
     /// The numbers of digests, and their names.
     algorithms: HashMap<i64, String>,
@@ -33,9 +31,9 @@ pub(super) struct Records<'a> {
 
 /// What a catalogue says of a file.
 #[derive(Clone, Copy)]
-pub(super) enum Recorded {
+enum Recorded {
     /// It is unchanged, and this is its digest.
-    Digest(Sum),
+    Digest(Output),
     /// It was bad, or has its size and its time, and is not the file that was recorded: neither tells then
     /// what it contains.
     Doubt,
@@ -43,26 +41,21 @@ pub(super) enum Recorded {
     Nothing,
 }
 
-impl<'a> Records<'a> {
-    /// Those of a tree on this machine, or of one that `verisum scrub` knows.
-    pub(super) fn of(catalog: &'a Catalog, place: &Address) -> Result<Option<Records<'a>>, Failure> {
-        let is_local = place.host == Host::Local;
-        let address = place.address();
-        let path = Path::new(OsStr::from_bytes(&address));
+impl<'a> RecordedTree<'a> {
+    /// Those of a tree, by its path on this machine or its address. None where the catalogue does not know it.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read, or the path has no absolute form.
+    pub fn of(catalog: &'a Catalog, path: &Path, is_local: bool) -> Result<Option<RecordedTree<'a>>, Error> {
         let path = if is_local { absolute(path)? } else { path.to_path_buf() };
         let Some(root) = catalog.root_of(&path)? else { return Ok(None) };
         let algorithms = catalog.algorithms()?;
         let below = path.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
-        Ok(Some(Records { catalog, algorithms, root, below, is_local, last: None }))
+        Ok(Some(RecordedTree { catalog, algorithms, root, below, is_local, last: None }))
     }
 
     /// What is recorded of a file with this digest, by its name below the tree.
-    pub(super) fn recorded(
-        &mut self,
-        name: &[u8],
-        seen: &FileState,
-        digest: &Digest,
-    ) -> Result<Recorded, Failure> {
+    fn recorded(&mut self, name: &[u8], seen: &FileState, digest: &Digest) -> Result<Recorded, Error> {
         let Some((path, record)) = self.record(name)? else { return Ok(Recorded::Nothing) };
         if record.state != State::Sound {
             return Ok(Recorded::Doubt);
@@ -84,7 +77,7 @@ impl<'a> Records<'a> {
         &mut self,
         name: &[u8],
         seen: Option<&FileState>,
-    ) -> Result<Option<Content>, Failure> {
+    ) -> Result<Option<Content>, Error> {
         let record = self.record(name)?.map(|(_, record)| record);
         let Some(record) = record.filter(|record| record.state != State::DAMAGED) else { return Ok(None) };
         let modified = seen.and_then(|seen| seen.modified);
@@ -101,7 +94,7 @@ impl<'a> Records<'a> {
     }
 
     /// The record of a file by its name below the tree, and its path below the root.
-    fn record(&mut self, name: &[u8]) -> Result<Option<(PathBuf, Record)>, Failure> {
+    fn record(&mut self, name: &[u8]) -> Result<Option<(PathBuf, Record)>, Error> {
         let path = match name.is_empty() {
             true => self.below.clone(),
             false => self.below.join(OsStr::from_bytes(name)),
@@ -112,7 +105,7 @@ impl<'a> Records<'a> {
         Ok(record.map(|record| (path, record)))
     }
 
-    fn directory(&mut self, folder: &Path) -> Result<Option<i64>, Failure> {
+    fn directory(&mut self, folder: &Path) -> Result<Option<i64>, Error> {
         if let Some((last, number)) = &self.last
             && last == folder
         {
@@ -140,4 +133,69 @@ fn is_as_it_was(record: &Record, path: &Path) -> bool {
             && time(found.mtime(), found.mtime_nsec()) == record.mtime
             && time(found.ctime(), found.ctime_nsec()) == record.ctime
     })
+}
+
+/// Settles pairs by the catalogue's records, and by times if those of one side are missing. Of files whose
+/// other side has to be read, the record stands for reading. Of more than two trees all files are left to be read.
+///
+/// # Errors
+/// The catalogue cannot be read.
+pub fn settle_by_records<const N: usize>(
+    records: &mut [Option<RecordedTree>; N],
+    pairs: &mut [Pair<N>],
+    digest: &Digest,
+    settled: &mut Settled,
+) -> Result<(), Error> {
+    for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
+        let [Some(a), Some(b)] = &mut pair.files[..] else { continue };
+        let mut found = [Recorded::Nothing; 2];
+        for (found, (records, file)) in found.iter_mut().zip(records.iter_mut().zip([&a, &b])) {
+            if let Some(records) = records {
+                *found = records.recorded(&pair.name, &file.seen, digest)?;
+            }
+        }
+        let doubted = found.iter().any(|recorded| matches!(recorded, Recorded::Doubt));
+        let found = found.map(|recorded| match recorded {
+            Recorded::Digest(digest) => Some(digest),
+            _ => None,
+        });
+        let count = match (found, a.seen.modified, b.seen.modified) {
+            ([Some(one), Some(other)], _, _) => {
+                pair.status = if one == other { FileStatus::Same } else { FileStatus::Differs };
+                pair.evidence = Evidence::Read;
+                &mut settled.records
+            }
+            (_, Some(one), Some(other)) if !doubted && a.seen.size.is_some() && one.is_same(&other) => {
+                pair.status = FileStatus::Same;
+                &mut settled.times
+            }
+            ([None, None], _, _) => continue,
+            (found, _, _) => {
+                for (file, found) in [a, b].into_iter().zip(found) {
+                    file.read = found.map(Ok);
+                }
+                &mut settled.one_read
+            }
+        };
+        *count += 1;
+        settled.read -= 1;
+    }
+    Ok(())
+}
+
+/// How it was settled whether files that both sides have are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Their sizes differ.
+    pub sizes: u64,
+    /// The catalogue has both digests.
+    pub records: u64,
+    /// Their sizes and times are the same.
+    pub times: u64,
+    /// The catalogue has the digest of one.
+    pub one_read: u64,
+    /// A store recorded the digest of one.
+    pub store: u64,
+    /// Both were read.
+    pub read: u64,
 }

@@ -1,0 +1,42 @@
+//! Opens the image that is repaired.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use verisum_files::{Error, Operation, Reached, has_writer};
+
+/// Opens an image that is changed in place, unless somebody else uses it; with `dry` only to read.
+///
+/// # Errors
+/// It cannot be opened, is neither a file nor a block device, or a program has it open to write to it.
+pub fn open_to_write(name: &Path, dry: bool) -> Result<File, Error> {
+    let failed = |error: io::Error| Error::io(name, Operation::Open, error);
+    let other = |why: &str| failed(io::Error::other(why.to_string()));
+    // What another user may put in its place is not written to.
+    let reached = Reached::new(name)?;
+    let read = || reached.open(OFlags::RDONLY | OFlags::NONBLOCK);
+    let found = read()?.metadata().map_err(failed)?;
+    let is_device = found.file_type().is_block_device();
+    if !is_device && !found.is_file() {
+        return Err(other("only raw image files and block devices can be repaired"));
+    }
+    if dry {
+        return read();
+    }
+    if !is_device && has_writer(&read()?) {
+        return Err(other("a program has it open to write to it"));
+    }
+    // The system lets nobody have a device alone that is mounted.
+    let alone = if is_device { OFlags::EXCL } else { OFlags::empty() };
+    reached.open(OFlags::RDWR | alone)
+}
+
+/// Where the journal of repairs with a map is: beside the map.
+pub fn journal_of(map: &Path) -> PathBuf {
+    let mut name = map.as_os_str().to_os_string();
+    name.push(".repair");
+    name.into()
+}

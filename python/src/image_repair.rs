@@ -1,0 +1,322 @@
+//! `image_repair`: writes bad blocks of a raw image anew, from other copies.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use verisum::blockhash::{self, BlockMap, MapComparison, Params, Progress};
+use verisum::catalog::store::{self, Catalog, Lock, absolute};
+use verisum::digest::Policy;
+use verisum::files::{Stop, Timestamp};
+use verisum::image::{Image, OpenOptions, Opened, is_nbd_uri, open_named};
+use verisum::mend::image::{self as engine, Mended, ReadAt, Target, journal_of, open_to_write};
+use verisum::mend::repair::{MendedFile, Noted, Taken, note};
+use verisum::remote::Hosts as Connections;
+use verisum::{image_reader, require_raw, stored_length};
+
+use crate::errors::{Failure, Kind, image_failure};
+use crate::image::{UntilStopped, cores, sum_to};
+use crate::interrupt::interruptible;
+use crate::place::{self, Hosts, Named, Reach, fs_path};
+
+/// A virtual machine reads its disk in sectors of so many bytes.
+const SECTOR: u64 = 512;
+
+/// What a repair of an image came to.
+#[pyclass(frozen, get_all, module = "verisum")]
+pub(crate) struct ImageRepair {
+    dry_run: bool,
+    /// Begin and end in bytes, and the copy.
+    repaired: Vec<(u64, u64, OsString)>,
+    left: Vec<(u64, u64)>,
+    bytes_fetched: u64,
+    bytes_after_end: u64,
+    recovered_blocks: u64,
+    noted: Option<&'static str>,
+}
+
+#[pymethods]
+impl ImageRepair {
+    #[getter]
+    fn bytes_repaired(&self) -> u64 {
+        self.repaired.iter().map(|(start, end, _)| end - start).sum()
+    }
+
+    #[getter]
+    fn bytes_left(&self) -> u64 {
+        self.left.iter().map(|(start, end)| end - start).sum()
+    }
+
+    #[getter]
+    fn class_(&self) -> &'static str {
+        if self.left.is_empty() && self.bytes_after_end == 0 { "clean" } else { "mismatch" }
+    }
+
+    fn __repr__(&self) -> String {
+        let word = if self.dry_run { "mendable" } else { "repaired" };
+        format!("<verisum.ImageRepair {} bytes {word}, {} left>", self.bytes_repaired(), self.bytes_left())
+    }
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/image_repair"))]
+#[pyfunction]
+#[pyo3(signature = (
+    image, map, sources, *, dry_run=false, catalog=None, threads=0, hosts=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn image_repair(
+    py: Python<'_>,
+    image: &Bound<'_, PyAny>,
+    map: &Bound<'_, PyAny>,
+    sources: &Bound<'_, PyAny>,
+    dry_run: bool,
+    catalog: Option<&Bound<'_, PyAny>>,
+    threads: usize,
+    hosts: Option<Hosts>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<ImageRepair> {
+    let job = Job {
+        image: fs_path(image)?,
+        map: fs_path(map)?,
+        sources: copies(sources)?,
+        dry: dry_run,
+        catalog: catalog.map(fs_path).transpose()?,
+        threads: if threads == 0 { cores() } else { threads },
+    };
+    if job.sources.is_empty() {
+        return Err(PyValueError::new_err("sources: no copy is named"));
+    }
+    let reach = Reach::of(py, hosts)?;
+    let done = Progress::default();
+    let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
+    let ended = interruptible(py, &mut tick, |stop| job.repair(&reach.open(), &done, stop))?;
+    let repair = ended.map_err(|failure| failure.raise(py))?;
+    tick(py)?;
+    Ok(repair)
+}
+
+/// A copy of the image.
+enum Copy {
+    /// An image in any format, a device, or an NBD export.
+    Image(PathBuf),
+    /// A raw image on a host or in a bucket.
+    There(PathBuf, verisum::remote::Address),
+}
+
+impl Copy {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Copy> {
+        let path = fs_path(object)?;
+        if is_nbd_uri(path.as_os_str()) && object.is_instance_of::<PyString>() {
+            return Ok(Copy::Image(path));
+        }
+        Ok(match Named::of(object)? {
+            Named::Here(path) => Copy::Image(path),
+            Named::There(address) => Copy::There(path, address),
+        })
+    }
+
+    /// Its name: a whole path, or an address as it was given.
+    fn name(&self) -> Result<PathBuf, Failure> {
+        match self {
+            Copy::Image(path) if !is_nbd_uri(path.as_os_str()) => {
+                absolute(path).map_err(|error| Failure::from(&error))
+            }
+            Copy::Image(name) | Copy::There(name, _) => Ok(name.clone()),
+        }
+    }
+}
+
+fn copies(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Copy>> {
+    match place::is_one(objects)? {
+        true => Ok(vec![Copy::of(objects)?]),
+        false => objects.try_iter()?.map(|object| Copy::of(&object?)).collect(),
+    }
+}
+
+/// What is repaired, and with what.
+struct Job {
+    image: PathBuf,
+    map: PathBuf,
+    sources: Vec<Copy>,
+    dry: bool,
+    catalog: Option<PathBuf>,
+    threads: usize,
+}
+
+impl Job {
+    fn repair(&self, hosts: &Connections, done: &Progress, stop: &Stop) -> Result<ImageRepair, Failure> {
+        let of_map = |error: blockhash::Error| image_failure(&self.map, &error);
+        let map = BlockMap::open(&self.map, &Policy::default()).map_err(of_map)?;
+        map.check_while(&|| !stop.is_due()).map_err(of_map)?;
+        let params = map.params().clone().threads(self.threads).map_err(of_map)?;
+        let mut options = OpenOptions::default();
+        // As what the map is of was hashed.
+        options.sector_padding = map.length().is_multiple_of(SECTOR);
+        let hashing = Hashing { params, options, done, stop };
+        let opened = open_to_write(&self.image, self.dry);
+        let file = opened.map_err(|error| Failure::from(&error).of(Kind::Image))?;
+        let journal = journal_of(&self.map);
+        let stored = stored_length(&*self.raw(&hashing)?, &map);
+        let target = Target { map: &map, file: &file, name: &self.image, stored, journal: &journal };
+        // What cannot be recorded is not begun.
+        let catalog = self.catalog.as_deref().filter(|_| !self.dry).map(opened_catalog).transpose()?;
+        let recovered = if self.dry { 0 } else { target.recover().map_err(|error| failure(&error))? };
+        let (bad, longer) = self.bad(&target, &hashing)?;
+        let names = self.sources.iter().map(Copy::name).collect::<Result<Vec<_>, _>>()?;
+        let mut copies = self.open_copies(&map, hosts, &hashing)?;
+        let mended = target.repair(&bad, &mut copies, !self.dry, stop).map_err(|error| failure(&error))?;
+        let mut noted = None;
+        if !self.dry && !mended.repaired.is_empty() {
+            let again = &mut image_reader(self.raw(&hashing)?);
+            target.verify(&mended, again).map_err(|error| failure(&error))?;
+            if let Some((_lock, catalog)) = &catalog {
+                noted = self.note(catalog, &mended, &names)?;
+            }
+        }
+        let named = |(range, which): &(Range<u64>, usize)| {
+            (range.start, range.end, names[*which].clone().into_os_string())
+        };
+        Ok(ImageRepair {
+            dry_run: self.dry,
+            repaired: mended.repaired.iter().map(named).collect(),
+            left: mended.left.iter().map(|range| (range.start, range.end)).collect(),
+            bytes_fetched: mended.fetched,
+            bytes_after_end: longer,
+            recovered_blocks: recovered,
+            noted,
+        })
+    }
+
+    fn failed(&self, operation: &str, error: &std::io::Error) -> Failure {
+        let message = format!("{}: {operation}: {error}", self.image.display());
+        let failure = Failure::new(Kind::Image, &message).path(&self.image).operation(operation);
+        failure.system(Some(error))
+    }
+
+    /// The image, opened to read.
+    fn raw(&self, hashing: &Hashing) -> Result<Box<dyn Image>, Failure> {
+        let opened = open_named(self.image.as_os_str(), &hashing.options);
+        let opened = opened.map_err(|error| image_failure(&self.image, &error.into()))?;
+        require_raw(opened).map_err(|error| self.failed("repair", &error))
+    }
+
+    /// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
+    fn bad(&self, target: &Target, hashing: &Hashing) -> Result<(Vec<Range<u64>>, u64), Failure> {
+        let map = target.map;
+        let image = self.raw(hashing)?;
+        let longer = image.length().saturating_sub(map.length());
+        let ranges = match hashing.compare(map, &mut Opened::Image(image)) {
+            Ok(ranges) => ranges,
+            // What cannot be read as a whole is read block by block.
+            Err(blockhash::Error::Image(_)) => {
+                let image = self.raw(hashing)?;
+                target.scan(&mut image_reader(image), hashing.stop).map_err(|error| failure(&error))?
+            }
+            Err(error) => return Err(image_failure(&self.image, &error)),
+        };
+        let within = |range: Range<u64>| range.start..range.end.min(map.length());
+        Ok((ranges.into_iter().map(within).filter(|range| !range.is_empty()).collect(), longer))
+    }
+
+    fn open_copies(
+        &self,
+        map: &BlockMap,
+        hosts: &Connections,
+        hashing: &Hashing,
+    ) -> Result<Vec<ReadAt<'static>>, Failure> {
+        let mut copies: Vec<ReadAt> = Vec::new();
+        for source in &self.sources {
+            match source {
+                Copy::There(_, address) => {
+                    let (mut place, length) = (place::host(hosts, &address.host)?, map.length());
+                    let path = address.path.clone();
+                    copies.push(Box::new(move |buffer, offset| {
+                        let end = (offset + buffer.len() as u64).min(length);
+                        let mut bytes = place.read(&path, offset..end).map_err(std::io::Error::other)?;
+                        bytes.read_exact(buffer)
+                    }));
+                }
+                Copy::Image(path) => {
+                    let opened = open_named(path.as_os_str(), &hashing.options);
+                    match opened.map_err(|error| image_failure(path, &error.into()))? {
+                        Opened::Image(image) => copies.push(image_reader(image)),
+                        Opened::Stream(_) => {
+                            let message = format!("{}: open: a pipe cannot be a copy", path.display());
+                            return Err(Failure::new(Kind::Image, &message).path(path).operation("open"));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Records the repair where the catalogue knows the image as a file.
+    fn note(
+        &self,
+        catalog: &Catalog,
+        mended: &Mended,
+        names: &[PathBuf],
+    ) -> Result<Option<&'static str>, Failure> {
+        let mut taken: Vec<Taken> = Vec::new();
+        for (which, from) in names.iter().enumerate() {
+            let of = mended.repaired.iter().filter(|(_, of)| *of == which);
+            let ranges: Vec<Range<u64>> = of.map(|(range, _)| range.clone()).collect();
+            if !ranges.is_empty() {
+                let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+                taken.push(Taken { from: from.clone(), bytes, ranges: Some(ranges) });
+            }
+        }
+        let path = absolute(&self.image).map_err(|error| Failure::from(&error))?;
+        let noted = note(catalog, &MendedFile { path, before: None, taken, now: Timestamp::now() });
+        Ok(match noted.map_err(|error| crate::repair::failure(&error))? {
+            Noted::Unknown => None,
+            Noted::Confirmed => Some("confirmed"),
+            Noted::Different => Some("different"),
+        })
+    }
+}
+
+/// How an image is hashed.
+struct Hashing<'a> {
+    params: Params,
+    options: OpenOptions,
+    done: &'a Progress,
+    stop: &'a Stop,
+}
+
+impl Hashing<'_> {
+    /// Where an image differs from what a map is of.
+    fn compare(&self, map: &BlockMap, opened: &mut Opened) -> Result<Vec<Range<u64>>, blockhash::Error> {
+        let mut comparison = MapComparison::new(map)?;
+        let sink = &mut UntilStopped::giving(self.stop, &mut comparison);
+        let (digest, length, ..) = sum_to(opened, &self.params, self.done, sink)?;
+        comparison.finish(length, &digest)
+    }
+}
+
+fn opened_catalog(path: &Path) -> Result<(Lock, Catalog), Failure> {
+    let open = || {
+        let path = absolute(path)?;
+        Ok::<_, store::Error>((Lock::take(&path)?, Catalog::open_existing(&path)?))
+    };
+    open().map_err(|error| Failure::from(&error))
+}
+
+/// Why an image is not repaired.
+fn failure(error: &engine::Error) -> Failure {
+    let of = |path: &Path| Failure::new(Kind::Image, &error.to_string()).path(path);
+    match error {
+        engine::Error::Map(error) => image_failure(Path::new(""), error),
+        engine::Error::Journal(_) => Failure::new(Kind::Image, &error.to_string()).operation("write"),
+        engine::Error::JournalUnfit { path, .. } => of(path).operation("read"),
+        engine::Error::Image { path, operation, source, .. } => {
+            of(path).operation(operation).system(Some(source))
+        }
+        engine::Error::Different { path, .. } => of(path).operation("read back"),
+    }
+}
