@@ -9,8 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Lock, absolute};
-use verisum::files::Timestamp;
 use verisum::files::place::LocalPlace;
+use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{
     self as engine, Options, Outcome, Recorded, Repaired, Source, Summary, UselessLine,
 };
@@ -249,7 +249,7 @@ impl Job {
             Records::Catalog(catalog) => {
                 let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
                 let catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
-                let mut sources = known_sources(named, hosts, &catalog, &path)?;
+                let mut sources = known_sources(named, hosts, &catalog, &path, &options.stop)?;
                 let repaired = engine::repair(&catalog, &path, &mut sources, &options, &mut report);
                 return repaired.map_err(|error| failure(&error));
             }
@@ -267,7 +267,7 @@ impl Job {
                 Box::new(all.into_iter())
             }
         };
-        let opened = named.into_iter().map(|named| source(named, hosts, true));
+        let opened = named.into_iter().map(|named| source(named, hosts, true, &options.stop));
         let mut sources = opened.collect::<Result<Vec<_>, _>>()?;
         let repaired = engine::repair_recorded(&path, &mut *recorded, &mut sources, &options, &mut report);
         repaired.map_err(|error| failure(&error))
@@ -280,11 +280,12 @@ pub(crate) fn known_sources(
     hosts: &verisum::remote::Hosts,
     catalog: &Catalog,
     path: &Path,
+    stop: &Arc<Stop>,
 ) -> Result<Vec<Source<'static>>, Failure> {
     let takes_all = named.is_empty();
     let mut sources = Vec::new();
     for named in named {
-        sources.push(source(named, hosts, true)?);
+        sources.push(source(named, hosts, true, stop)?);
     }
     let known = catalog.roots().map_err(|error| Failure::from(&error))?;
     let own = catalog.root_of(path).map_err(|error| Failure::from(&error))?.map(|root| root.path);
@@ -293,7 +294,7 @@ pub(crate) fn known_sources(
     // The tree itself may have copies under other names, and comes last.
     for tree in others.chain(own.clone()) {
         let named = Address::of_address(tree.as_os_str().as_bytes()).map_or(Named::Here(tree), Named::There);
-        sources.push(source(named, hosts, false)?);
+        sources.push(source(named, hosts, false, stop)?);
     }
     Ok(sources)
 }
@@ -303,11 +304,14 @@ fn source(
     named: Named,
     hosts: &verisum::remote::Hosts,
     is_counterpart: bool,
+    stop: &Arc<Stop>,
 ) -> Result<Source<'static>, Failure> {
     match named {
         Named::Here(path) => {
             let path = absolute(&path).map_err(|error| Failure::from(&error))?;
-            Ok(Source { is_counterpart, ..Source::new(&path, Box::new(LocalPlace::default())) })
+            let mut place = LocalPlace::default();
+            place.plan.stop = stop.clone();
+            Ok(Source { is_counterpart, ..Source::new(&path, Box::new(place)) })
         }
         Named::There(address) => {
             let shown = PathBuf::from(OsStr::from_bytes(&address.address()));

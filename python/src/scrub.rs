@@ -506,7 +506,7 @@ fn mend(
     keep_bad: Option<PathBuf>,
     options: &Options,
 ) -> Result<Mended, Failure> {
-    let mut sources = known_sources(sources, hosts, catalog, path)?;
+    let mut sources = known_sources(sources, hosts, catalog, path, &options.stop)?;
     let mut mending = repair::Options::default();
     mending.keep_bad = keep_bad;
     mending.leaves_missing = true;

@@ -136,6 +136,7 @@ pub(crate) fn read_again(py: Python<'_>, path: PathBuf, algorithm: &str) -> PyRe
         .map_err(|failed| match failed {
             Failed::System(errno) => io::Error::from(errno).into(),
             Failed::Digest(error) => PyRuntimeError::new_err(error.to_string()),
+            Failed::Stopped => io::Error::from(io::ErrorKind::Interrupted).into(),
         })?;
     Ok(SecondLook {
         digest: PyBytes::new(py, read.digest.as_bytes()).unbind(),

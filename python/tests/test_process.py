@@ -156,3 +156,158 @@ def test_a_signal_that_only_wakes_does_not_end_it() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert came and several == [digest] * 2
+
+
+# Work on trees and images, each some seconds long. Files are holes: they take no room, and are hashed all the same.
+TREES = {
+    "copy": "verisum.copy(tree, target, algorithm='sha512', verify='none', threads=1, progress=progress).finish()",
+    "copy from a slow disk": "verisum.copy(small, target, limit=1000, progress=progress).finish()",
+    "compare": "verisum.compare(tree, other, 'sha512', progress=progress).finish()",
+    "compare of three": "verisum.compare(tree, other, 'sha512', c=tree, progress=progress).finish()",
+    "scrub": "verisum.scrub(tree, catalog=catalog, algorithm='sha512', progress=progress).finish()",
+    "repair by a list": "verisum.repair(tree, sums=sums, sources=other, keep_bad=bad, progress=progress).finish()",
+    "repair by a catalogue": "verisum.repair(broken, catalog=known, sources=good, progress=progress).finish()",
+    "tag": "verisum.tag(tree, 'sha512', progress=progress).finish()",
+    "create parity": "verisum.Parity(tree, place).create(progress=progress).finish()",
+    "verify parity": "verisum.Parity(striped, made).verify(threads=1, progress=progress).finish()",
+    "image_sum": "verisum.image_sum(image, 'sha3-512', threads=1, progress=progress)",
+    "image_repair": "verisum.image_repair(image, map, other_image, threads=1, progress=progress)",
+}
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The folders and files that the work takes, by name."""
+    top = tmp_path_factory.mktemp("work")
+    folders = ("tree", "small", "other", "bad", "broken", "good", "striped", "target", "place", "made")
+    paths = {name: top / name for name in (*folders, "catalog", "known", "sums", "image", "other_image", "map")}
+    for name in folders[:7]:
+        paths[name].mkdir()
+    for name in ("tree", "other", "good"):
+        hole(paths[name] / "large", 24 << 30)
+    (paths["small"] / "file").write_bytes(b"x" * 1_000_000)
+    paths["sums"].write_text(f"{'0' * 128}  large\n")
+    # A file that was recorded, and is gone; the copy is read to find that it is not the same.
+    (paths["broken"] / "large").write_bytes(b"short")
+    verisum.scrub(paths["broken"], catalog=paths["known"], algorithm="sha512").finish()
+    os.remove(paths["broken"] / "large")
+    (paths["broken"] / "more").write_bytes(b"more")
+    verisum.scrub(paths["broken"], catalog=paths["known"]).finish()
+    # A tree and an image that are really there.
+    piece = os.urandom(64 << 20)
+    with open(paths["striped"] / "large", "wb") as file:
+        for _ in range(16):
+            file.write(piece)
+    verisum.Parity(paths["striped"], paths["made"]).create(redundancy=0.01).finish()
+    os.link(paths["striped"] / "large", paths["image"])
+    os.link(paths["image"], paths["other_image"])
+    verisum.BlockMap.create(paths["map"], paths["image"], "sha3-512")
+    return {name: str(path) for name, path in paths.items()}
+
+
+def hole(path: Path, length: int) -> None:
+    with open(path, "wb") as file:
+        file.truncate(length)
+
+
+def clear(named: dict[str, str]) -> None:
+    """Removes what work has begun to write."""
+    for name in ("target", "place", "catalog"):
+        subprocess.run(["rm", "-rf", named[name], named[name] + "-wal", named[name] + "-shm"], check=True)
+    verisum.untag(named["tree"]).finish()
+
+
+@pytest.mark.parametrize("work", TREES)
+def test_ctrl_c_ends_work_on_trees_within_a_tenth_of_a_second(work: str, named: dict[str, str]) -> None:
+    waits: list[float] = []
+    while len(waits) < 8 and min(waits, default=1) >= 0.1:
+        clear(named)
+        ended = run(f"""
+            import os, signal, threading, time, verisum
+            globals().update({named!r})
+            progress, sent = None, []
+            def send():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.3, send).start()
+            try:
+                {TREES[work]}
+                print("it came to its end")
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent[0])
+        """)
+        assert ended.returncode == 0, ended.stderr
+        waits.append(float(ended.stdout))
+    assert min(waits) < 0.1, waits
+
+
+@pytest.mark.parametrize("work", TREES)
+def test_an_exception_of_a_callback_ends_work_on_trees(work: str, named: dict[str, str]) -> None:
+    clear(named)
+
+    def progress(*_: int) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        exec(TREES[work], {"verisum": verisum, "progress": progress, **named})
+
+
+ITERATED = [work for work in TREES if TREES[work].endswith(".finish()")]
+
+
+@pytest.mark.parametrize("work", ITERATED)
+def test_the_interpreter_may_end_in_the_middle_of_work_on_trees(work: str, named: dict[str, str]) -> None:
+    clear(named)
+    ended = run(
+        f"""
+        import time, verisum
+        globals().update({named!r})
+        progress = None
+        running = {TREES[work].removesuffix(".finish()")}
+        time.sleep(0.1)
+    """,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("work", ITERATED)
+def test_a_forked_process_has_no_part_in_work_on_trees(work: str, named: dict[str, str]) -> None:
+    clear(named)
+    ended = run(f"""
+        import os, sys, verisum
+        globals().update({named!r})
+        progress = None
+        running = {TREES[work].removesuffix(".finish()")}
+        child = os.fork()
+        if child == 0:
+            try:
+                running.finish()
+            except RuntimeError as error:
+                print(error, flush=True)
+            # The child's own work goes on.
+            print(verisum.hash_many([b"abc"] * 300)[299].hex()[:8], flush=True)
+            running.close()
+            del running
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        running.close()
+    """)
+    told = "the work is done by the process that this one was forked from"
+    assert ended.stdout.splitlines() == [told, "ba7816bf"], ended.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes_while_a_tree_is_scrubbed(method: str, named: dict[str, str]) -> None:
+    clear(named)
+    ended = run(f"""
+        import multiprocessing, sys, verisum
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        from test_process import child_hashes
+        want = verisum.new("sha256", b"abc").digest()
+        with verisum.scrub({named["tree"]!r}, catalog={named["catalog"]!r}, algorithm="sha512") as running:
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                assert pool.map(child_hashes, [b"abc"] * 4) == [[want] * 300] * 4
+        print("done")
+    """)
+    assert ended.stdout == "done\n", ended.stderr

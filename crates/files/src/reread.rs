@@ -7,7 +7,7 @@ use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
-use crate::Stat;
+use crate::{Stat, Stop};
 
 /// Bytes of one read.
 const PIECE: usize = 1 << 20;
@@ -62,13 +62,21 @@ pub enum Failed {
     /// The digest could not be computed.
     #[error(transparent)]
     Digest(#[from] verisum_digest::Error),
+    /// It was time to stop.
+    #[error("interrupted")]
+    Stopped,
 }
 
 /// Reads all of an open file, from the storage if that can be done.
 pub fn past_the_cache(file: &File, digest: &Digest) -> Result<Reread, Failed> {
+    past_the_cache_until(file, digest, &Stop::default())
+}
+
+/// The same, unless it is time to stop before its end.
+pub fn past_the_cache_until(file: &File, digest: &Digest, stop: &Stop) -> Result<Reread, Failed> {
     let magic = rustix::fs::fstatfs(file).map(|fs| fs.f_type as u64).unwrap_or_default();
     if IN_MEMORY.contains(&magic) {
-        return whole(file, digest, Bypass::No);
+        return whole_until(file, digest, Bypass::No, stop);
     }
     // What is dirty is written, or it could not be dropped.
     let _ = rustix::fs::fdatasync(file);
@@ -76,16 +84,20 @@ pub fn past_the_cache(file: &File, digest: &Digest) -> Result<Reread, Failed> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::DIRECT;
     let own_name = format!("/proc/self/fd/{}", file.as_raw_fd());
     if let Ok(direct) = rustix::fs::open(own_name, flags, Mode::empty()) {
-        match whole(&File::from(direct), digest, Bypass::Direct) {
+        match whole_until(&File::from(direct), digest, Bypass::Direct, stop) {
             Err(Failed::System(Errno::INVAL | Errno::OPNOTSUPP)) => {}
             done => return done,
         }
     }
-    whole(file, digest, Bypass::Dropped)
+    whole_until(file, digest, Bypass::Dropped, stop)
 }
 
 /// Reads all of an open file, as it comes.
 pub fn whole(file: &File, digest: &Digest, bypass: Bypass) -> Result<Reread, Failed> {
+    whole_until(file, digest, bypass, &Stop::default())
+}
+
+fn whole_until(file: &File, digest: &Digest, bypass: Bypass, stop: &Stop) -> Result<Reread, Failed> {
     let before = Stat::of(file)?;
     let mut room = vec![0; PIECE + ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -94,6 +106,9 @@ pub fn whole(file: &File, digest: &Digest, bypass: Bypass) -> Result<Reread, Fai
     stream.expect(before.size)?;
     let mut offset = 0;
     loop {
+        if stop.is_due() {
+            return Err(Failed::Stopped);
+        }
         let count = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *piece, offset))?;
         if count == 0 {
             break;

@@ -153,6 +153,8 @@ impl Judge<'_> {
         self.tally.read(content.read, if content.is_own_read { content.length } else { 0 });
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
             Failed::System(error) => Look::failed(Operation::Read, None, &error.into()),
+            // Nobody asks this read to stop.
+            Failed::Stopped => Look::failed(Operation::Read, None, &io::ErrorKind::Interrupted.into()),
             Failed::Digest(error) => {
                 Look::failed(Operation::Hash, None, &io::Error::other(error.to_string()))
             }

@@ -25,6 +25,9 @@ const PIECES: usize = 6;
 /// From this length on a thread is worth its start.
 const LARGE: u64 = 2 << 20;
 
+/// So much of a hole is hashed before somebody may end it.
+const HOLE: u64 = 2 << 20;
+
 /// What holes are full of.
 static ZEROS: [u8; 128 << 10] = [0; 128 << 10];
 
@@ -136,9 +139,10 @@ impl Pump<'_> {
             }
             if let Some(run) = runs.as_ref().filter(|run| run.end > offset) {
                 if run.is_hole {
-                    pieces.put(Run::Zeros(run.end - offset))?;
-                    self.count(shared, run.end - offset);
-                    offset = run.end;
+                    let length = HOLE.min(run.end - offset);
+                    pieces.put(Run::Zeros(length))?;
+                    self.count(shared, length);
+                    offset += length;
                     continue;
                 }
                 room = room.min(usize::try_from(run.end - offset).unwrap_or(usize::MAX));

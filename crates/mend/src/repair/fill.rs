@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 
 use verisum_digest::{Digest, Output};
-use verisum_files::reread;
+use verisum_files::{Stop, reread};
 
 use super::differences::Differences;
 
@@ -33,6 +33,9 @@ pub(super) enum FillError {
     /// What was written reads back as something else.
     #[error("what was written reads back different: do not trust this storage")]
     Different,
+    /// It was time to stop.
+    #[error("interrupted")]
+    Stopped,
     /// The digest cannot be computed.
     #[error(transparent)]
     Digest(#[from] verisum_digest::Error),
@@ -45,19 +48,31 @@ impl FillError {
     }
 }
 
-/// Fills an empty file with at most `most` bytes, and returns how many there were.
+/// How a file is filled.
+pub(super) struct Limits<'a> {
+    /// With at most so many bytes.
+    pub(super) most: u64,
+    /// Zeros stay holes.
+    pub(super) is_sparse: bool,
+    /// Until it is time to stop.
+    pub(super) stop: &'a Stop,
+}
+
+/// Fills an empty file, and returns how many bytes there were.
 pub(super) fn fill(
     file: &File,
     content: &mut dyn Read,
     (digest, expected): (&Digest, &Output),
-    most: u64,
-    is_sparse: bool,
+    &Limits { most, is_sparse, stop }: &Limits,
     differences: &mut Differences,
 ) -> Result<u64, FillError> {
     let mut piece = vec![0; PIECE];
     let mut stream = digest.stream()?;
     let mut length = 0;
     loop {
+        if stop.is_due() {
+            return Err(FillError::Stopped);
+        }
         let count = read_full(content, &mut piece).map_err(FillError::Read)?;
         let read = &piece[..count];
         if length + count as u64 > most {
@@ -78,9 +93,11 @@ pub(super) fn fill(
         return Err(FillError::Changed);
     }
     file.sync_all().map_err(FillError::Write)?;
-    match reread::past_the_cache(file, digest)?.digest == *expected {
-        true => Ok(length),
-        false => Err(FillError::Different),
+    match reread::past_the_cache_until(file, digest, stop) {
+        Ok(read) if read.digest == *expected => Ok(length),
+        Ok(_) => Err(FillError::Different),
+        Err(reread::Failed::Stopped) => Err(FillError::Stopped),
+        Err(error) => Err(error.into()),
     }
 }
 

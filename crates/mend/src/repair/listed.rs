@@ -7,7 +7,7 @@ use verisum_catalog::store::{State, Trouble, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::LocalPlace;
 use verisum_files::store::xattr::Family;
-use verisum_files::{Entry, Kind, Standing, Stat, Verdict, Walk, WalkOptions};
+use verisum_files::{Entry, Kind, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
 
 use super::catalog::{MAY_BE_MEANT, require_room};
 use super::mend::{Damaged, Done, Tree};
@@ -73,7 +73,9 @@ pub fn repair_recorded(
         require_room(keep, tree)?;
     }
     let mut opened = Tree::open(tree, options).map_err(verisum_catalog::scrub::Error::from)?;
-    let mut own = Source::new(tree, Box::new(LocalPlace::default()));
+    let mut place = LocalPlace::default();
+    place.plan.stop = options.stop.clone();
+    let mut own = Source::new(tree, Box::new(place));
     let mut summary = Summary::default();
     loop {
         if options.stop.is_due() {
@@ -85,7 +87,13 @@ pub fn repair_recorded(
             break;
         }
         let (mut damaged, mut states) = (Vec::new(), Vec::new());
-        for (recorded, found) in compare(&mut own, page) {
+        let compared = compare(&mut own, page, &options.stop);
+        // What was not read any more is not bad.
+        if options.stop.is_due() {
+            summary.interrupted = true;
+            break;
+        }
+        for (recorded, found) in compared {
             let path = tree.join(&recorded.below);
             let state = match (found, std::fs::symlink_metadata(&path)) {
                 (_, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => State::MISSING,
@@ -150,7 +158,7 @@ fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report:
 }
 
 /// The digests that files of the tree have now, side by side where the processor can.
-fn compare(own: &mut Source, page: Vec<Recorded>) -> Vec<(Recorded, Result<Output, String>)> {
+fn compare(own: &mut Source, page: Vec<Recorded>, stop: &Stop) -> Vec<(Recorded, Result<Output, String>)> {
     let mut of_digest: HashMap<String, Vec<Recorded>> = HashMap::new();
     for recorded in page {
         of_digest.entry(recorded.digest.name().to_string()).or_default().push(recorded);
@@ -159,7 +167,7 @@ fn compare(own: &mut Source, page: Vec<Recorded>) -> Vec<(Recorded, Result<Outpu
     for records in of_digest.into_values() {
         let digest = records[0].digest.clone();
         let paths = records.iter().map(|recorded| own.path_of(&recorded.below)).collect();
-        let found = own.digests(&digest, paths);
+        let found = own.digests(&digest, paths, stop);
         compared.extend(records.into_iter().zip(found));
     }
     compared.sort_by(|(one, _), (other, _)| one.below.cmp(&other.below));

@@ -22,7 +22,7 @@ use verisum_files::{
 use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::differences::Differences;
 use super::dress::dressed;
-use super::fill::fill;
+use super::fill::{Limits, fill};
 use super::listed::ANY_LENGTH;
 use super::record::Taken;
 use super::source::{Candidate, Source};
@@ -128,7 +128,10 @@ impl<'a> Tree<'a> {
     ) {
         let mut waiting: Vec<Option<Bad>> = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
-            let found = self.examine(file);
+            let found = match self.options.stop.is_due() {
+                true => Err(Outcome::Failed("interrupted".to_string())),
+                false => self.examine(file),
+            };
             waiting.push(found.map_err(|outcome| tell(at, outcome.into())).ok());
         }
         let mut names: HashMap<Inode, u64> = HashMap::new();
@@ -148,7 +151,7 @@ impl<'a> Tree<'a> {
             }
             let source = &mut sources[which];
             let those: Vec<usize> = (0..damaged.len()).filter(|at| waiting[*at].is_some()).collect();
-            for (at, candidate, answer) in ask(source, damaged, &those) {
+            for (at, candidate, answer) in ask(source, (damaged, &those), &self.options.stop) {
                 let Some(bad) = &waiting[at] else { continue };
                 let is_over = self.options.stop.is_due();
                 let ended = match answer {
@@ -210,10 +213,11 @@ impl<'a> Tree<'a> {
         if has_writer(&file) {
             return Err(Outcome::Refused(IN_USE.to_string()));
         }
-        let before = match reread::past_the_cache(&file, &damaged.digest) {
+        let before = match reread::past_the_cache_until(&file, &damaged.digest, &self.options.stop) {
             Ok(read) if read.digest == damaged.recorded => return Err(Outcome::Sound),
             Ok(read) => Some(read.digest),
             Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
+            Err(error @ reread::Failed::Stopped) => return Err(failed(error.to_string())),
             Err(error) => return Err(failed(format!("read: {error}"))),
         };
         match damaged.found.contains(&(stat.size, stamp(stat.modified))) {
@@ -406,7 +410,8 @@ impl<'a> Tree<'a> {
         let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
         let expected = (&damaged.digest, &damaged.recorded);
         let mut differences = Differences::from(old);
-        let filled = fill(new.file(), &mut *content, expected, damaged.size, is_sparse, &mut differences);
+        let limits = Limits { most: damaged.size, is_sparse, stop: &self.options.stop };
+        let filled = fill(new.file(), &mut *content, expected, &limits, &mut differences);
         let bytes = match filled {
             Ok(length) => length,
             Err(error) if error.is_of_source() => return Err(error.to_string()),
@@ -498,8 +503,8 @@ fn put_together(
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.
 fn ask(
     source: &mut Source,
-    damaged: &[Damaged],
-    waiting: &[usize],
+    (damaged, waiting): (&[Damaged], &[usize]),
+    stop: &Stop,
 ) -> Vec<(usize, Candidate, Result<Output, String>)> {
     let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
     for at in waiting {
@@ -512,7 +517,7 @@ fn ask(
     for candidates in of_digest.into_values().filter(|candidates| !candidates.is_empty()) {
         let digest = &damaged[candidates[0].0].digest;
         let paths = candidates.iter().map(|(_, candidate)| candidate.path.clone()).collect();
-        let digests = source.digests(digest, paths);
+        let digests = source.digests(digest, paths, stop);
         answers.extend(candidates.into_iter().zip(digests).map(|((at, file), digest)| (at, file, digest)));
     }
     answers.sort_by_key(|(at, ..)| *at);

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use verisum_digest::{Digest, Output};
+use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
 
 /// A tree that may have good copies.
@@ -59,8 +60,14 @@ impl<'a> Source<'a> {
         found
     }
 
-    /// Computes the digests of files where they are; of each what it is, or why it cannot be read.
-    pub(super) fn digests(&mut self, digest: &Digest, paths: Vec<Vec<u8>>) -> Vec<Result<Output, String>> {
+    /// Computes the digests of files where they are; of each what it is, or why it cannot be read. Once it is time to
+    /// stop, those that are left have no answer.
+    pub(super) fn digests(
+        &mut self,
+        digest: &Digest,
+        paths: Vec<Vec<u8>>,
+        stop: &Stop,
+    ) -> Vec<Result<Output, String>> {
         let unanswered = || Err("read: no answer".to_string());
         let answers: Mutex<Vec<_>> = Mutex::new(paths.iter().map(|_| unanswered()).collect());
         let requests = paths.into_iter().zip(0..);
@@ -76,7 +83,7 @@ impl<'a> Source<'a> {
                     };
                 }
             }
-            true
+            !stop.is_due()
         };
         let ended = self.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &keep);
         let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
