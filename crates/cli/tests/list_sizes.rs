@@ -81,6 +81,11 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
                 ("nested directories", nested.clone()),
                 ("nested directories with files", nested + &one("f").repeat(20_000)),
                 ("nested directories of long names", long + &one("f").repeat(2000)),
+                (
+                    "short names in a deep directory",
+                    format!("/set md5={MD5}\n{}", format!("{} type=dir\n", "d".repeat(200)).repeat(20))
+                        + &"a\n".repeat(40_000),
+                ),
                 ("up and down", "d type=dir\n..\n".repeat(50_000)),
                 ("many /set", format!("/set md5={MD5} size=1\n").repeat(20_000) + &one("a")),
                 ("a long /set", format!("/set {digests}\n") + &"a\n".repeat(20_000)),

@@ -129,6 +129,8 @@ fn a_list_says_what_is_repaired() {
     );
     assert!(content(&tree) == content(&copy));
     assert_eq!(fs::read(Path::new(&kept).join("bad")).unwrap(), b"ONE and more");
+    // Whoever could not reach it before cannot now.
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o700);
     // A copy that is bad itself, and lines that say nothing.
     fs::write(tree.join("both"), "FIVE").unwrap();
     fs::write(copy.join("both"), "fIVE").unwrap();

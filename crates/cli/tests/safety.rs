@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::scrubbing::{Tree, check, export, refused, s};
+use common::scrubbing::{Tree, check, export, refused, s, scrub};
 use common::tagging::attribute;
 use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -340,6 +340,13 @@ fn links_of_others_on_the_way_lead_no_output_elsewhere() {
         refused(&ended, 3, &format!("theirs/d/{name}: create: a link of another user leads there"));
         assert_eq!(fs::read_to_string(path("private").join(name)).unwrap(), "important");
     }
+    assert_eq!(fs::read_dir(path("private")).unwrap().count(), 3);
+    let at = |name: &str| scrub(&path(name), &tree.root(), &[]);
+    refused(&at("theirs/d/c.db"), 3, "theirs/d/c.db: open: a link of another user leads there");
+    symlink(tree.catalog(), path("theirs.db")).unwrap();
+    at("theirs.db").clean();
+    lchown(path("theirs.db"), Some(NOBODY), Some(NOBODY)).unwrap();
+    refused(&at("theirs.db"), 3, "theirs.db: open: it is a link of another user");
     assert_eq!(fs::read_dir(path("private")).unwrap().count(), 3);
 }
 

@@ -280,6 +280,33 @@ fn a_file_that_rotted_and_was_renamed_is_found_by_a_later_run_than_its_old_name(
 }
 
 #[test]
+fn a_file_that_rotted_and_was_renamed_over_another_is_judged_by_its_own_record() {
+    let tree = Tree::new();
+    let log = |number: usize| tree.path(&format!("f{number}"));
+    for number in 0..3 {
+        // With a time each.
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_000_001 + number);
+        let file = File::options().write(true).open(log(number as usize)).unwrap();
+        file.set_modified(time).unwrap();
+    }
+    tree.scrub(&[]).clean();
+    // As logs are rotated: f1 over f2, f0 over f1, and a new f0.
+    change_and_restore_time(&log(0), "CONTENT 0");
+    fs::rename(log(1), log(2)).unwrap();
+    fs::rename(log(0), log(1)).unwrap();
+    fs::write(log(0), "the newest").unwrap();
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &log(1))]);
+    for (content, name) in [("content 0", "f1"), ("content 1", "f2"), ("the newest", "f0")] {
+        assert_eq!(places_of(&tree, content), [name], "{content}");
+    }
+    expect(&tree.scrub(&[]), 1, &[("suspicious", &log(1))]);
+    fs::write(log(1), "content 0").unwrap();
+    tree.scrub(&[]).clean();
+    assert_eq!(tree.scrub(&["-q"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
 fn a_file_that_rotted_and_went_to_a_part_that_is_scrubbed_later_is_found_there() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();

@@ -170,7 +170,7 @@ fn end(
 fn counts(summary: &Summary) -> String {
     let counts = Verdict::ALL.iter().zip(summary.counts).map(|(verdict, count)| (verdict.name(), count));
     let counts: serde_json::Map<_, _> = counts
-        .chain([(store::UNLISTED, summary.unlisted)])
+        .chain([(store::UNLISTED, summary.unlisted + summary.not_tried)])
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| (name.to_string(), count.into()))
         .collect();

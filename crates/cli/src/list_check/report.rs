@@ -142,12 +142,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether an event waits until more is known of its list: a number whose digest was assumed does not fit, or
-    /// follows on one that waits.
+    /// Whether an event waits until more is known of its list: a number that no line tells the digest of does not
+    /// fit, or something follows on one that waits.
     fn is_held(&self, event: &Event) -> bool {
         let Event::File { listed, outcome, .. } = event else { return false };
-        let is_assumed = listed.claims.iter().any(|claim| claim.assumed);
-        let is_doubtful = matches!(outcome, Outcome::Mismatch(_)) && is_assumed;
+        let is_bare = self.options.algorithm.is_some() || listed.claims.iter().any(|claim| claim.assumed);
+        let is_doubtful = matches!(outcome, Outcome::Mismatch(_)) && is_bare;
         let waits = is_doubtful || !self.held.is_empty() && !matches!(outcome, Outcome::Match);
         waits && self.may_be_block_hash()
     }

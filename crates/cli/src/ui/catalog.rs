@@ -15,6 +15,7 @@ use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, 
 use crate::ui::failure::Failure;
 use crate::ui::names::Name;
 use crate::ui::{self, PROGRAM};
+use verisum::files::replace::require_trusted;
 use verisum::files::{trusted_name, trusted_path};
 use verisum::remote::{Address, Host};
 
@@ -35,9 +36,17 @@ impl CatalogArgs {
         }
     }
 
+    /// The same to write to. A link of another user does not say where that is.
+    fn path_to_write(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.catalog {
+            require_trusted(path).map_err(|error| failed(path, "open", error))?;
+        }
+        self.path()
+    }
+
     /// Opens it to write, or makes it, with the folder that it is in by default.
     pub(crate) fn open(&self) -> Result<(Lock, Catalog), Failure> {
-        let path = self.path()?;
+        let path = self.path_to_write()?;
         if self.catalog.is_none()
             && let Some(folder) = path.parent()
         {
@@ -50,7 +59,7 @@ impl CatalogArgs {
 
     /// Opens it to write if it is there.
     pub(crate) fn open_existing(&self) -> Result<(Lock, Catalog), Failure> {
-        let path = self.path()?;
+        let path = self.path_to_write()?;
         // Before the lock, which would be a file beside nothing.
         require(&path)?;
         let lock = Lock::take(&path)?;

@@ -13,7 +13,7 @@ use verisum_catalog::store::{
 use verisum_digest::Digest;
 use verisum_files::Verdict;
 
-use super::mend::{Damaged, Done, Tree};
+use super::mend::{Damaged, Done, Tree, make_private};
 use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
@@ -104,7 +104,7 @@ pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), Error> {
     if keep.starts_with(tree) {
         return Err(failed("move bad files there")(std::io::Error::other("it is in the tree itself")));
     }
-    std::fs::create_dir_all(keep).map_err(failed("create"))?;
+    make_private(keep).map_err(failed("create"))?;
     let devices = (
         std::fs::metadata(keep).map_err(failed("open"))?.dev(),
         std::fs::metadata(tree).ok().map(|found| found.dev()),

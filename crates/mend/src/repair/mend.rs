@@ -529,12 +529,17 @@ fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd())).join(name)
 }
 
-/// A path below a directory that nothing has, with the directories on the way made: nobody else may look into them, as
-/// what is kept may come from where they may not.
+/// Makes a directory with all above it, unless it is there. Nobody else may look into those that it makes: what is kept
+/// there may come from where they may not.
+pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// A path below a directory that nothing has, with the directories on the way made.
 fn room_for(keep: &Path, below: &Path) -> std::io::Result<PathBuf> {
     let path = keep.join(below);
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_private(folder)?;
     }
     let mut numbered = path.clone();
     let mut number = 0;
