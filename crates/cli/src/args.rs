@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap::{ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::bag::BagCommand;
 use crate::commands::bench::BenchArgs;
 use crate::commands::bench::recommend::RecommendArgs;
 use crate::commands::compare::CompareArgs;
+use crate::commands::complete::CompleteArgs;
 use crate::commands::config::ConfigCommand;
 use crate::commands::copy::CopyArgs;
 use crate::commands::digests::DigestsArgs;
@@ -31,6 +32,17 @@ use crate::ui::config::Config;
 pub(crate) struct Verisum<C: Subcommand = Command> {
     #[command(subcommand)]
     pub(crate) command: C,
+
+    #[command(flatten)]
+    pub(crate) messages: MessageArgs,
+}
+
+/// What all commands take.
+#[derive(Args, Debug)]
+pub(crate) struct MessageArgs {
+    /// Name also what nothing is wrong with; -vv tells on standard error how the work is done. Both go to the log file
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages", hide_short_help = true)]
+    pub(crate) verbose: u8,
 
     /// Add to this file when the run began and ended, what it said, and each line about something that is wrong
     #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
@@ -65,6 +77,9 @@ pub(crate) enum AnyCommand {
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]
     Reference,
+    /// Print what the last word may become
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// Serve another verisum over standard input and output
     #[command(hide = true)]
     RemoteServe(crate::serve::ServeArgs),
@@ -252,8 +267,8 @@ fn part<C: Subcommand>(
 ) -> Option<Result<Verisum<AnyCommand>, clap::Error>> {
     let verb = asked.0.get(1)?.to_str()?;
     C::has_subcommand(verb).then(|| {
-        let Verisum { command, log_file, color } = parsed(asked)?;
-        Ok(Verisum { command: AnyCommand::Listed(whole(command)), log_file, color })
+        let Verisum { command, messages } = parsed(asked)?;
+        Ok(Verisum { command: AnyCommand::Listed(whole(command)), messages })
     })
 }
 

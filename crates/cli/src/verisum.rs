@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -13,7 +14,7 @@ use crate::ui::config::{self, Config};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, Output, PROGRAM};
-use crate::ui::{color, help, log, progress};
+use crate::ui::{color, help, log, progress, verbosity};
 
 /// The whole program.
 pub fn main() -> ExitCode {
@@ -26,6 +27,7 @@ pub fn main() -> ExitCode {
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
     }
+    let begun = Instant::now();
     let mut config = Config::default();
     let result = run(&mut config, &mut output);
     // What was found before a failure is printed; a full disk is a failure of its own.
@@ -38,6 +40,7 @@ pub fn main() -> ExitCode {
         ui::say(PROGRAM, &failure.message());
         exit = exit.then(failure.exit());
     }
+    verbosity::end(begun.elapsed());
     if let Err(failure) = log::end(&format!("exit code {}", exit.code())) {
         ui::say(PROGRAM, &failure.message());
         exit = exit.then(failure.exit());
@@ -57,18 +60,25 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         }
         *config = read;
     }
-    let Verisum { command, log_file, color } = match AnyCommand::parse(&line, config) {
+    let Verisum { command, messages } = match AnyCommand::parse(&line, config) {
         Ok(parsed) => parsed,
         Err(error) => return no_arguments(&line, &error, output),
     };
-    color::choose(color);
-    if let Some(path) = log_file {
+    // Nothing of it is told to anybody but the shell.
+    if let AnyCommand::Complete(arguments) = &command {
+        return commands::complete::run(arguments, config, definition(), output);
+    }
+    color::choose(messages.color);
+    verbosity::choose(messages.verbose);
+    if let Some(path) = messages.log_file {
         log::open(&path, &line)?;
     }
+    config::tell_untyped();
     let command = match command {
         AnyCommand::Man { folder } => return commands::man::run(&mut definition(), &folder),
         AnyCommand::Reference => return commands::reference::run(definition(), output),
         AnyCommand::RemoteServe(arguments) => return crate::serve::run(&arguments, output),
+        AnyCommand::Complete(_) => return Ok(Exit::Clean),
         AnyCommand::Listed(command) => command,
     };
     // It asks the commands that hash many files for a status line. The others must not die of it.

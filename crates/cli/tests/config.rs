@@ -37,12 +37,26 @@ fn places_are_shown_and_looked_at() {
     let shown = run(&home(place), &[], &["config", "show"]);
     let lines: Vec<&str> = shown.out().lines().map(|line| line.split("  (").next().unwrap()).collect();
     assert_eq!(lines, ["places.offsite.address = s3://backup/data", "places.offsite.profile = archive"]);
+    for right in [
+        "[places.x]\naddress = 'gs://b'\nendpoint = 'http://localhost:1'\ncredentials = '/etc/key.json'\n",
+        "[places.x]\naddress = 'az://b'\nendpoint = 'http://localhost:1'\naccount = 'acme'\n",
+        "[places.x]\naddress = 'https://example.org/data'\n",
+        "[places.x]\naddress = 'nas:/srv'\nssh-config = '/etc/ssh/nas'\n",
+        "[places.x]\naddress = 'ssh://me@nas:22/srv'\n",
+    ] {
+        let shown = run(&home(right), &[], &["config", "show"]);
+        let shown = shown.out();
+        assert_eq!(shown.lines().count(), right.lines().count() - 1, "{shown}");
+    }
     for (wrong, why) in [
-        ("[places.x]\nprofile = 'a'\n", "places.x: address: must be s3://BUCKET"),
+        ("[places.x]\nprofile = 'a'\n", "places.x: address: must be HOST:PATH"),
         (
             "[places.x]\naddress = 's3://b'\npassword = 'a'\n",
-            "places.x: password: a place has address, endpoint",
+            "places.x: password: such a place has address, endpoint, profile, region",
         ),
+        ("[places.x]\naddress = 'nas:/a'\nprofile = 'a'\n", "profile: such a place has address, ssh-config"),
+        ("[places.x]\naddress = 'ftp://b'\n", "places.x: address: no place has this scheme"),
+        ("[places.x]\naddress = 'local:/b'\n", "places.x: address: must be that of a bucket or another"),
         ("[places]\nx = 's3://b'\n", "places.x: must be a table"),
     ] {
         let ended = run(&home(wrong), &[], &["sum", "data"]);
@@ -175,4 +189,84 @@ fn a_file_that_others_may_write_is_refused() {
     let named = file(home.path());
     let ended = run(&home, &[("VERISUM_CONFIG", named.to_str().unwrap())], &["sum", "data"]);
     assert!(ended.code == Some(3) && ended.stderr.contains("another user may write it"), "{}", ended.stderr);
+}
+
+#[test]
+fn trees_and_the_catalogue_need_not_be_typed() {
+    let home = home("catalog = 'all.db'\ntrees = ['one', 'two']\n");
+    for tree in ["one", "two"] {
+        fs::create_dir(home.path().join(tree)).unwrap();
+        fs::write(home.path().join(tree).join("file"), tree).unwrap();
+    }
+    run(&home, &[], &["scrub", "--quiet"]).clean();
+    let listed = run(&home, &[], &["catalog", "status", "--json"]).clean();
+    assert_eq!(listed.matches("\"path\"").count(), 2, "{listed}");
+    // What is typed takes their place; the report is of the catalogue that is set.
+    let one = run(&home, &[], &["scrub", "--json", "one"]).clean();
+    assert!(one.contains("/one") && !one.contains("/two"), "{one}");
+    let report = run(&home, &[], &["report", "--json"]).clean();
+    assert!(report.contains("/one") && report.contains("all.db"), "{report}");
+    let cron = run(&home, &[], &["schedule", "--cron", "@daily"]).clean();
+    assert!(
+        cron.contains("/one ") && cron.trim_end().ends_with("/two") && cron.contains("/all.db"),
+        "{cron}"
+    );
+    fs::write(file(home.path()), "[sum]\ntrees = ['one']\n").unwrap();
+    let wrong = run(&home, &[], &["sum", "data"]);
+    assert!(wrong.stderr.contains("sum.trees: there is no such option"), "{}", wrong.stderr);
+}
+
+#[test]
+fn who_hears_of_failures_can_be_set() {
+    let home = home(
+        "[schedule]\nmail = ['a@example.org', 'b@example.org']\nwebhook-file = 'hook'\nmax-age = '30d'\n",
+    );
+    fs::write(home.path().join("hook"), "http://localhost:1/hook\n").unwrap();
+    fs::set_permissions(home.path().join("hook"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(home.path().join("tree")).unwrap();
+    let cron = run(&home, &[], &["schedule", "--cron", "@daily", "tree"]);
+    assert_eq!(cron.code, Some(0), "{}", cron.stderr);
+    for part in ["--mail a@example.org --mail b@example.org", "/hook -- scrub", "--max-age 30d"] {
+        assert!(cron.out().contains(part), "{part}: {}", cron.out());
+    }
+    // A webhook that is kept in a file is, where there is one.
+    fs::write(file(home.path()), "[schedule]\nwebhook = 'http://localhost:1/hook'\n").unwrap();
+    let units = run(&home, &[], &["schedule", "tree"]);
+    assert!(units.code == Some(2) && units.stderr.contains("--install"), "{}", units.stderr);
+    let installed = run(&home, &[], &["schedule", "--install", "--root", "image", "/tree"]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    // The command that tells takes them too; nobody to tell is an error.
+    fs::write(file(home.path()), "[notify]\nmail = 'a@example.org'\nsendmail = '/bin/true'\n").unwrap();
+    let told = run(&home, &[], &["notify", "--catalog", "none.db", "--", "sum", "data"]);
+    assert_eq!((told.code, told.out().len()), (Some(0), 64 + 7), "{}", told.stderr);
+    fs::write(file(home.path()), "").unwrap();
+    let nobody = run(&home, &[], &["notify", "--", "sum", "data"]);
+    assert!(
+        nobody.code == Some(2) && nobody.stderr.contains("--mail or --webhook-file"),
+        "{}",
+        nobody.stderr
+    );
+}
+
+#[test]
+fn each_value_of_a_command_says_where_it_comes_from() {
+    let home = home("limit = '50M'\n['catalog status']\nmax-age = '40d'\n[scrub]\nmissing = 'fail'\n");
+    let shown = run(&home, &[("VERISUM_ALGORITHM", "md5")], &["config", "show", "scrub"]);
+    let shown = shown.out();
+    for line in [
+        "algorithm = md5  (VERISUM_ALGORITHM)",
+        "color = auto  (default)",
+        &format!("limit = 50M  ({})", file(home.path()).display()),
+        &format!("missing = fail  ({})", file(home.path()).display()),
+        "order = auto  (default)",
+        "stop-after = 100  (default)",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("max-age"), "{shown}");
+    let status = run(&home, &[], &["config", "show", "catalog", "status"]);
+    let status = status.out();
+    assert!(status.contains("max-age = 40d") && !status.contains("limit"), "{status}");
+    let wrong = run(&home, &[], &["config", "show", "catalog", "nothing"]);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("catalog nothing"), "{}", wrong.stderr);
 }

@@ -38,24 +38,42 @@ pub type OpenBucket = Box<dyn Fn(&str) -> Result<Box<dyn Place>, BucketError> + 
 /// Why a bucket cannot be opened, by a type of the crate that opens it.
 pub type BucketError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The configuration of ssh for a host that has one of its own.
+pub type SshConfigOf = Box<dyn Fn(&Host) -> Option<PathBuf> + Send + Sync>;
+
 /// How hosts are reached.
 pub struct Hosts {
     options: Arc<Options>,
     scratch: PathBuf,
     folder: Mutex<Option<Arc<Folder>>>,
     buckets: Option<OpenBucket>,
+    ssh_config: Option<SshConfigOf>,
 }
 
 impl Hosts {
     /// With these options. A private directory is made below `scratch` when the first host needs it.
     pub fn new(options: Options, scratch: &Path) -> Hosts {
         let (options, scratch) = (Arc::new(options), scratch.to_path_buf());
-        Hosts { options, scratch, folder: Mutex::default(), buckets: None }
+        Hosts { options, scratch, folder: Mutex::default(), buckets: None, ssh_config: None }
     }
 
     /// The same, with buckets of object stores, which another crate opens.
     pub fn with_buckets(self, open: OpenBucket) -> Hosts {
         Hosts { buckets: Some(open), ..self }
+    }
+
+    /// The same, with hosts that have a configuration of ssh of their own; one for all holds before it.
+    pub fn with_ssh_configs(self, of: SshConfigOf) -> Hosts {
+        Hosts { ssh_config: Some(of), ..self }
+    }
+
+    /// How a host is reached.
+    fn options_of(&self, host: &Host) -> Arc<Options> {
+        let own = self.ssh_config.as_ref().filter(|_| self.options.ssh.config.is_none());
+        let Some(config) = own.and_then(|of| of(host)) else { return self.options.clone() };
+        let mut options = Options::clone(&self.options);
+        options.ssh.config = Some(config);
+        Arc::new(options)
     }
 
     /// A tree as a user types it, be it a path of this machine or an address of a host: its address, and the place
@@ -92,7 +110,7 @@ impl Hosts {
         }
         Ok(HostPlace {
             host: host.clone(),
-            options: self.options.clone(),
+            options: self.options_of(host),
             folder: folder.clone(),
             scratch: self.scratch.clone(),
             sessions: Vec::new(),

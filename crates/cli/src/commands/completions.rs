@@ -1,4 +1,6 @@
 //! `verisum completions`: what a shell needs to complete command lines.
+//!
+//! Commands, options and digests are in the script. For trees and places the script asks `verisum complete`.
 
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
@@ -9,12 +11,71 @@ use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 
+/// Around the function of clap for bash, which takes a word apart at `:` and `=`.
+const BASH: &str = r#"
+_verisum_values() {
+    _verisum "$@"
+    local before="${COMP_LINE:0:COMP_POINT}" cur="${COMP_WORDS[COMP_CWORD]}" values=() files=()
+    mapfile -t values < <("$1" complete --line "$before" 2>/dev/null)
+    [[ ${#values[@]} -gt 0 ]] || return 0
+    before="${before##*[[:space:]]}"
+    case "$cur" in
+        : | =) cur="" ;;
+    esac
+    before="${before%"$cur"}"
+    case "$before" in
+        "" | *=) mapfile -t files < <(compgen -f -- "$cur") ;;
+    esac
+    COMPREPLY=("${values[@]#"$before"}" "${files[@]}")
+    compopt -o filenames 2>/dev/null
+}
+
+complete -F _verisum_values -o nosort -o bashdefault -o default verisum
+"#;
+
+/// Before the end of clap's script for zsh, whose function gets another name.
+const ZSH: &str = r#"_verisum() {
+    local -a values
+    values=(${(f)"$(${(Q)words[1]} complete -- "${(@Q)words[1,CURRENT]}" 2>/dev/null)"})
+    (( $#values )) && compadd -- $values
+    _verisum_options "$@"
+}
+
+"#;
+
+/// After clap's script for fish.
+const FISH: &str = r#"
+function __fish_verisum_values
+    set -l words (commandline -opc)
+    set -l typed (commandline -ct)
+    if string match -q -- '--*=*' $typed
+        set -a words (string split -m1 = -- $typed)
+    else
+        set -a words "$typed"
+    end
+    command verisum complete -- $words 2>/dev/null
+end
+
+complete -c verisum -a '(__fish_verisum_values)'
+complete -c verisum -l from -r -a '(__fish_verisum_values)'
+complete -c verisum -l tree -r -a '(__fish_verisum_values)'
+"#;
+
 /// Prints the completions for a shell.
 pub(crate) fn run(command: clap::Command, shell: Shell, output: &mut Output) -> Result<Exit, Failure> {
     // The generator panics when it cannot write: give it memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut with_digests(command), PROGRAM, &mut script);
-    output.bytes(&script)?;
+    let script = String::from_utf8_lossy(&script);
+    output.text(&match shell {
+        Shell::Bash => format!("{script}{BASH}"),
+        Shell::Zsh => {
+            let named = script.replacen("\n_verisum() {", "\n_verisum_options() {", 1);
+            named.replacen("\nif [ \"$funcstack[1]\"", &format!("\n{ZSH}if [ \"$funcstack[1]\""), 1)
+        }
+        Shell::Fish => format!("{script}{FISH}"),
+        _ => script.into_owned(),
+    })?;
     Ok(Exit::Clean)
 }
 

@@ -16,11 +16,16 @@ pub(crate) enum ConfigCommand {
             The keys of /etc/verisum.toml and of ~/.config/verisum/config.toml are the long options of commands. At \
             the top of a file they hold for every command that has the option, in a table such as [scrub] or \
             [\"catalog status\"] for that command. The file of the user goes before that of the machine, \
-            VERISUM_OPTION in the environment before both, and the command line before all.")]
+            VERISUM_OPTION in the environment before both, and the command line before all. With COMMAND it prints \
+            every value that the command has when it is called without options, those that nobody set too.")]
     Show {
         /// Print a line of JSON for each value
         #[arg(long)]
         json: bool,
+
+        /// The words of a command: catalog status
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
     },
 }
 
@@ -37,8 +42,20 @@ pub(crate) fn run(
     (config, definition): (&Config, &clap::Command),
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let ConfigCommand::Show { json } = command;
-    let settings = config.settings(definition);
+    let ConfigCommand::Show { json, command: words } = command;
+    let settings = match &words[..] {
+        [] => config.settings(definition),
+        words => {
+            let mut whole = definition.clone();
+            // With the options that all commands have.
+            whole.build();
+            let found = words.iter().try_fold(&whole, |above, word| above.find_subcommand(word));
+            let found = found.ok_or_else(|| {
+                Failure::value("COMMAND", words.join(" "), "must be a command, such as catalog status")
+            })?;
+            config.settings_of(found, words)
+        }
+    };
     for (key, setting) in &settings {
         let source = &setting.source;
         match json {

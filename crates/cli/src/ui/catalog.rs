@@ -13,8 +13,8 @@ use serde_json::Value;
 use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, own_files};
 
 use crate::ui::failure::Failure;
-use crate::ui::names::Name;
-use crate::ui::{self, PROGRAM};
+use crate::ui::names::{self, Name};
+use crate::ui::{self, PROGRAM, verbosity};
 use verisum::files::replace::require_trusted;
 use verisum::files::{trusted_name, trusted_path};
 use verisum::remote::{Address, Host};
@@ -30,10 +30,12 @@ pub(crate) struct CatalogArgs {
 impl CatalogArgs {
     /// Its absolute path.
     pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
-        match &self.catalog {
+        let path = match &self.catalog {
             Some(path) => absolute(path),
             None => default_path(),
-        }
+        }?;
+        verbosity::how(|| format!("catalogue {}", names::quoted(path.as_os_str())));
+        Ok(path)
     }
 
     /// The same to write to. A link of another user does not say where that is.

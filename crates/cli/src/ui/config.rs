@@ -2,9 +2,10 @@
 //!
 //! The keys of a file are the long options. At the top they hold for every command that has the option; in the table
 //! of a command, for that and for the commands below it. The deepest table that has a key holds. Of two files the one
-//! that is read later holds, and a variable of the environment holds before all files.
+//! that is read later holds, and a variable of the environment holds before all files. Two keys stand for what is
+//! typed without an option: see [`OPERANDS`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -20,6 +21,7 @@ use verisum::files::replace::is_trusted;
 use super::failure::Failure;
 use super::kernel;
 use super::places::{self, Places};
+use super::verbosity;
 
 /// The file of the machine.
 const SYSTEM: &str = "/etc/verisum.toml";
@@ -29,6 +31,10 @@ pub(crate) const FILE_VARIABLE: &str = "VERISUM_CONFIG";
 
 /// How the variables begin that give options their values.
 const PREFIX: &str = "VERISUM_";
+
+/// Operands that have keys: the key, the commands, and what the operand is called in them.
+const OPERANDS: [(&str, &[&str], &str); 2] =
+    [("trees", &["scrub", "schedule"], "directories"), ("catalog", &["report"], "catalogs")];
 
 /// The longest file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -120,6 +126,11 @@ impl Config {
         self.variables.get(option).or_else(|| tables.next())
     }
 
+    /// The first value that a command's option is set to.
+    pub(crate) fn value(&self, command: &[String], option: &str) -> Option<&str> {
+        Some(self.of(command, option)?.values.first()?)
+    }
+
     /// Gives these values to the options of a definition.
     pub(crate) fn apply(&self, command: Command) -> Command {
         self.applied(command, &mut Vec::new())
@@ -129,14 +140,15 @@ impl Config {
         if command.is_hide_set() {
             return command;
         }
+        let name = command.get_name().to_string();
         let command = command.mut_args(|arg| {
-            let setting = arg.get_long().and_then(|option| self.of(words, option));
+            let setting = key_of(&name, &arg).and_then(|key| self.of(words, key));
             match setting {
                 // Definitions live as long as the program.
                 Some(setting) => {
                     let values: Vec<&'static str> =
                         setting.values.iter().map(|value| &*value.clone().leak()).collect();
-                    arg.default_values(values)
+                    arg.required(false).default_values(values)
                 }
                 None => arg,
             }
@@ -160,8 +172,9 @@ impl Config {
         let is_untyped =
             |arg: &&Arg| found.value_source(arg.get_id().as_str()) == Some(ValueSource::DefaultValue);
         let options = command.get_arguments().filter(is_untyped).filter_map(Arg::get_long);
-        let set = options.filter(|option| self.of(&words, option).is_some());
-        let _ = UNTYPED.set(set.map(|option| format!("--{option}")).collect());
+        let set =
+            options.filter_map(|option| Some((format!("--{option}"), self.of(&words, option)?.clone())));
+        let _ = UNTYPED.set(set.collect());
     }
 
     /// Looks whether every key is an option of its command, or of one below it, and flags are true or false.
@@ -193,6 +206,21 @@ impl Config {
         Ok(())
     }
 
+    /// The values that the options of a command have when it is called without them, by key.
+    pub(crate) fn settings_of(&self, command: &Command, words: &[String]) -> BTreeMap<String, Setting> {
+        let value = |arg: &Arg| {
+            let key = key_of(command.get_name(), arg)?;
+            let usual = || {
+                let values = arg.get_default_values().iter();
+                let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+                let is_flag = matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::Count);
+                (!is_flag && !values.is_empty()).then(|| Setting { values, source: "default".to_string() })
+            };
+            Some((key.to_string(), self.of(words, key).cloned().or_else(usual)?))
+        };
+        command.get_arguments().filter_map(value).collect()
+    }
+
     /// All that is set, by key, the one that goes first of several.
     pub(crate) fn settings(&self, definition: &Command) -> BTreeMap<String, Setting> {
         let tables = self.tables.iter().flat_map(|(words, options)| {
@@ -201,6 +229,7 @@ impl Config {
         let variables = self.variables.iter().filter(|(option, _)| find(definition, option).is_some());
         let places = self.places.iter().flat_map(|(name, place)| {
             place
+                .fields
                 .iter()
                 .map(move |(key, setting)| (format!("{}.{name}.{key}", places::TABLE), setting.clone()))
         });
@@ -210,12 +239,19 @@ impl Config {
 }
 
 /// The options of this run whose values nobody typed.
-static UNTYPED: OnceLock<BTreeSet<String>> = OnceLock::new();
+static UNTYPED: OnceLock<BTreeMap<String, Setting>> = OnceLock::new();
+
+/// Tells which options have values that nobody typed, if that is wanted.
+pub(crate) fn tell_untyped() {
+    for (option, Setting { values, source }) in UNTYPED.get().into_iter().flatten() {
+        verbosity::how(|| format!("{option} {} ({source})", values.join(", ")));
+    }
+}
 
 /// Whether the value of an option, as it would be typed, comes from the configuration: then it is passed over where it
 /// does not fit.
 pub(crate) fn is_untyped(option: &str) -> bool {
-    UNTYPED.get().is_some_and(|untyped| untyped.contains(option))
+    UNTYPED.get().is_some_and(|untyped| untyped.contains_key(option))
 }
 
 /// A key as it stands in a file.
@@ -226,9 +262,15 @@ fn key(words: &[String], option: &str) -> String {
     }
 }
 
-/// The option of this name of a command or of one below it.
+/// The key that gives an argument of a command its value.
+fn key_of<'a>(command: &str, arg: &'a Arg) -> Option<&'a str> {
+    let is_it = |(_, commands, id): &&(_, &[&str], &str)| arg.get_id() == *id && commands.contains(&command);
+    arg.get_long().or_else(|| OPERANDS.iter().find(is_it).map(|(key, ..)| *key))
+}
+
+/// The argument that a key of a command, or of one below it, stands for.
 fn find<'c>(command: &'c Command, option: &str) -> Option<&'c Arg> {
-    let own = command.get_arguments().find(|arg| arg.get_long() == Some(option));
+    let own = command.get_arguments().find(|arg| key_of(command.get_name(), arg) == Some(option));
     own.or_else(|| command.get_subcommands().find_map(|below| find(below, option)))
 }
 

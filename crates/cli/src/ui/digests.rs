@@ -3,16 +3,24 @@
 use verisum::digest::{ALGORITHMS, Digest, Error, Policy};
 
 use crate::ui::failure::Failure;
+use crate::ui::verbosity;
 
 /// How many similar names an error lists.
 const MOST_SIMILAR: usize = 4;
 
 /// The digest of this name.
 pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
-    Digest::find_with(name, policy).map_err(|error| match error {
+    let digest = Digest::find_with(name, policy).map_err(|error| match error {
         Error::Unknown { name } => Failure::UnknownDigest { similar: similar(&name), name },
         other => Failure::Digest(other),
-    })
+    })?;
+    verbosity::how(|| {
+        let stream = digest.stream_level().map_or(digest.stream_provider(), |level| level.name());
+        let batch = digest.batch_level();
+        let batch = batch.map(|(level, lanes)| format!(", of many blocks by {} × {lanes}", level.name()));
+        format!("{} is computed by {stream}{}", digest.name(), batch.unwrap_or_default())
+    });
+    Ok(digest)
 }
 
 /// The ids of digests that were most likely meant: the shortest first, else in the table's order.

@@ -41,6 +41,7 @@ pub(crate) mod sums;
 pub(crate) mod targets;
 pub(crate) mod terminal;
 pub(crate) mod values;
+pub(crate) mod verbosity;
 
 use std::io::Write;
 

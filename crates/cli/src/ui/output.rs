@@ -15,6 +15,7 @@ use crate::ui::json::Object;
 use crate::ui::log;
 use crate::ui::names;
 use crate::ui::progress;
+use crate::ui::verbosity;
 
 /// The most bytes held back between flushes.
 const BUFFER: usize = 16 * 1024;
@@ -109,7 +110,7 @@ impl Output {
         let is_line = matches!(bytes.last(), Some(b'\n' | b'\0'));
         let is_urgent = self.is_urgent && is_line;
         self.is_urgent &= !is_urgent;
-        if is_urgent && log::is_kept() {
+        if is_line && (is_urgent || verbosity::names_all()) && log::is_kept() {
             log::note(last_line(&self.buffer));
         }
         // Who is shown how far it is does not wait for lines.

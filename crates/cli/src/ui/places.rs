@@ -1,26 +1,45 @@
-//! Places of the configuration: a bucket's endpoint, profile and region by its address, typed once.
+//! Places of the configuration: how a bucket or a host is reached, by its address, typed once.
 //!
-//! No secrets: those are in the files of the AWS tools, which a profile names.
+//! No secrets: those are in the files of the stores' own tools and of ssh, which a place names.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use toml::{Table, Value};
+use verisum::remote::{Address, Host};
 
 use super::config::Setting;
 
 /// The table of a file that has a table for each place.
 pub(crate) const TABLE: &str = "places";
 
-/// What a place may have beside its address.
-const OPTIONS: [&str; 3] = ["endpoint", "profile", "region"];
-
 /// The key of what the others hold for.
 const ADDRESS: &str = "address";
 
+/// What a place may have beside its address, by how that begins; hosts have no scheme, or ssh's.
+const KINDS: [(&str, &[&str]); 6] = [
+    ("s3://", &["endpoint", "profile", "region"]),
+    ("gs://", &["endpoint", "credentials"]),
+    ("az://", &["endpoint", "account"]),
+    ("https://", &[]),
+    ("http://", &[]),
+    ("", &["ssh-config"]),
+];
+
+/// All that buckets may have.
+pub(crate) const FIELDS: [&str; 5] = ["endpoint", "profile", "region", "credentials", "account"];
+
 /// Places by their names.
-pub(crate) type Places = BTreeMap<String, BTreeMap<String, Setting>>;
+pub(crate) type Places = BTreeMap<String, Reached>;
+
+/// How a place is reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    host: Host,
+    pub(crate) fields: BTreeMap<String, Setting>,
+}
 
 /// Those of this run.
 static PLACES: OnceLock<Places> = OnceLock::new();
@@ -28,39 +47,49 @@ static PLACES: OnceLock<Places> = OnceLock::new();
 /// Reads the table of places of a file. A place that a file before it had is another one now.
 pub(crate) fn read(path: &Path, table: Table, places: &mut Places) -> Result<(), String> {
     for (name, value) in table {
-        let wrong = |why: String| Err(format!("{TABLE}.{name}: {why}"));
-        let Value::Table(fields) = value else {
-            return wrong(format!("must be a table, [{TABLE}.NAME]"));
-        };
-        let mut place = BTreeMap::new();
-        for (key, value) in fields {
-            if key != ADDRESS && !OPTIONS.contains(&key.as_str()) {
-                return wrong(format!("{key}: a place has {ADDRESS}, {}", OPTIONS.join(", ")));
-            }
-            let Value::String(text) = value else { return wrong(format!("{key}: must be a text")) };
-            place.insert(key, Setting { values: vec![text], source: path.display().to_string() });
-        }
-        let address = place.get(ADDRESS).map(|setting| setting.values[0].as_str());
-        if address.is_none_or(|address| !address.starts_with("s3://") || address.len() < 6) {
-            return wrong(format!("{ADDRESS}: must be s3://BUCKET or s3://BUCKET/PREFIX"));
-        }
+        let place = place(path, value).map_err(|why| format!("{TABLE}.{name}: {why}"))?;
         places.insert(name, place);
     }
     Ok(())
 }
 
-/// Has these places known to whoever opens a bucket.
+fn place(path: &Path, value: Value) -> Result<Reached, String> {
+    let Value::Table(table) = value else { return Err(format!("must be a table, [{TABLE}.NAME]")) };
+    let mut fields = BTreeMap::new();
+    for (key, value) in table {
+        let Value::String(text) = value else { return Err(format!("{key}: must be a text")) };
+        fields.insert(key, Setting { values: vec![text], source: path.display().to_string() });
+    }
+    let address = fields.get(ADDRESS).map_or("", |setting| &setting.values[0]);
+    let parsed = Address::parse(OsStr::new(address), false).map_err(|must| format!("{ADDRESS}: {must}"))?;
+    if parsed.host == Host::Local {
+        return Err(format!("{ADDRESS}: must be that of a bucket or another machine"));
+    }
+    let known = KINDS.iter().find(|(start, _)| address.starts_with(start)).map_or(&[][..], |(_, keys)| keys);
+    match fields.keys().find(|key| *key != ADDRESS && !known.contains(&key.as_str())) {
+        Some(key) => Err(format!("{key}: such a place has {}", [&[ADDRESS], known].concat().join(", "))),
+        None => Ok(Reached { host: parsed.host, fields }),
+    }
+}
+
+/// Has these places known to whoever opens one.
 pub(crate) fn know(places: &Places) {
     let _ = PLACES.set(places.clone());
 }
 
-/// What the configuration says of a bucket: an option of the place that has it.
-pub(crate) fn of_bucket(bucket: &str, option: &str) -> Option<String> {
-    let bucket = bucket.strip_prefix("s3://")?;
-    let is_in = |place: &&BTreeMap<String, Setting>| {
-        let address = place.get(ADDRESS).and_then(|setting| setting.values[0].strip_prefix("s3://"));
-        address.is_some_and(|address| address.split('/').next() == Some(bucket))
-    };
-    let place = PLACES.get()?.values().find(is_in)?;
-    Some(place.get(option)?.values[0].clone())
+/// The addresses of all places.
+pub(crate) fn addresses() -> Vec<String> {
+    let places = PLACES.get().into_iter().flat_map(BTreeMap::values);
+    places.filter_map(|place| Some(place.fields.get(ADDRESS)?.values[0].clone())).collect()
+}
+
+/// What the configuration says of a host or a bucket: a field of a place that is there.
+pub(crate) fn of(host: &Host, field: &str) -> Option<String> {
+    let mut places = PLACES.get()?.values().filter(|place| place.host == *host);
+    Some(places.find_map(|place| place.fields.get(field))?.values[0].clone())
+}
+
+/// The same for a bucket by its URL.
+pub(crate) fn of_bucket(bucket: &str, field: &str) -> Option<String> {
+    of(&Host::Bucket(bucket.to_string()), field)
 }

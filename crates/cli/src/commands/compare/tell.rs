@@ -16,6 +16,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{Costs, Report, tally};
 use crate::ui::names::{self, Name};
 use crate::ui::values::{self, counted};
+use crate::ui::verbosity;
 
 /// The sides, as they are called in results.
 const LETTERS: [&str; 3] = ["A", "B", "C"];
@@ -44,7 +45,7 @@ impl<const N: usize> Telling<'_, '_, N> {
         let mut counts = Counts::default();
         for (number, pair) in pairs.iter().enumerate() {
             *counts.of(pair.status) += 1;
-            if pair.status == FileStatus::Same {
+            if pair.status == FileStatus::Same && !verbosity::names_all() {
                 continue;
             }
             report.worse(exit(pair.status));

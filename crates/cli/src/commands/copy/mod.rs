@@ -24,7 +24,7 @@ use crate::ui::hosts::{HOSTS, HostArgs};
 use crate::ui::progress::{self, Total};
 use crate::ui::reading::{ExcludeArgs, RateArgs};
 use crate::ui::signals::Ending;
-use crate::ui::{self, Output, PROGRAM, digests, hosts, kernel, sizes};
+use crate::ui::{self, Output, PROGRAM, digests, hosts, kernel, sizes, verbosity};
 
 use report::{Reporter, Shown, of_list};
 
@@ -84,10 +84,6 @@ pub(crate) struct CopyArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Print a line for every file
-    #[arg(short, long)]
-    verbose: bool,
-
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
@@ -137,7 +133,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
         None => arguments.total(&options),
     };
     let reporter = Reporter::new(
-        Shown { json: arguments.json, quiet: arguments.quiet, verbose: arguments.verbose },
+        Shown { json: arguments.json, quiet: arguments.quiet, verbose: verbosity::names_all() },
         target.as_ref().is_some_and(|target| matches!(target.tree.host, Host::Bucket(_))),
         &options,
         list,

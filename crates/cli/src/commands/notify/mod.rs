@@ -28,7 +28,7 @@ pub(crate) struct NotifyArgs {
     catalog: CatalogArgs,
 
     /// Send a mail to this address; may be given several times
-    #[arg(long = "mail", value_name = "ADDRESS", required_unless_present = "webhooks")]
+    #[arg(long = "mail", value_name = "ADDRESS")]
     mails: Vec<String>,
 
     /// Send JSON to the URL that this file holds; may be given several times
@@ -51,6 +51,10 @@ pub(crate) struct NotifyArgs {
 /// Runs the command, sends what is to be sent, and ends as the command did, or with 3 if somebody who should
 /// hear of it could not be told.
 pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    // Here, as clap takes values of the configuration for none.
+    if arguments.mails.is_empty() && arguments.webhooks.is_empty() {
+        return Err(Failure::Usage("--mail or --webhook-file is missing: nobody would be told".to_string()));
+    }
     let timeout = values::duration("--timeout", &arguments.timeout)?;
     for address in &arguments.mails {
         targets::check_address(address)?;

@@ -7,7 +7,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path};
 use crate::ui::names;
-use crate::ui::remedy::mend_command;
+use crate::ui::remedy::{mend_command, repair_by, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -48,6 +48,7 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     let record = &file.record;
     let named = subject.catalog(*catalog);
     let mend = match copy {
+        _ if subject.is_of_tags(*catalog) => by_tags(subject, one),
         // That of another catalogue has to be named.
         Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file),
         Some(_) => mend_command(named, None, file),
@@ -69,6 +70,26 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
         Cell::text(format!("{} {}", file.algorithm, record.digest)),
         found(one),
     ]
+}
+
+/// What mends a tree by its tags, from a tree that has the content at the same path: tags know of no other copies.
+fn by_tags(subject: &Subject, one: &Troubled) -> Option<String> {
+    let Troubled { catalog, file, copy, .. } = one;
+    let state = file.record.state;
+    let roots = subject.overview.trees.iter().filter(|tree| tree.catalog == *catalog);
+    let root = roots.map(|tree| &tree.root.path).find(|root| file.path.starts_with(root))?;
+    if !state.is_repairable() {
+        return Some(format!("verisum tag {}", shell::word(root.as_os_str().as_encoded_bytes())));
+    }
+    let beside = copy
+        .as_ref()
+        .filter(|copy| file.path.strip_prefix(root).is_ok_and(|below| copy.path == copy.tree.join(below)));
+    let command = match beside {
+        Some(copy) => with_source(&repair_by(None, root), &copy.tree),
+        None => format!("{} --from PLACE", repair_by(None, root)),
+    };
+    // Somebody may have written to it.
+    Some(format!("{command} --keep-bad DIR"))
 }
 
 /// What was last seen of a file, in a few words.

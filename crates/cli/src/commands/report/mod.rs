@@ -1,9 +1,12 @@
-//! `verisum report`: what state catalogues are in, as one page that anybody can read.
+//! `verisum report`: what state catalogues, trees with tags and images with block maps are in, as one page that anybody
+//! can read.
 
 mod charts;
 mod files;
+mod images;
 mod runs;
 mod tables;
+mod tagged;
 mod verdict;
 
 use std::fs::DirBuilder;
@@ -15,6 +18,7 @@ use clap::{Args, ValueHint};
 use rustix::termios::isatty;
 use verisum::catalog::overview::{Overview, OverviewOptions};
 use verisum::catalog::store::Catalog;
+use verisum::files::store::xattr::Family;
 use verisum_bench::export::{Cell, Report};
 
 use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
@@ -22,6 +26,9 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::sizes::human;
 use crate::ui::{Output, export, names, values};
+
+use images::MappedImage;
+use tagged::{Tagged, TaggedTree};
 
 /// What `verisum report` takes.
 #[derive(Args, Debug)]
@@ -43,8 +50,13 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     json: bool,
 
-    /// Catalogues; without one, verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state
-    #[arg(value_name = "CATALOGUE", value_hint = ValueHint::FilePath)]
+    /// The attribute format of tags
+    #[arg(long, value_enum, default_value_t)]
+    family: Family,
+
+    /// Catalogues, directories whose files have tags, and block maps or the images beside them; without one, the
+    /// catalogue verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state
+    #[arg(value_name = "CATALOGUE", value_hint = ValueHint::AnyPath)]
     catalogs: Vec<PathBuf>,
 }
 
@@ -54,6 +66,9 @@ struct Subject {
     options: OverviewOptions,
     /// The paths of the catalogues, if they were named.
     named: Vec<Option<PathBuf>>,
+    /// The trees of the last catalogue, which is one of tags, if there are any.
+    tagged: Vec<TaggedTree>,
+    images: Vec<MappedImage>,
 }
 
 /// Reads the catalogues and writes the report.
@@ -67,15 +82,36 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         Some(text) => Some(values::duration("--max-age", text)?),
         None => None,
     };
-    let (catalogs, named) = open(&arguments.catalogs)?;
+    let inputs = Inputs::of(&arguments.catalogs)?;
+    let (mut catalogs, named) = open(&inputs)?;
+    let mut images = Vec::new();
+    for (image, map) in &inputs.images {
+        images.push(images::read(image, map)?);
+    }
+    let tagged = match inputs.directories.is_empty() {
+        true => None,
+        false => {
+            refuse_twice(&inputs.directories, &catalogs)?;
+            let (tagged, catalog) = Tagged::read(&inputs.directories, arguments.family)?;
+            catalogs.push(catalog);
+            Some(tagged)
+        }
+    };
     let targets = arguments.output.iter().chain(&arguments.csv);
     for (catalog, target) in catalogs.iter().flat_map(|catalog| targets.clone().map(move |to| (catalog, to)))
     {
         refuse_own(catalog.path(), target)?;
     }
-    let overview = Overview::of(&catalogs, &options)?;
-    let subject = Subject { overview, options, named };
+    let mut overview = Overview::of(&catalogs, &options)?;
+    images::add(&images, &mut overview, &options);
+    let (trees, scratch) = match tagged {
+        Some(mut tagged) => (std::mem::take(&mut tagged.trees), Some(tagged)),
+        None => (Vec::new(), None),
+    };
+    let subject = Subject { overview, options, named, tagged: trees, images };
     let report = report(&subject, &catalogs);
+    drop(catalogs.split_off(subject.named.len()));
+    scratch.map_or(Ok(()), Tagged::remove)?;
     if let Some(folder) = &arguments.csv {
         write_tables(folder, &report, &catalogs)?;
     }
@@ -94,20 +130,68 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
     Ok(verdict::exit(&subject))
 }
 
-fn open(paths: &[PathBuf]) -> Result<(Vec<Catalog>, Vec<Option<PathBuf>>), Failure> {
-    if paths.is_empty() {
+/// What was named, by its kind.
+#[derive(Default)]
+struct Inputs {
+    catalogs: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+    /// What was named, and its map.
+    images: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Inputs {
+    fn of(paths: &[PathBuf]) -> Result<Inputs, Failure> {
+        let mut inputs = Inputs::default();
+        for path in paths {
+            let whole = absolute(path)?;
+            let is_twice = inputs.catalogs.contains(&whole)
+                || inputs.images.iter().any(|(named, map)| *named == whole || *map == whole)
+                || inputs
+                    .directories
+                    .iter()
+                    .any(|other| whole.starts_with(other) || other.starts_with(&whole));
+            if is_twice {
+                let path = names::quoted(whole.as_os_str());
+                return Err(Failure::Usage(format!("{path}: named twice: all that it has would be a copy")));
+            }
+            if whole.is_dir() {
+                inputs.directories.push(whole);
+            } else if let Some(map) = images::map_of(&whole) {
+                inputs.images.push((whole, map));
+            } else {
+                inputs.catalogs.push(whole);
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+/// Fails if a directory has files of a tree that a catalogue has: all of them would be copies.
+fn refuse_twice(directories: &[PathBuf], catalogs: &[Catalog]) -> Result<(), Failure> {
+    for catalog in catalogs {
+        for root in catalog.roots()? {
+            let is_in = |one: &&PathBuf| one.starts_with(&root.path) || root.path.starts_with(one);
+            if let Some(directory) = directories.iter().find(is_in) {
+                let [directory, catalog] =
+                    [directory, catalog.path()].map(|path| names::quoted(path.as_os_str()));
+                let why = "has it too: all that it has would be a copy";
+                return Err(Failure::Usage(format!("{directory}: the catalogue {catalog} {why}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn open(inputs: &Inputs) -> Result<(Vec<Catalog>, Vec<Option<PathBuf>>), Failure> {
+    let paths = &inputs.catalogs;
+    if paths.is_empty() && inputs.directories.is_empty() && inputs.images.is_empty() {
         return Ok((vec![CatalogArgs { catalog: None }.open_shared()?], vec![None]));
     }
     let mut catalogs: Vec<Catalog> = Vec::new();
     let mut named = Vec::new();
     for path in paths {
-        let path = absolute(path)?;
-        if catalogs.iter().any(|catalog| catalog.path() == path) {
-            let path = names::quoted(path.as_os_str());
-            return Err(Failure::Usage(format!("{path}: named twice: all that it has would be a copy")));
-        }
         catalogs.push(CatalogArgs { catalog: Some(path.clone()) }.open_shared()?);
-        named.push(Some(path));
+        named.push(Some(path.clone()));
     }
     Ok((catalogs, named))
 }
@@ -145,6 +229,13 @@ fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
         files::duplicates(subject),
         tables::about(subject, catalogs),
     ];
+    // What is not asked for is no empty table.
+    if !subject.images.is_empty() {
+        report.tables.insert(2, images::table(&subject.images));
+    }
+    if !subject.tagged.is_empty() {
+        report.tables.insert(2, tagged::table(&subject.tagged));
+    }
     report.charts = charts::all(subject);
     report
 }
@@ -164,6 +255,11 @@ impl Subject {
     /// The catalogue that a tree is in, as it was named.
     fn catalog(&self, number: usize) -> Option<&Path> {
         self.named.get(number)?.as_deref()
+    }
+
+    /// Whether the records of a catalogue are those of tags.
+    fn is_of_tags(&self, number: usize) -> bool {
+        number >= self.named.len()
     }
 }
 

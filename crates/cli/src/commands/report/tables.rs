@@ -30,7 +30,10 @@ pub(super) fn trees(subject: &Subject) -> Table {
         let sum = |is_one: &dyn Fn(State) -> bool| -> u64 {
             tree.troubles.iter().filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
         };
-        let command = repair_command(subject.catalog(tree.catalog), None, &tree.root.path);
+        let command = match subject.is_of_tags(tree.catalog) {
+            true => Some(format!("{} --from PLACE", remedy::repair_by(None, &tree.root.path))),
+            false => repair_command(subject.catalog(tree.catalog), None, &tree.root.path),
+        };
         let mend = match tree.wanted {
             0 => Cell::Missing,
             _ => command.map_or(Cell::Missing, Cell::Text),
@@ -48,7 +51,11 @@ pub(super) fn trees(subject: &Subject) -> Table {
             },
             tree.oldest.map_or(Cell::Missing, |oldest| Cell::text(subject.age(oldest))),
             mend,
-            subject.catalog(tree.catalog).map_or(Cell::text("the usual one"), path),
+            match subject.catalog(tree.catalog) {
+                Some(catalog) => path(catalog),
+                None if subject.is_of_tags(tree.catalog) => Cell::text("tags"),
+                None => Cell::text("the usual one"),
+            },
         ]);
     }
     table
@@ -184,7 +191,7 @@ pub(super) fn about(subject: &Subject, catalogs: &[Catalog]) -> Table {
     row("system", system.join(" "));
     row("program", format!("verisum {}", env!("CARGO_PKG_VERSION")));
     row("command line", shell::line());
-    for catalog in catalogs {
+    for catalog in &catalogs[..subject.named.len()] {
         row("catalogue", catalog_line(catalog.path()));
     }
     table

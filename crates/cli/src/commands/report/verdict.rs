@@ -3,7 +3,7 @@
 use verisum::catalog::store::{State, Trouble};
 use verisum::files::Class;
 
-use super::Subject;
+use super::{Subject, images, tagged};
 use crate::ui::exit::Exit;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
@@ -11,11 +11,12 @@ use crate::ui::{names, remedy};
 
 /// The code that the command ends with, that of `catalog status`.
 pub(super) fn exit(subject: &Subject) -> Exit {
-    match subject.overview.class() {
+    let of_catalogs = match subject.overview.class() {
         Class::Corrupt => Exit::Mismatch,
         Class::Unchecked => Exit::Unchecked,
         Class::Clean | Class::Change => Exit::Clean,
-    }
+    };
+    of_catalogs.max(tagged::exit(&subject.tagged)).max(images::exit(&subject.images, &subject.options))
 }
 
 /// The lines that are read first.
@@ -33,9 +34,12 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     let mendable: u64 = overview.trees.iter().map(|tree| tree.mendable).sum();
     let elsewhere = overview.troubled.iter();
     let elsewhere = elsewhere.filter(|one| one.copy.as_ref().is_some_and(|copy| copy.catalog != one.catalog));
+    let of_images = images::lines(&subject.images, &subject.options);
     if overview.trees.is_empty() {
-        return vec!["Nothing is recorded: `verisum scrub DIR` begins.".to_string()];
+        let nothing = vec!["Nothing is recorded: `verisum scrub DIR` begins.".to_string()];
+        return if of_images.is_empty() { nothing } else { of_images };
     }
+    lines.extend(tagged::lines(&subject.tagged));
     if bad > 0 {
         lines.push(format!("BAD: {} of {all} {} not what was recorded.", counted(bad, "file"), are(bad)));
     }
@@ -75,6 +79,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     if lines.is_empty() {
         lines.push(format!("All of {all} {} as recorded when last looked at.", are(files)));
     }
+    lines.extend(of_images);
     if wanted > 0 {
         let elsewhere = match elsewhere.count() {
             0 => String::new(),

@@ -13,8 +13,8 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, refuse_own};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::values;
 use crate::ui::{self, Output};
+use crate::ui::{values, verbosity};
 
 /// What missing files mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,12 +52,8 @@ pub(crate) struct ResultArgs {
     #[arg(long)]
     pub(crate) replaced_root: bool,
 
-    /// Also print new, modified and touched files
-    #[arg(short, long, conflicts_with_all = ["quiet", "json", "nagios"])]
-    verbose: bool,
-
     /// Print nothing if nothing is wrong and nothing went missing
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
 
     /// Print a line of JSON for each file that is not as recorded, and one for each directory
@@ -80,7 +76,7 @@ impl ResultArgs {
             ResultArgs { json: true, .. } => Style::Json,
             ResultArgs { nagios: true, .. } => Style::Nothing,
             ResultArgs { quiet: true, .. } => Style::Quiet,
-            ResultArgs { verbose: true, .. } => Style::Verbose,
+            _ if verbosity::names_all() => Style::Verbose,
             _ => Style::Usual,
         }
     }

@@ -15,7 +15,7 @@ use crate::ui::Output;
 use crate::ui::catalog::with_name;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{names, values};
+use crate::ui::{names, values, verbosity};
 
 /// What `verisum tags list` takes.
 #[derive(Args, Debug)]
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
     let worst = Mutex::new(Exit::Clean);
     let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::list(&mut walk, &options, &|finding| reporter.finding(finding), &|file| {
-        if file.tags.is_empty() && arguments.tree.verbose && before.is_none() {
+        if file.tags.is_empty() && verbosity::names_all() && before.is_none() {
             reporter.line(|output| match arguments.tree.json {
                 true => output.json("tag", &with_name(json!({ "outcome": "untagged" }), file.path)),
                 false => output.line(&format!("untagged  {}", names::quoted(file.path.as_os_str()))),

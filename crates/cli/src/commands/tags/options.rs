@@ -15,7 +15,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::failure::Failure;
 use crate::ui::progress::Total;
 use crate::ui::reading::ExcludeArgs;
-use crate::ui::{digests, kernel, sizes};
+use crate::ui::{digests, kernel, sizes, verbosity};
 
 /// Which files, and how.
 #[derive(Args, Debug)]
@@ -38,10 +38,6 @@ pub(crate) struct TreeArgs {
     /// Print only problems; nothing if all is well
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-
-    /// Print a line for every file
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
 
     /// Follow links of other users on the way to each DIR
     #[arg(long)]
@@ -106,7 +102,7 @@ impl TreeArgs {
 
     /// Whether long runs of like errors may be cut.
     pub(crate) fn is_bounded(&self) -> bool {
-        !self.json && !self.verbose
+        !self.json && !verbosity::names_all()
     }
 
     /// The only folder, where names of a list are to be found.

@@ -19,7 +19,7 @@ use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::{self, Output, remedy, values};
+use crate::ui::{self, Output, remedy, values, verbosity};
 
 /// Prints findings as they come, from several threads.
 pub(crate) struct Reporter<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reporter<'a> {
         Reporter {
             json: arguments.json,
             quiet: arguments.quiet,
-            verbose: arguments.verbose,
+            verbose: verbosity::names_all(),
             dry: options.dry,
             stop: options.plan.stop.clone(),
             apart: options.apart.clone(),

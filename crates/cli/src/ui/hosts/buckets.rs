@@ -11,7 +11,7 @@ use verisum::remote::{Address, Host, Hosts};
 
 use super::costs::{Costs, Prices};
 use crate::ui::failure::Failure;
-use crate::ui::places;
+use crate::ui::{places, verbosity};
 
 /// The heading of these options in help texts.
 pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX, gs://, az://, https://)";
@@ -108,8 +108,20 @@ impl BucketArgs {
             true => StoreOptions::from_environment(variables, profile.as_deref())?,
             false => StoreOptions::of_variables(variables),
         };
+        // Of several values the last one holds.
+        for (field, variable) in
+            [("credentials", "GOOGLE_APPLICATION_CREDENTIALS"), ("account", "AZURE_STORAGE_ACCOUNT_NAME")]
+        {
+            let value = places::of_bucket(bucket, field);
+            options.settings.extend(value.map(|value| (variable.to_string(), value)));
+        }
         options.endpoint = value(&self.endpoint, "endpoint");
         options.region = value(&self.region, "region");
+        for field in places::FIELDS {
+            if let Some(value) = places::of_bucket(bucket, field) {
+                verbosity::how(|| format!("{bucket}: {field} {value} (configuration)"));
+            }
+        }
         options.unsigned = self.no_sign_request;
         options.requests_per_second = self.requests_per_second;
         options.meter = self.meter.clone();

@@ -24,7 +24,7 @@ pub(crate) use self::report::{Report, tally};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::{digests, kernel, progress, values};
+use crate::ui::{digests, kernel, places, progress, values, verbosity};
 use verisum::remote::{Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
@@ -270,7 +270,9 @@ impl HostArgs {
     /// # Errors
     /// A program that is to be pushed cannot be read.
     pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
-        let hosts = Hosts::new(self.options(hosts)?, &std::env::temp_dir());
+        let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
+        let hosts =
+            Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
         self.buckets.opened_by(hosts, timeout(&self.timeout)?, self.inventory.as_ref())
     }
 
@@ -323,6 +325,7 @@ pub(crate) fn folder<'a>(mut hosts: impl Iterator<Item = &'a Host>) -> Result<Op
 
 /// The files of a host.
 pub(crate) fn place(hosts: &Hosts, host: &Host) -> Result<Box<dyn Place>, Failure> {
+    verbosity::how(|| format!("place {}", names::plain(&host.name())));
     hosts.place(host).map_err(|error| not_opened(host.name(), error))
 }
 
@@ -351,7 +354,11 @@ pub(crate) fn way(
     report: &Report,
 ) -> Option<&'static str> {
     match place.capabilities(std::slice::from_ref(digest), &|event| report.event(host, event)) {
-        Ok(capabilities) => Some(capabilities.way),
+        Ok(capabilities) => {
+            let (digest, way) = (digest.name(), capabilities.way);
+            verbosity::how(|| format!("{}: {digest} is computed by {way}", names::plain(&host.name())));
+            Some(capabilities.way)
+        }
         Err(error) => {
             report.failed(host, error.to_string());
             None

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use verisum::files::Replacement;
 
 use super::run::ScrubArgs;
+use crate::args::MessageArgs;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
@@ -164,7 +165,7 @@ fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
     if arguments.archive {
         command.push("--archive".into());
     }
-    const LOUDNESS: [&str; 4] = ["-q", "--quiet", "-v", "--verbose"];
+    const LOUDNESS: [&str; 5] = ["-q", "--quiet", "-v", "-vv", "--verbose"];
     if !arguments.options.iter().any(|option| LOUDNESS.iter().any(|known| option == known)) {
         command.push("--quiet".into());
     }
@@ -187,10 +188,12 @@ fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
 
 /// Fails unless `verisum scrub` takes these arguments, wherever it is started.
 fn understood(arguments: &[OsString], directories: usize) -> Result<(), Failure> {
-    let command = ScrubArgs::augment_args(clap::Command::new("scrub")).no_binary_name(true);
-    let parsed =
-        command.try_get_matches_from(arguments).and_then(|found| ScrubArgs::from_arg_matches(&found));
-    let parsed = parsed.map_err(|error| match error.kind() {
+    let command = MessageArgs::augment_args(ScrubArgs::augment_args(clap::Command::new("scrub")));
+    let parsed = command
+        .no_binary_name(true)
+        .try_get_matches_from(arguments)
+        .and_then(|found| Ok((ScrubArgs::from_arg_matches(&found)?, MessageArgs::from_arg_matches(&found)?)));
+    let (parsed, messages) = parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp => Failure::Usage("--help: a schedule has no use for it".to_string()),
         _ => {
             let text = error.to_string();
@@ -201,7 +204,8 @@ fn understood(arguments: &[OsString], directories: usize) -> Result<(), Failure>
     if parsed.directories.len() != directories {
         return Err(Failure::Usage("after -- there may be options, but no directories".to_string()));
     }
-    if let Some(file) = parsed.files().find(|file| !file.is_absolute()) {
+    let log = messages.log_file.as_ref();
+    if let Some(file) = parsed.files().chain(log).find(|file| !file.is_absolute()) {
         let name = names::quoted(file.as_os_str());
         let why = "a schedule needs an absolute path, wherever it is started";
         return Err(Failure::Usage(format!("{name}: {why}")));

@@ -26,6 +26,12 @@ pub(super) fn check(arguments: &ScheduleArgs) -> Result<(), Failure> {
     {
         ui::say(PROGRAM, &format!("--mail: {}", failure.message()));
     }
+    if arguments.webhook.is_some() && !arguments.install {
+        return Err(Failure::Usage(
+            "--webhook: needs --install, which keeps it where others cannot read it; --webhook-file does not"
+                .to_string(),
+        ));
+    }
     // The URL may hold a secret, and is not repeated.
     if arguments.webhook.as_deref().is_some_and(|url| targets::url(url).is_none()) {
         return Err(Failure::Usage("--webhook: must be a URL of http or https".to_string()));

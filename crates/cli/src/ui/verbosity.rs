@@ -1,0 +1,46 @@
+//! How much is said, in all commands alike: `-v` names also what nothing is wrong with, `-vv` tells also how the work
+//! is done.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::{PROGRAM, say};
+
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// What was told of how the work is done: each is told once.
+static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Takes how often `-v` was given.
+pub(crate) fn choose(level: u8) {
+    LEVEL.store(level, Ordering::Relaxed);
+}
+
+/// Whether what nothing is wrong with is named too.
+pub(crate) fn names_all() -> bool {
+    LEVEL.load(Ordering::Relaxed) >= 1
+}
+
+/// Tells with what or where the work is done, if that is wanted.
+pub(crate) fn how(text: impl FnOnce() -> String) {
+    if LEVEL.load(Ordering::Relaxed) < 2 {
+        return;
+    }
+    let text = text();
+    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+        say(PROGRAM, &text);
+    }
+}
+
+/// Tells how long a run took and how much memory, if that is wanted.
+pub(crate) fn end(time: std::time::Duration) {
+    how(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        let memory =
+            peak.map_or(String::new(), |peak| format!(", {} of memory", super::sizes::human(peak << 10)));
+        format!("took {:.1} s{memory}", time.as_secs_f64())
+    });
+}
