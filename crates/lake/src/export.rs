@@ -9,6 +9,7 @@ use verisum_catalog::store::{Catalog, Record, Root, State, is_address, moment};
 use verisum_digest::Digest;
 use verisum_files::Timestamp;
 
+use crate::repairs;
 use crate::{Error, Lake, Newest, PartWriter, Result, Row};
 
 /// What an export wrote.
@@ -78,7 +79,8 @@ impl Tree<'_> {
             let row = self.row(path, record, now)?;
             merge.write(row, last)
         })?;
-        merge.finish()
+        merge.finish()?;
+        repairs::export(self.catalog, self.root, self.algorithms, &place)
     }
 
     fn row(&self, path: &[u8], record: &Record, now: i64) -> Result<Row> {

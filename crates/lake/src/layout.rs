@@ -24,6 +24,9 @@ const PARQUET: &[u8] = b".parquet";
 /// The mode of a lake's folder that did not exist: names and digests are nobody else's business.
 const PRIVATE: u32 = 0o700;
 
+/// The folder of the histories of repairs. What reads a lake as a whole passes over names that begin like this.
+const REPAIRS: &str = "_repairs";
+
 /// A folder of places.
 #[derive(Clone, Debug)]
 pub struct Lake {
@@ -114,6 +117,14 @@ impl Place {
     /// The mode of a new part: of a lake that a group may read, it may read the parts.
     pub(crate) fn mode(&self) -> u32 {
         self.lake.mode & 0o644
+    }
+
+    /// The file with the repairs of the tree. Its folder is made.
+    pub(crate) fn repairs(&self) -> Result<PathBuf> {
+        let folder = self.lake.path.join(REPAIRS);
+        let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
+        made.map_err(|error| Error::io(&folder, "create", error))?;
+        Ok(folder.join(format!("{}.parquet", encoded(self.name.as_os_str().as_bytes()))))
     }
 
     /// All parts, in the order of days and names.

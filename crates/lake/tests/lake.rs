@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Root, State};
+use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Repair, Root, State};
 use verisum_digest::Output;
 use verisum_files::Timestamp;
 use verisum_lake::{Error, Exported, Lake, Newest, Part, PartWriter, Row, export, import};
@@ -271,4 +271,50 @@ fn other_files_are_no_parts_and_other_folders_no_places() {
     fs::create_dir(bench.lake.join("place=%2")).unwrap();
     let error = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(1)).unwrap_err().to_string();
     assert!(error.ends_with("place=%2: read: not a part of a lake: its name is no place"), "{error}");
+}
+
+#[test]
+fn repairs_are_beside_the_parts() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{TimestampMillisecondType, UInt64Type};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    let bench = Bench::new();
+    bench.change(b"one", Change::Add);
+    bench.export(10);
+    let file = bench.lake.join("_repairs/%2Fsrv%2Fa%20b.parquet");
+    assert!(!file.exists());
+    for repaired in [11, 12] {
+        let repair = Repair {
+            repaired,
+            state: State::MISSING,
+            source: "/copy/one".into(),
+            bytes: 7,
+            algorithm: bench.catalog.algorithm("sha256").unwrap(),
+            before: (repaired == 12).then(|| Output::zeroed(32)),
+            digest: Output::zeroed(32),
+            ranges: None,
+        };
+        let place = (bench.root.directory, b"one".to_vec());
+        bench.catalog.add_repair(bench.root.id, &place, &repair).unwrap();
+        let exported = bench.export(20 + repaired);
+        assert_eq!((exported.changed, exported.unchanged), (0, 1));
+    }
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&file).unwrap()).unwrap();
+    let batch = reader.build().unwrap().next().unwrap().unwrap();
+    let times = batch["repaired"].as_primitive::<TimestampMillisecondType>();
+    assert_eq!(times.values().to_vec(), [12, 11]);
+    assert_eq!(batch["path"].as_string::<i32>().value(1), "one");
+    assert_eq!(batch["was"].as_string::<i32>().value(0), "missing");
+    assert_eq!(batch["bytes"].as_primitive::<UInt64Type>().value(0), 7);
+    assert_eq!(batch["digest"].as_binary::<i32>().value(0), [0; 32]);
+    let is_known: Vec<bool> = (0..2).map(|row| !arrow_array::Array::is_null(&batch["before"], row)).collect();
+    assert_eq!(is_known, [true, false]);
+    // They are no place, and no part of one.
+    let places = Lake::open(&bench.lake).unwrap().places().unwrap();
+    assert_eq!(places.len(), 1);
+    assert_eq!(
+        import(&Catalog::open(&bench.lake.join("other.db")).unwrap(), &bench.lake, 50).unwrap().added,
+        1
+    );
 }

@@ -28,6 +28,37 @@ pub(super) enum Line {
     File(FileLine),
     #[serde(rename = "known-bad")]
     Condemned(CondemnedLine),
+    Repair(RepairLine),
+}
+
+/// How a file was given its recorded content again.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RepairLine {
+    pub(super) version: u32,
+    /// Below the root of the last line that was one.
+    #[serde(flatten)]
+    pub(super) path: Name,
+    pub(super) outcome: String,
+    pub(super) repaired: Moment,
+    /// What the file had been found to be.
+    pub(super) was: String,
+    /// The path or address of the file whose content it took.
+    pub(super) from: Name,
+    pub(super) bytes: u64,
+    pub(super) algorithm: String,
+    /// The digest that it had, if that is known.
+    #[serde(default)]
+    pub(super) before: Option<String>,
+    pub(super) digest: String,
+    /// Which bytes it has anew, if that is known.
+    #[serde(default)]
+    pub(super) ranges: Option<Vec<RangeLine>>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct RangeLine {
+    pub(super) offset: u64,
+    pub(super) length: u64,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -235,7 +235,7 @@ pub enum Change {
     Verify(Record),
     /// Its record is as before but for times, inode and state.
     Confirm(Record),
-    /// Another content takes the place of the recorded one, which can be put back until the run ends.
+    /// Different content takes the place of the recorded one, which can be put back until the run ends.
     Replace {
         /// What it was.
         old: Record,

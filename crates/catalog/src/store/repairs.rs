@@ -1,15 +1,20 @@
 //! The history of repairs.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use rusqlite::params;
 
+use super::lines::{Line, Moment, Name, RangeLine, RepairLine};
 use super::record::{output, unsigned};
+use super::transfer::{Importing, Refused, Target, Unfit, length};
 use super::{Catalog, Place, Result, Root, State};
 use verisum_digest::Output;
+use verisum_files::store::manifest::JSON_VERSION;
 
 /// How a file was given its recorded content again.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +113,78 @@ impl Catalog {
     }
 }
 
+impl Catalog {
+    /// Writes the repairs of a tree as lines of JSON, the earliest first.
+    pub(super) fn export_repairs(
+        &self,
+        root: &Root,
+        algorithms: &HashMap<i64, String>,
+        to: &mut dyn Write,
+    ) -> Result<()> {
+        let mut repairs = Vec::new();
+        self.each_repair(root, &mut |path, repair| {
+            repairs.push((path, repair));
+            Ok::<_, super::Error>(())
+        })?;
+        for (path, repair) in repairs.into_iter().rev() {
+            let algorithm = algorithms.get(&repair.algorithm);
+            let range =
+                |range: &Range<u64>| RangeLine { offset: range.start, length: range.end - range.start };
+            let line = Line::Repair(RepairLine {
+                version: JSON_VERSION,
+                path: Name::new(path.strip_prefix(&root.path).unwrap_or(&path)),
+                outcome: REPAIRED.to_string(),
+                repaired: Moment::of_milliseconds(repair.repaired),
+                was: repair.state.name().to_string(),
+                from: Name::new(&repair.source),
+                bytes: repair.bytes,
+                algorithm: algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone(),
+                before: repair.before.map(|before| before.to_string()),
+                digest: repair.digest.to_string(),
+                ranges: repair.ranges.map(|ranges| ranges.iter().map(range).collect()),
+            });
+            self.write_line(to, &line)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers the repair of a line, unless it is remembered.
+    pub(super) fn import_repair(
+        &self,
+        target: &mut Target,
+        line: RepairLine,
+        importing: &mut Importing,
+    ) -> Result<(), Refused> {
+        let place = self.place_in(target, &line.path.bytes()?)?;
+        let range = |line: RangeLine| Some(line.offset..line.offset.checked_add(line.length)?);
+        let ranges = line.ranges.map(|lines| lines.into_iter().map(range).collect::<Option<Vec<_>>>());
+        let repair = Repair {
+            repaired: line.repaired.milliseconds(),
+            state: State::find(&line.was).ok_or(Unfit::Outcome)?,
+            source: line.from.bytes()?,
+            bytes: length(line.bytes)?,
+            algorithm: self.algorithm(&line.algorithm)?,
+            before: line.before.map(|text| importing.digest(&line.algorithm, &text)).transpose()?,
+            digest: importing.digest(&line.algorithm, &line.digest)?,
+            ranges: ranges.map(|ranges| ranges.ok_or(Unfit::Size)).transpose()?,
+        };
+        match self.has_repair(&place, &repair)? {
+            true => Ok(()),
+            false => Ok(self.add_repair(target.root.id, &place, &repair)?),
+        }
+    }
+
+    fn has_repair(&self, place: &Place, repair: &Repair) -> Result<bool> {
+        let sql = "SELECT count(*) FROM repair WHERE directory = ?1 AND name = ?2 AND repaired = ?3";
+        let values = params![place.0, place.1, repair.repaired];
+        let count = self.connection.query_row(sql, values, |row| row.get::<_, i64>(0));
+        Ok(count.map_err(self.failed("read"))? > 0)
+    }
+}
+
+/// The outcome of each line of a repair.
+const REPAIRED: &str = "repaired";
+
 /// Ranges as pairs of offset and length.
 fn written(ranges: &[Range<u64>]) -> String {
     let pairs: Vec<[u64; 2]> = ranges.iter().map(|range| [range.start, range.end - range.start]).collect();
@@ -156,6 +233,25 @@ mod tests {
         found.reverse();
         assert_eq!(found, both);
         assert_eq!(catalog.check().unwrap(), []);
+        // An export keeps them, and an import has each once.
+        let mut lines = Vec::new();
+        catalog.export(&mut lines).unwrap();
+        let (other, copy) = (folder.path().join("other"), || std::path::Path::new("lines"));
+        std::fs::create_dir(&other).unwrap();
+        let imported = Catalog::open(&other.join("c.db")).unwrap();
+        for _ in 0..2 {
+            imported.import(&mut lines.as_slice(), copy(), 9).unwrap();
+            let root = imported.root(&root.path).unwrap().unwrap();
+            let mut again = Vec::new();
+            let each = &mut |of: PathBuf, repair: Repair| {
+                assert_eq!(of, path);
+                again.push(Repair { algorithm: 1, ..repair });
+                Ok::<_, Error>(())
+            };
+            imported.each_repair(&root, each).unwrap();
+            again.reverse();
+            assert_eq!(again, both);
+        }
         catalog.forget_root(&root).unwrap();
         catalog.each_repair(&root, &mut |_, _| Err(Error::Gone { path: PathBuf::new() })).unwrap();
     }

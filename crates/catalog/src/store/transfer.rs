@@ -1,7 +1,7 @@
 //! Exports and imports a catalogue as lines of JSON, for other programs and other machines.
 //!
-//! One line a root, then one line a file, then one for each that was bad and is no longer there. A name that is not UTF-8 is given with U+FFFD in `path`, and
-//! whole in `path_bytes_hex`.
+//! One line a root, then one line a file, then one for each that was bad and is no longer there, then one for each repair,
+//! the earliest first. A name that is not UTF-8 is given with U+FFFD in `path`, and whole in `path_bytes_hex`.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -38,7 +38,7 @@ pub struct Imported {
 }
 
 impl Catalog {
-    /// Writes everything but the history as lines of JSON.
+    /// Writes everything but the history of runs as lines of JSON.
     pub fn export(&self, to: &mut dyn Write) -> Result<()> {
         self.at_one_moment(|| self.export_all(to))
     }
@@ -53,6 +53,7 @@ impl Catalog {
             )?;
             self.export_files(&root, &algorithms, to)?;
             self.export_condemned(&root, &algorithms, to)?;
+            self.export_repairs(&root, &algorithms, to)?;
         }
         Ok(())
     }
@@ -120,7 +121,7 @@ impl Catalog {
         })
     }
 
-    fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
+    pub(super) fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
         let written = serde_json::to_writer(&mut *to, line).map_err(std::io::Error::from);
         let written = written.and_then(|()| to.write_all(b"\n"));
         written.map_err(|e| Error::io(Path::new("output"), "write", e))
@@ -171,6 +172,10 @@ impl Catalog {
                         true => imported.added += 1,
                         false => imported.known += 1,
                     }
+                }
+                Line::Repair(line) => {
+                    let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
+                    self.import_repair(target, line, &mut importing).map_err(|e| e.at(name, number))?;
                 }
                 Line::Condemned(line) => {
                     let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
@@ -372,7 +377,7 @@ impl Importing {
     }
 
     /// A digest of an algorithm from its hexadecimal digits.
-    fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
+    pub(super) fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
         let digest = Output::from_hex(text.as_bytes()).ok_or(Unfit::Digest)?;
         self.require_length(name, &digest)?;
         Ok(digest)
