@@ -70,7 +70,9 @@ impl Folder {
 #[track_caller]
 fn differs(ended: Ended, ranges: &str) {
     assert_eq!((ended.code, ended.out()), (Some(1), ranges), "{}", ended.stderr);
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    // Of an image that a map is of, what mends it is named too.
+    let said = ended.stderr.lines().filter(|line| !line.contains("image repair --map"));
+    assert_eq!(said.count(), 1, "{}", ended.stderr);
 }
 
 const MIXED: [Run; 3] = [Run::data(300_000), Run::hole(3_000_000), Run::data(200_000 - 32)];

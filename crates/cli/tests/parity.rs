@@ -67,7 +67,7 @@ fn damage_is_said_and_mended() {
             "b/c.jpg: damaged (1 KiB; can be repaired)\n\
              b/d e: missing (can be repaired)\n\
              3 files, 127 KiB: 1 damaged, 1 missing\n",
-            ""
+            format!("mend it: verisum parity repair '{}'\n", tree.display()).as_str()
         )
     );
     assert_eq!(parity("repair", tree, &["--dry-run"]).code, Some(1));

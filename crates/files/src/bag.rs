@@ -1,7 +1,7 @@
 //! Makes BagIt bags (RFC 8493) of directories: the files move into `data`, lists of their digests come beside it.
 //!
 //! All is made in a directory of its own inside, and moved out of it at the end, `bagit.txt` last: nothing is a bag
-//! before it is whole. What fails is undone; a run that was killed is gone on with by the next one.
+//! before it is whole. What fails is undone; the next run resumes one that was killed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

@@ -177,6 +177,13 @@ pub(crate) fn tell(
     Ok(())
 }
 
+/// Says the command that mends what was found, on standard error and in the log.
+pub(crate) fn advise_mending(what: &str, command: &str) {
+    let line = format!("{what}: {command}");
+    log::note(line.as_bytes());
+    ui::advise(&line);
+}
+
 /// Whether its content is to be had again.
 fn is_alarming(state: State) -> bool {
     state.is_corrupt() || state == State::Trouble(Trouble::Verdict(Verdict::IoError))

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
@@ -35,6 +35,7 @@ pub(crate) fn sources(
         let (shown, root) = match address.host {
             Host::Local => {
                 let shown = absolute(Path::new(OsStr::from_bytes(&address.path)))?;
+                let shown = counterpart(shown, known)?;
                 let root = shown.as_os_str().as_bytes().to_vec();
                 (shown, root)
             }
@@ -67,6 +68,18 @@ pub(crate) fn sources(
         sources.push(Source { is_counterpart: false, ..Source::new(&tree, place) });
     }
     Ok(sources)
+}
+
+/// The copy of a file in the copy of its tree, where that was named for a single file: by its path in the tree, or by its
+/// name.
+fn counterpart(named: PathBuf, known: Option<(&Catalog, &Path)>) -> Result<PathBuf, Failure> {
+    let Some((catalog, path)) = known.filter(|(_, path)| !path.is_dir() && named.is_dir()) else {
+        return Ok(named);
+    };
+    let Some(root) = catalog.root_of(path)?.filter(|root| root.path != path) else { return Ok(named) };
+    let below = path.strip_prefix(&root.path).ok();
+    let mut copies = below.into_iter().chain(path.file_name().map(Path::new)).map(|below| named.join(below));
+    Ok(copies.find(|copy| copy.is_file()).unwrap_or(named))
 }
 
 /// Prints what became of each file, and keeps the worst of it.

@@ -155,7 +155,7 @@ pub struct RecordedDigest {
     pub algorithm: String,
     /// Its value.
     pub digest: Output,
-    /// Whether a file of another digest has another content. An ETag is no such proof: it may be of what was encrypted.
+    /// Whether a file of another digest has different content. An ETag is no such proof: it may be of what was encrypted.
     pub is_certain: bool,
 }
 

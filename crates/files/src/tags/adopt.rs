@@ -2,7 +2,7 @@
 
 use super::files::{Opened, each, next_entry, open};
 use super::place::Before;
-use super::reading::{Wanted, read};
+use super::reading::{Token, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored, foreign};
@@ -97,6 +97,8 @@ struct Candidate {
     /// That stands where `best` is to be.
     stood: bool,
 }
+
+impl Token for Candidate {}
 
 impl Candidate {
     fn before(&self) -> Before<'_> {

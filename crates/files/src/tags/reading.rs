@@ -7,11 +7,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::files::next_entry;
 use super::session::{Session, lock};
 use super::{Entries, Outcome};
-use crate::{Content, Entry, Error, Hashed, Job, Plan, Timestamp, Verdict, hash, hash_prepared};
+use crate::{Content, Entry, Error, Hashed, Job, Plan, Record, Timestamp, Verdict, hash, hash_prepared};
 
 /// The longest time between two ticks of the clock by which file systems set times. A file that is
 /// written to twice within one has the same time afterwards.
 const TICK: Duration = Duration::from_millis(10);
+
+/// What is kept of a file while it is read.
+pub(super) trait Token: Send {
+    /// What was recorded of it, for those who hear that it cannot be read.
+    fn record(&self) -> Option<&Record> {
+        None
+    }
+}
 
 /// A file to read.
 pub(super) struct Wanted<T> {
@@ -38,7 +46,7 @@ type Unread<T> = Job<Option<Again<T>>>;
 ///
 /// A file whose time is that of this very moment is waited for: what was written to it after it was read
 /// could otherwise have the time that its record has.
-pub(super) fn read<T: Send>(
+pub(super) fn read<T: Token>(
     session: &Session,
     plan: &Plan,
     wanted: &mut (dyn Iterator<Item = Wanted<T>> + Send),
@@ -48,7 +56,7 @@ pub(super) fn read<T: Send>(
 }
 
 /// As [`read`], for what `choose` wants of all files, which it is asked in parallel.
-pub(super) fn read_chosen<T: Send>(
+pub(super) fn read_chosen<T: Token>(
     session: &Session,
     plan: &Plan,
     entries: Entries,
@@ -63,7 +71,7 @@ pub(super) fn read_chosen<T: Send>(
     read_jobs(session, plan, &mut entries.map(|entry| Job { entry, set: 0, token: None }), &prepare, done);
 }
 
-fn read_jobs<T: Send>(
+fn read_jobs<T: Token>(
     session: &Session,
     plan: &Plan,
     jobs: &mut (dyn Iterator<Item = Unread<T>> + Send),
@@ -75,7 +83,10 @@ fn read_jobs<T: Send>(
         let Hashed { entry, token, result } = hashed;
         match (result, token) {
             (Err(Error::Stopped { .. }), _) => {}
-            (Err(error), _) => session.unreadable(&entry, &error),
+            (Err(error), token) => {
+                let record = token.as_ref().and_then(|again| again.token.record());
+                session.unread(&entry, record, &error);
+            }
             (Ok(content), _) if !content.before.is_same_state(&content.after) => busy(session, &entry),
             (Ok(content), Some(Again { modified, token, .. })) if content.before.modified == modified => {
                 session.add_bytes(content.read);

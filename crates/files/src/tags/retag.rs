@@ -10,7 +10,7 @@ use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
 use super::place::{Before, Conflict, Held, Refusal, is_known, put, standing};
-use super::reading::{Wanted, read};
+use super::reading::{Token, Wanted, read};
 use super::session::{DigestSets, Session, lock};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored};
@@ -104,6 +104,8 @@ struct Both {
     /// The old one is in the catalogue.
     is_apart: bool,
 }
+
+impl Token for Both {}
 
 /// Files whose old tags are to go once the new ones are durable.
 #[derive(Default)]

@@ -87,7 +87,12 @@ impl<'a> Session<'a> {
 
     /// Reports what cannot be read or hashed.
     pub(super) fn unreadable(&self, entry: &Entry, error: &Error) {
-        self.tell(&Finding { error: Some(error), ..Finding::of(entry, unread(error)) });
+        self.unread(entry, None, error);
+    }
+
+    /// The same for a file that has a record.
+    pub(super) fn unread(&self, entry: &Entry, record: Option<&Record>, error: &Error) {
+        self.tell(&Finding { error: Some(error), record, ..Finding::of(entry, unread(error)) });
     }
 
     /// Reports a tag that cannot be understood.

@@ -4,7 +4,7 @@ use verisum_digest::Algorithm;
 
 use super::files::open;
 use super::place::Before;
-use super::reading::{Wanted, read_chosen};
+use super::reading::{Token, Wanted, read_chosen};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, refused};
@@ -54,6 +54,8 @@ struct Tagged {
     /// It is in the catalogue.
     is_apart: bool,
 }
+
+impl Token for Option<Box<Tagged>> {}
 
 /// What to read of a file, with the record that it has; none if it need not be read.
 fn choose(

@@ -7,7 +7,7 @@ use verisum_digest::Output;
 
 use super::files::{Opened, next_entry, open};
 use super::place::Before;
-use super::reading::{Wanted, read};
+use super::reading::{Token, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::{Content, Entry, Plan, Record, Verdict};
@@ -115,6 +115,12 @@ struct Run<'a> {
     next: VecDeque<Wanted<Tagged>>,
     /// Whether the plan has a set that the engine does not know yet.
     new_set: bool,
+}
+
+impl Token for Tagged {
+    fn record(&self) -> Option<&Record> {
+        self.records.first()
+    }
 }
 
 impl Run<'_> {

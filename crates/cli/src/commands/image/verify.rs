@@ -1,7 +1,7 @@
 //! `verisum image verify`: whether an image still is what a block map says.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::blockhash::{BlockMap, MapComparison};
@@ -10,11 +10,11 @@ use verisum::image::Opened;
 use super::difference::{Difference, Side};
 use super::options::ReadOptions;
 use super::{map, sum};
-use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::BucketArgs;
 use crate::ui::input::{self, How, Input, Sum};
+use crate::ui::{Output, alarm, shell};
 
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
@@ -51,10 +51,27 @@ pub(crate) fn run(mut arguments: VerifyArgs, output: &mut Output) -> Result<Exit
         Side { name: input.name(), length: sum.length },
     ];
     let (block_size, modified) = (map.params().block_bytes(), sum.modified);
+    // Copies give no other length.
+    let differs = !ranges.is_empty() && map.length() == sum.length;
     let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
     sum::remark(&input, &sum);
+    if differs && !arguments.json && is_mendable(&opened) {
+        output.flush()?;
+        let [map, image] =
+            [arguments.map.as_os_str(), input.name()].map(|name| shell::word(name.as_encoded_bytes()));
+        let command = format!("verisum image repair --map {map} --from PLACE {image}");
+        alarm::advise_mending("if nobody wrote to it, mend it from a copy", &command);
+    }
     how.say_costs();
     Ok(exit)
+}
+
+/// Whether `image repair` takes such an image: a raw one of this machine.
+fn is_mendable(opened: &Opened) -> bool {
+    let Opened::Image(image) = opened else { return false };
+    let layers = image.layers();
+    let only = layers.first().filter(|_| layers.len() == 1);
+    only.is_some_and(|layer| layer.format == "raw" && Path::new(&layer.name).exists())
 }
 
 /// How to hash an image that is compared with a map: as what the map is of was hashed.

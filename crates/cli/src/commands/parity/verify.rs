@@ -5,9 +5,9 @@ use verisum::parity::VerifyOptions;
 
 use super::TreeArgs;
 use super::report::{Reporter, VerifiedTotals};
-use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::{Output, alarm, shell};
 
 /// What `verisum parity verify` takes.
 #[derive(Args, Debug)]
@@ -31,5 +31,12 @@ pub(super) fn run(arguments: &VerifyArgs, output: &mut Output) -> Result<Exit, F
             false => verisum::parity::verify(tree, to.as_deref(), &options, report),
         }
     })?;
-    reporter.end(&VerifiedTotals::new(&found))
+    let exit = reporter.end(&VerifiedTotals::new(&found))?;
+    if !json && found.damaged + found.missing + found.parity_damaged > found.beyond_repair {
+        output.flush()?;
+        let word = |path: &std::path::Path| shell::word(path.as_os_str().as_encoded_bytes());
+        let to = to.as_deref().map_or(String::new(), |to| format!("--to {} ", word(to)));
+        alarm::advise_mending("mend it", &format!("verisum parity repair {to}{}", word(tree)));
+    }
+    Ok(exit)
 }

@@ -77,7 +77,8 @@ impl<'a> Reporter<'a> {
             };
             ui::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
         }
-        if finding.outcome.class() == Class::Corrupt
+        let is_unreadable = finding.outcome == Outcome::Judged(Verdict::IoError);
+        if (finding.outcome.class() == Class::Corrupt || is_unreadable)
             && let Some(record) = finding.record
         {
             let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -1,0 +1,178 @@
+//! Every command that an alarm names mends what the alarm is about: it is taken from what was printed, run by a shell,
+//! and the next look finds nothing.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, VERISUM, change_and_restore_time, flip};
+use tempfile::TempDir;
+use verisum_testkit::{FsKind, Mount};
+
+/// A tree, a mirror of it, and names that a shell would take for something else.
+struct Place {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+const NAME: &str = "it's $HOME & \"more\".txt";
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        for tree in ["my tree", "mirror"] {
+            fs::create_dir_all(path.join(tree).join("a b")).unwrap();
+            fs::write(path.join(tree).join("a b").join(NAME), "good content").unwrap();
+        }
+        fs::write(path.join("my tree/other"), "other content").unwrap();
+        Place { _folder: folder, path }
+    }
+
+    fn bad(&self) -> PathBuf {
+        self.path.join("my tree/a b").join(NAME)
+    }
+
+    fn damage(&self) {
+        change_and_restore_time(&self.bad(), "baad content");
+    }
+
+    fn sh(&self, line: &str) -> Ended {
+        let programs = Path::new(VERISUM).parent().unwrap().to_path_buf();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(line).current_dir(&self.path).env("HOME", &self.path);
+        shell.env("PATH", std::env::join_paths(path).unwrap()).env("VERISUM_CONFIG", "");
+        Ended::of(shell.env_remove("XDG_STATE_HOME").output().unwrap())
+    }
+
+    /// Runs the command that a look at bad data names, and looks again.
+    fn mends(&self, look: &str) {
+        self.damage();
+        let found = self.sh(look);
+        assert_eq!(found.code, Some(1), "{look}: {}", found.stderr);
+        let line = command_in(&format!("{}{}", found.stderr, found.out()));
+        // A directory's copy is one of that directory.
+        let is_below = line.contains("my tree/a b' --from") || line.ends_with("my tree/a b'");
+        self.run_remedy(&line.replace("PLACE", if is_below { "'mirror/a b'" } else { "mirror" }));
+        let again = self.sh(look);
+        assert_eq!(again.code, Some(0), "{look} after {line}: {}{}", again.stderr, again.out());
+        assert_eq!(fs::read(self.bad()).unwrap(), b"good content", "{line}");
+    }
+
+    fn run_remedy(&self, line: &str) {
+        let kept = tempfile::tempdir_in(&self.path).unwrap();
+        let line = line.replace("--keep-bad DIR", &format!("--keep-bad '{}'", kept.path().display()));
+        let ended = self.sh(&line);
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stderr, ended.out());
+    }
+}
+
+/// The command that was named.
+fn command_in(said: &str) -> String {
+    let after = ["mend it: verisum", "mend it from a copy: verisum"].map(|start| said.split_once(start));
+    let (_, command) = after.into_iter().flatten().next().unwrap_or_else(|| panic!("{said}"));
+    format!("verisum{}", command.split(['\n', ';']).next().unwrap())
+}
+
+#[test]
+fn what_a_scrub_names_mends_from_the_catalogue() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.mends("verisum scrub 'my tree'");
+    place.mends("verisum scrub 'my tree' --catalog .local/state/verisum/catalog.db");
+}
+
+#[test]
+fn what_a_scrub_names_mends_from_a_place_or_parity() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(0));
+    place.mends("verisum scrub 'my tree'");
+    assert_eq!(place.sh("verisum parity create 'my tree'").code, Some(0));
+    place.mends("verisum scrub 'my tree'");
+    place.mends("verisum parity verify 'my tree'");
+}
+
+#[test]
+fn what_monitoring_names_mends() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    for (look, is_json) in
+        [("verisum catalog status --nagios", false), ("verisum catalog list --bad --json", true)]
+    {
+        place.damage();
+        assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(1));
+        let found = place.sh(look);
+        assert!(matches!(found.code, Some(1 | 2)), "{look}: {}", found.stderr);
+        let line = match is_json {
+            false => command_in(found.out()),
+            true => {
+                let file: serde_json::Value =
+                    serde_json::from_str(found.out().lines().next().unwrap()).unwrap();
+                file["mend"].as_str().unwrap_or_else(|| panic!("{file}")).to_string()
+            }
+        };
+        place.run_remedy(&line);
+        assert_eq!(place.sh(look).code, Some(0), "{look}");
+        assert_eq!(fs::read(place.bad()).unwrap(), b"good content", "{line}");
+    }
+}
+
+#[test]
+fn what_lists_and_tags_name_mends() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r . > ../list").code, Some(0));
+    place.mends("verisum check -C 'my tree' list");
+    assert_eq!(place.sh("verisum tag 'my tree'").code, Some(0));
+    place.mends("verisum verify 'my tree'");
+    // Where the catalogue knows a copy, it is named.
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    place.mends("verisum verify 'my tree'");
+}
+
+#[test]
+fn what_an_image_check_names_mends() {
+    let place = Place::new();
+    let image: Vec<u8> = (0..1_u32 << 18).flat_map(u32::to_le_bytes).collect();
+    for name in ["a disk.img", "mirror.img"] {
+        fs::write(place.path.join(name), &image).unwrap();
+    }
+    assert_eq!(place.sh("verisum image map -o 'a disk.map' 'a disk.img'").code, Some(0));
+    let file = fs::File::options().write(true).open(place.path.join("a disk.img")).unwrap();
+    file.write_all_at(b"rot", 300_000).unwrap();
+    drop(file);
+    let look = "verisum image verify --map 'a disk.map' 'a disk.img'";
+    let found = place.sh(look);
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror.img"));
+    assert_eq!(place.sh(look).code, Some(0));
+    assert_eq!(fs::read(place.path.join("a disk.img")).unwrap(), image);
+}
+
+#[test]
+fn what_is_named_mends_what_storage_cannot_read() {
+    let place = Place::new();
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    for (record, look) in [("tag", "verify"), ("scrub", "scrub")] {
+        // What was repaired leaves bytes on the disk.
+        let marker = format!("verisum: these bytes are going to rot in spite of a {record}").into_bytes();
+        let mut content = vec![7; 100_000];
+        content[..marker.len()].copy_from_slice(&marker);
+        fs::write(place.path.join("mirror/file"), &content).unwrap();
+        fs::write(mount.path().join("file"), &content).unwrap();
+        let tree = mount.path().display().to_string();
+        assert_eq!(place.sh(&format!("verisum {record} {tree}")).code, Some(0));
+        mount.edit_image(|image| flip(image, &marker));
+        let look = format!("verisum {look} {tree}");
+        let found = place.sh(&look);
+        assert_eq!(found.code, Some(3), "{look}: {}", found.stderr);
+        place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
+        let again = place.sh(&look);
+        assert_eq!(again.code, Some(0), "{look}: {}{}", again.stderr, again.out());
+        assert_eq!(fs::read(mount.path().join("file")).unwrap(), content);
+    }
+}
