@@ -41,7 +41,7 @@ pub(crate) struct Verisum<C: Subcommand = Command> {
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
     /// Name also what nothing is wrong with; -vv tells on standard error how the work is done. Both go to the log file
-    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages", hide_short_help = true)]
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
     pub(crate) verbose: u8,
 
     /// Add to this file when the run began and ended, what it said, and each line about something that is wrong

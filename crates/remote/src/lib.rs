@@ -65,7 +65,7 @@ pub use address::{Address, Host};
 pub use error::SessionError;
 pub use folder::Folder;
 pub use host_list::{CheckedFile, HostList, HostListError, kept};
-pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError};
+pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf};
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::GREETING;
 pub use push::Program;

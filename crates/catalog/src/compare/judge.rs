@@ -33,9 +33,9 @@ pub struct Content {
 pub enum Standing {
     /// It has a recorded content.
     AsRecorded,
-    /// It has another content, and was written to since it was recorded.
+    /// It has different content, and was written to since it was recorded.
     Changed,
-    /// It has another content.
+    /// It has different content.
     Other,
 }
 

@@ -459,7 +459,7 @@ pub(super) struct Content<'c> {
     set: &'c Arc<Set>,
     hasher: Hasher<'c>,
     expected: &'c [Expected],
-    /// Whether it may be another content than the recorded one.
+    /// Whether it may be different content from the recorded one.
     allows: bool,
     length: u64,
     pub(super) end: Option<End>,

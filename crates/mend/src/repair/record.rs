@@ -41,7 +41,7 @@ pub enum Noted {
     Unknown,
     /// The file has its recorded content; the repair is recorded.
     Confirmed,
-    /// The file has another content than the catalogue recorded. The repair is recorded, and the file's state stays.
+    /// The file has different content from what the catalogue recorded. The repair is recorded, and the file's state stays.
     Different,
 }
 

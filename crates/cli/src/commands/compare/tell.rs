@@ -48,7 +48,9 @@ impl<const N: usize> Telling<'_, '_, N> {
             if pair.status == FileStatus::Same && !verbosity::names_all() {
                 continue;
             }
-            report.worse(exit(pair.status));
+            if pair.status != FileStatus::Same {
+                report.worse(exit(pair.status));
+            }
             let judgement = judged.get(&number);
             counts.unrecorded += u64::from(judgement.is_some_and(|judgement| !judgement.is_recorded));
             let goes_on = match self.arguments.json {

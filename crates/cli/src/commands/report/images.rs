@@ -94,7 +94,7 @@ fn image_of(map: &Path) -> PathBuf {
         name.push(format!(".{end}"));
         PathBuf::from(name)
     };
-    let mut names = std::iter::once(stem.clone()).chain(ENDS.iter().map(|end| with(&end)));
+    let mut names = std::iter::once(stem.clone()).chain(ENDS.iter().map(with));
     names.find(|name| name.is_file()).unwrap_or(stem)
 }
 

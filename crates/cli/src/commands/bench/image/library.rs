@@ -25,13 +25,17 @@ pub(super) struct LibraryArgs {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1M,2M,4M,8M")]
     queue_size: Vec<String>,
 
-    /// Bytes of data in each run of the library; 4 times as many of zeros, 1024 times as many of holes
-    #[arg(long, value_name = "SIZE", default_value = "128M")]
-    input_size: String,
+    /// Bytes of data in each run of the library; 4 times as many of zeros, 1024 times as many of holes. Without it 128M,
+    /// but no more than --size
+    #[arg(long, value_name = "SIZE")]
+    input_size: Option<String>,
 }
 
 /// The block size where others are not compared, in bytes.
 const BLOCK: u32 = 64 * 1024;
+
+/// Bytes of data where nobody says how many.
+const USUAL: u64 = 128 << 20;
 
 /// Bytes of an update, as blkhash-bench has them.
 const READ: usize = 256 * 1024;
@@ -40,7 +44,13 @@ const READ: usize = 256 * 1024;
 const DEPTH: usize = 16;
 
 impl LibraryArgs {
-    pub(super) fn measure(&self, digest: &Digest, session: &mut Session<'_>) -> Result<(), Failure> {
+    /// Measures the library; `most_bytes` is the most of data where nobody says how much.
+    pub(super) fn measure(
+        &self,
+        digest: &Digest,
+        most_bytes: Option<u64>,
+        session: &mut Session<'_>,
+    ) -> Result<(), Failure> {
         let threads = match self.threads.is_empty() {
             true => doubling(input::usable_cores()),
             false => self.threads.iter().map(|text| sizes::threads(text)).collect::<Result<_, _>>()?,
@@ -53,7 +63,10 @@ impl LibraryArgs {
                 Failure::value(option, text, format!("must be a size from {} to 1T", sizes::human(least)))
             })
         };
-        let bytes = size("--input-size", &self.input_size, BUFFER as u64)?;
+        let bytes = match &self.input_size {
+            Some(text) => size("--input-size", text, BUFFER as u64)?,
+            None => USUAL.min(most_bytes.unwrap_or(USUAL)).max(BUFFER as u64),
+        };
         let queues: Vec<u64> = self
             .queue_size
             .iter()

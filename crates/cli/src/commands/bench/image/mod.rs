@@ -18,7 +18,7 @@ use super::{BenchOptions, Session};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{digests, kernel};
+use crate::ui::{digests, kernel, sizes};
 use commands::Commands;
 
 /// What `verisum bench image` takes.
@@ -115,7 +115,8 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
         session.skip_unreached([("library", "every row")]);
     } else if alone {
         session.plan.amount = share(whole);
-        arguments.library.measure(&digest, &mut session)?;
+        let most = arguments.size.as_deref().and_then(sizes::parse);
+        arguments.library.measure(&digest, most, &mut session)?;
     }
     let report = session.report("Disk images", Quantity::Rate);
     let lines = match arguments.style {
