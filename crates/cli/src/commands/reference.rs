@@ -13,7 +13,8 @@ use crate::ui::help::{ENVIRONMENT, GROUPS};
 const HEAD: &str = "# Commands\n\n\
     The program makes this page: `cargo run -p verisum-cli -- reference > docs/commands.md`. The same texts are in \
     `verisum COMMAND --help` and in the manual pages. Every command takes `-h` and `--help`, and ends with one of \
-    the [exit codes](exit-codes.md).\n\n\
+    the [exit codes](exit-codes.md). Every command also takes `--log-file`, `--color`, and `-v` or `-vv` to [say \
+    more](configuration.md#say-more).\n\n\
     Everywhere a size is a number of bytes (65536) or has a unit: `64k` and `64KiB` are 65536 bytes, `64KB` is 64000. A \
     rate is a size with its unit, `200MB/s`; a duration has units from seconds to years, `90s`, `1h30m`, `35d`, `2y`.\n";
 
