@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use verisum::catalog::store::{Arriving, Catalog, Receiving, State, Trouble, stamp};
+use verisum::catalog::store::{Arriving, Catalog, Receiving, State, Trouble, Unfit, stamp};
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing, Verdict, Walk, WalkOptions};
@@ -62,7 +62,7 @@ impl Tagged {
     }
 }
 
-fn refused(done: Result<(), String>, directory: &Path) -> Result<(), Failure> {
+fn refused(done: Result<(), Unfit>, directory: &Path) -> Result<(), Failure> {
     done.map_err(|why| Failure::file(directory, "record", std::io::Error::other(why)))
 }
 
