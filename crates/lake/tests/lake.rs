@@ -314,7 +314,13 @@ fn repairs_are_beside_the_parts() {
     let places = Lake::open(&bench.lake).unwrap().places().unwrap();
     assert_eq!(places.len(), 1);
     assert_eq!(
-        import(&Catalog::open(&bench.lake.join("other.db")).unwrap(), &bench.lake, 50).unwrap().added,
+        import(
+            &Catalog::open(&bench.lake.join("other.db")).unwrap(),
+            &bench.lake,
+            Timestamp::of_milliseconds(50)
+        )
+        .unwrap()
+        .added,
         1
     );
 }

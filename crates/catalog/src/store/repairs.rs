@@ -202,6 +202,7 @@ mod tests {
     use super::*;
     use crate::store::Error;
     use crate::store::tests::catalog;
+    use verisum_files::Timestamp;
 
     #[test]
     fn repairs_come_back_latest_first() {
@@ -217,7 +218,7 @@ mod tests {
             digest: Output::zeroed(32),
             ranges: before.map(|_| vec![0..4096, 8192..8193]),
         };
-        let both = [repair(5, None), repair(6, Some(Output::zeroed(20)))];
+        let both = [repair(5, None), repair(6, Some(Output::zeroed(32)))];
         for repair in &both {
             catalog.add_repair(root.id, &(root.directory, "a\nb".into()), repair).unwrap();
         }
@@ -240,7 +241,7 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         let imported = Catalog::open(&other.join("c.db")).unwrap();
         for _ in 0..2 {
-            imported.import(&mut lines.as_slice(), copy(), 9).unwrap();
+            imported.import(&mut lines.as_slice(), copy(), Timestamp::of_milliseconds(9)).unwrap();
             let root = imported.root(&root.path).unwrap().unwrap();
             let mut again = Vec::new();
             let each = &mut |of: PathBuf, repair: Repair| {

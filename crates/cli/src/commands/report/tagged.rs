@@ -8,7 +8,7 @@ use std::thread;
 use verisum::catalog::store::{Arriving, Catalog, Receiving, State, Trouble, Unfit, stamp};
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
-use verisum::files::{Record, Standing, Verdict, Walk, WalkOptions};
+use verisum::files::{Record, Standing, Timestamp, Verdict, Walk, WalkOptions};
 use verisum_bench::export::{Cell, Table};
 
 use super::path;
@@ -46,7 +46,7 @@ impl Tagged {
         scratch.watch(None)?;
         let folder = scratch.folder(None)?;
         let catalog = Catalog::open(&folder.file("tags.db"))?;
-        let mut receiving = catalog.receive(values::now())?;
+        let mut receiving = catalog.receive(Timestamp::of_milliseconds(values::now()))?;
         let mut trees = Vec::new();
         for directory in directories {
             refused(receiving.tree(directory)?, directory)?;
