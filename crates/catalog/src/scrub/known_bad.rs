@@ -5,8 +5,7 @@
 //! the recorded content. The same holds if it has the content that was found to be bad and is no longer where
 //! that was, unless that content says nothing: a good file had it before, or it is one byte again and again.
 //!
-//! Records that were replaced follow their files: only they say what a bad file was. The record of the name that such a
-//! file took goes as that of any file whose name another takes.
+//! Records that were replaced follow their files, unless another record is lost for that and they are not.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -53,9 +52,17 @@ impl Writer<'_> {
     /// What decides of each of these files which record its name has from now on.
     fn successions(&self, all: &[KnownBad]) -> Result<Vec<Succession>, Error> {
         let by_heir: HashMap<&Place, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
+        let by_known: HashMap<&Place, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
         let succession = |bad: &KnownBad| {
-            let is_free = self.catalog.was_replaced(bad)?;
-            Ok(Succession { is_free, known: by_heir.get(&bad.known).copied() })
+            let (is_free, found) = self.catalog.succession(bad)?;
+            let is_back = self.catalog.is_back(bad)?;
+            Ok(Succession {
+                is_free,
+                known: by_heir.get(&bad.known).copied(),
+                is_own_found: found.iter().any(|place| !by_heir.contains_key(place)),
+                own_heir: by_known.get(&bad.heir).copied(),
+                is_back,
+            })
         };
         all.iter().map(succession).collect()
     }
@@ -154,17 +161,26 @@ struct Succession {
     is_free: bool,
     /// The bad file that has that name now, if one does.
     known: Option<usize>,
+    /// The file that the name was recorded of is under another name, as it was recorded.
+    is_own_found: bool,
+    /// The bad file that it is, if it is one.
+    own_heir: Option<usize>,
+    /// The run found another file with the recorded content of this one.
+    is_back: bool,
 }
 
-/// Which of these files take their records with them: a record follows its file if nothing else is to be compared with
-/// it where it was.
+/// Which of these files take their records with them. A record follows its file if nothing else is to be compared
+/// with it where it was. It does not if the record of the name that the file has now would be lost for it, while its own
+/// content is found elsewhere: the other's file is not known to be well under another name, nor takes its record along.
+/// If one of two is lost, it is that of the file that was overwritten, and not that of the file that rotted.
 fn followers(all: &[Succession]) -> Vec<bool> {
     let mut follows = vec![true; all.len()];
     loop {
         let mut is_settled = true;
         for (at, one) in all.iter().enumerate() {
             let is_free = one.is_free && one.known.is_none_or(|known| follows[known]);
-            if follows[at] && !is_free {
+            let is_safe = one.is_own_found || one.own_heir.is_some_and(|heir| follows[heir]) || !one.is_back;
+            if follows[at] && !(is_free && is_safe) {
                 (follows[at], is_settled) = (false, false);
             }
         }
@@ -196,21 +212,26 @@ fn is_one_byte(mut file: impl Read) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// A bad file whose record was replaced, and the bad file at its former name.
-    fn one(known: Option<usize>) -> Succession {
-        Succession { is_free: true, known }
+    /// A bad file whose record was replaced: the bad files at its former name, and that are its name's own.
+    fn one(known: Option<usize>, is_own_found: bool, own_heir: Option<usize>) -> Succession {
+        Succession { is_free: true, known, is_own_found, own_heir, is_back: true }
     }
 
     #[test]
-    fn a_record_follows_its_file_unless_another_bad_one_is_judged_by_it() {
-        assert_eq!(followers(&[one(None)]), [true]);
+    fn a_record_follows_its_file_unless_another_is_lost() {
+        // One bad file and a good one have changed places.
+        assert_eq!(followers(&[one(None, true, None)]), [true]);
+        // It took the place of one that is gone, and its content is back, or is nowhere.
+        assert_eq!(followers(&[one(None, false, None)]), [false]);
+        assert_eq!(followers(&[Succession { is_back: false, ..one(None, false, None) }]), [true]);
         // Two and three bad ones have changed places.
-        assert_eq!(followers(&[one(Some(1)), one(Some(0))]), [true; 2]);
-        assert_eq!(followers(&[one(Some(2)), one(Some(0)), one(Some(1))]), [true; 3]);
-        // A row of them, each in the place of the next.
-        assert_eq!(followers(&[one(None), one(Some(0)), one(Some(1))]), [true; 3]);
-        // At the end of the row is one whose record is where it was.
-        let held = Succession { is_free: false, known: None };
-        assert_eq!(followers(&[held, one(Some(0)), one(Some(1))]), [false; 3]);
+        assert_eq!(followers(&[one(Some(1), false, Some(1)), one(Some(0), false, Some(0))]), [true; 2]);
+        let ring = [one(Some(2), false, Some(1)), one(Some(0), false, Some(2)), one(Some(1), false, Some(0))];
+        assert_eq!(followers(&ring), [true; 3]);
+        // A row of them at whose end one is gone: each keeps the record of its name.
+        let row = [one(None, false, Some(1)), one(Some(0), false, Some(2)), one(Some(1), false, None)];
+        assert_eq!(followers(&row), [false; 3]);
+        let held = Succession { is_free: false, ..one(None, true, None) };
+        assert_eq!(followers(&[held]), [false]);
     }
 }

@@ -197,14 +197,43 @@ impl Catalog {
         dropped.map_err(self.failed("write"))
     }
 
-    /// Whether the record that a file belies was replaced under its own name, by this run or one before, so that it may
-    /// follow the file.
-    pub fn was_replaced(&self, bad: &KnownBad) -> Result<bool> {
+    /// Whether the record that a file belies was replaced under its own name, so that it may follow the file; and
+    /// the names under which the file is that the name of this one was recorded of, as it was recorded: found by
+    /// this run, or in the place of another by one before.
+    pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<Place>)> {
+        let KnownBad { heir, known, record, .. } = bad;
+        let found = (|| {
+            let sql =
+                "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
+                    OR EXISTS (SELECT 1 FROM former
+                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)";
+            let values = params![known.0, known.1, record.digest.as_bytes()];
+            let is_free = self.connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
+            let sql = "SELECT found.directory, found.name FROM replaced AS own
+                 JOIN temp.fresh_inode AS found ON found.inode = own.inode AND found.inode <> 0
+                    AND found.digest = own.digest AND found.algorithm = own.algorithm
+                 WHERE own.directory = ?1 AND own.name = ?2
+                 UNION
+                 SELECT found.directory, found.name FROM replaced AS own
+                 JOIN file AS found ON found.inode = own.inode AND found.inode <> 0
+                    AND found.digest = own.digest AND found.algorithm = own.algorithm
+                 WHERE own.directory = ?1 AND own.name = ?2 AND found.state = 0
+                 AND (found.directory, found.name) IN (SELECT directory, name FROM former WHERE state = 0)";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let places =
+                statement.query_map(params![heir.0, heir.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok((is_free, places.collect::<rusqlite::Result<_>>()?))
+        })();
+        found.map_err(self.failed("read"))
+    }
+
+    /// Whether the recorded content of a bad file is back under its name, or was found under another by this run.
+    pub fn is_back(&self, bad: &KnownBad) -> Result<bool> {
         let KnownBad { known, record, .. } = bad;
-        let sql = "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
-                OR EXISTS (SELECT 1 FROM former
-                    WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)";
-        let values = params![known.0, known.1, record.digest.as_bytes()];
+        let sql = "SELECT EXISTS (SELECT 1 FROM file
+                    WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND algorithm = ?4 AND state = 0)
+                OR EXISTS (SELECT 1 FROM temp.fresh_inode WHERE digest = ?3 AND algorithm = ?4)";
+        let values = params![known.0, known.1, record.digest.as_bytes(), record.algorithm];
         let found = self
             .connection
             .prepare_cached(sql)
