@@ -109,11 +109,12 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// Opens a file in which this is `bad` to write to it, and keeps a copy of it in `keep` if that is wanted. None if
-    /// it is missing or is not as long as it was.
+    /// it is missing or is not as long as it was. One with another time than recorded was written to since it was looked
+    /// at, unless it `may_differ`.
     pub(crate) fn begin(
         tree: &Tree,
         piece: &Piece,
-        bad: Vec<Range<u64>>,
+        (bad, may_differ): (Vec<Range<u64>>, bool),
         keep: Option<&Path>,
     ) -> Result<Option<InPlace>, Error> {
         let path = tree.path_of(&piece.path);
@@ -126,6 +127,9 @@ impl InPlace {
         let stat = stat_of(&old)?;
         if stat.size != piece.size {
             return Ok(None);
+        }
+        if !may_differ && time(stat.modified) != piece.modified {
+            return Err(Error::damaged(&path, "it changed while it was repaired"));
         }
         if verisum_files::has_writer(&old) {
             return Err(Error::damaged(&path, "somebody has it open to write to it"));
@@ -175,6 +179,7 @@ impl InPlace {
             }
             add(&mut self.written, range);
         }
+        self.require_unchanged(tree)?;
         store.write_note(&self.note)?;
         self.require_unchanged(tree)?;
         let written = failed(tree, &self.note.path, "write");
@@ -183,7 +188,8 @@ impl InPlace {
                 self.file.write_all_at(&block[part.range.clone()], part.offset).map_err(&written)?;
             }
         }
-        self.file.sync_all().map_err(&written)?;
+        // At once: with another time a scrub would take what is still bad in the file for somebody's change.
+        set_time(&self.file, self.note.modified).map_err(&written)?;
         self.state = Stat::of(&self.file).map_err(|errno| written(errno.into()))?;
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         for part in &bad {

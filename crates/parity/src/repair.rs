@@ -204,6 +204,9 @@ impl Job<'_> {
 
     /// Finds what is to be done.
     fn look(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+        if self.options.sets.iter().any(|number| !self.index.sets.contains(number)) {
+            return Err(Error::damaged(self.store.path(), "it has no set of a number that was given"));
+        }
         let sets = self.sets();
         self.totals.sets = sets.len() as u64;
         let mut others = Files::default();
@@ -217,6 +220,9 @@ impl Job<'_> {
             self.was_touched(&path, &verdict);
             self.left_alone(&path, verdict, report);
         }
+        // What somebody else wrote to in one set is not overwritten in another.
+        let is_kept = |path: &[u8]| self.interrupted.get(path).is_some_and(|note| note.end == NoteEnd::Keep);
+        self.wanted.retain(|path, _| !is_kept(path));
         self.work.sort_by_key(|work| work.number);
         Ok(())
     }
@@ -228,7 +234,9 @@ impl Job<'_> {
             let is_changed_file = state.is_changed_file();
             let bytes = state.bad;
             let bad = std::mem::take(&mut state.ranges);
-            let is_ours = self.interrupted.get(&piece.path).is_some_and(|note| note.explains(&bad));
+            // A repair in place changes no length.
+            let is_ours = state.has_its_size()
+                && self.interrupted.get(&piece.path).is_some_and(|note| note.explains(&bad));
             let verdict = match state.verdict(can_be_repaired) {
                 Some(FileVerdict::Changed) if is_changed_file && (self.options.changed || is_ours) => {
                     FileVerdict::Damaged { bytes, can_be_repaired }
@@ -454,7 +462,8 @@ impl Job<'_> {
             None => {
                 let bad =
                     self.wanted.get(&piece.path).map(|wanted| wanted.ranges.clone()).unwrap_or_default();
-                match InPlace::begin(self.tree, piece, bad, self.options.keep_bad.as_deref())? {
+                let may_differ = self.options.changed || self.interrupted.contains_key(&piece.path);
+                match InPlace::begin(self.tree, piece, (bad, may_differ), self.options.keep_bad.as_deref())? {
                     Some(open) => open,
                     None => return Ok(None),
                 }

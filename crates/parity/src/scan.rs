@@ -71,6 +71,11 @@ impl PieceState {
     pub(crate) fn is_changed_file(&self) -> bool {
         matches!(self.file, FileState::Open { is_same_time: false, is_same_size, .. } if !is_same_size || self.bad > 0)
     }
+
+    /// Whether a file is there that is as long as recorded.
+    pub(crate) fn has_its_size(&self) -> bool {
+        matches!(self.file, FileState::Open { is_same_size: true, .. })
+    }
 }
 
 /// Takes a block: its number, its bytes, and whether it is as it was.
