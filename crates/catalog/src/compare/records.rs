@@ -84,8 +84,11 @@ impl<'a> RecordedTree<'a> {
         Ok(self.algorithm(&record).map(|algorithm| Content {
             algorithm: algorithm.to_string(),
             digest: record.digest,
-            size: Some(record.size),
-            is_changed: modified.map(|modified| !is_same_time(record.mtime, stamp(modified.time))),
+            // A list of checksums knows neither length nor time.
+            size: Some(record.size).filter(|size| *size > 0 || record.verified > 0),
+            is_changed: modified
+                .filter(|_| record.mtime != 0 || record.verified > 0)
+                .map(|modified| !is_same_time(record.mtime, stamp(modified.time))),
         }))
     }
 

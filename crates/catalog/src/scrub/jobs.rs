@@ -328,6 +328,10 @@ impl<'a> Jobs<'a> {
         {
             return Ok(None);
         }
+        // The walk forgets these.
+        if walked::is_of_parity_in(&self.folder.path, name) {
+            return Ok(None);
+        }
         // What is gone since the walk is found by the next one.
         let Some(folder) = &self.folder.found else { return Ok(None) };
         let Some(top) = &self.scope.top else { return Ok(None) };

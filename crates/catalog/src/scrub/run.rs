@@ -127,7 +127,9 @@ fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(Summary
 /// Forgets a new root of which nothing could be read: nobody could tell it from a name that was mistyped.
 fn is_forgotten(catalog: &Catalog, scope: &Scope) -> Result<bool, Error> {
     match catalog.root(&scope.root.path)?.filter(|root| root.files == 0) {
-        Some(root) => catalog.forget_root(&root).map(|_| true).map_err(Error::from),
+        // What another catalogue knew of it may be all that there is.
+        Some(root) if !catalog.remembers(root.id)? => Ok(catalog.forget_root(&root).map(|_| true)?),
+        Some(_) => Ok(false),
         None => Ok(false),
     }
 }

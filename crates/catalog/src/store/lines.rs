@@ -107,7 +107,8 @@ impl Name {
         Name { path: path.to_string_lossy().into_owned(), path_bytes_hex }
     }
 
-    pub(super) fn bytes(self) -> Result<PathBuf, Unfit> {
+    /// What was written, whatever it is.
+    pub(super) fn any(self) -> Result<Vec<u8>, Unfit> {
         let bytes = match self.path_bytes_hex {
             Some(hex) => HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| Unfit::PathBytes)?,
             None => self.path.into_bytes(),
@@ -115,6 +116,12 @@ impl Name {
         if bytes.is_empty() || bytes.contains(&0) {
             return Err(Unfit::Path);
         }
+        Ok(bytes)
+    }
+
+    /// The path that was written.
+    pub(super) fn bytes(self) -> Result<PathBuf, Unfit> {
+        let bytes = self.any()?;
         let names = match scheme(&bytes).map(|scheme| &bytes[scheme.len()..]) {
             Some(address) => address.strip_suffix(b"/").unwrap_or(address),
             None => bytes.strip_prefix(b"/").unwrap_or(&bytes),

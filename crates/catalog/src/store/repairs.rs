@@ -67,6 +67,12 @@ impl Catalog {
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }
 
+    /// Whether repairs of a tree are remembered, or bad data of files that are gone.
+    pub fn remembers(&self, root: i64) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM repair WHERE root = ?1) OR EXISTS (SELECT 1 FROM former WHERE root = ?1)";
+        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
     /// How many repairs of a tree there were, and when the last one was.
     pub fn repairs(&self, root: i64) -> Result<Repairs> {
         let sql = "SELECT count(*), max(repaired) FROM repair WHERE root = ?1";
@@ -161,7 +167,8 @@ impl Catalog {
         let repair = Repair {
             repaired: line.repaired.milliseconds(),
             state: State::find(&line.was).ok_or(Unfit::Outcome)?,
-            source: line.from.bytes()?,
+            // As somebody typed it, and only shown.
+            source: OsString::from_vec(line.from.any()?).into(),
             bytes: length(line.bytes)?,
             algorithm: self.algorithm(&line.algorithm)?,
             before: line.before.map(|text| importing.digest(&line.algorithm, &text)).transpose()?,
@@ -175,8 +182,17 @@ impl Catalog {
     }
 
     fn has_repair(&self, place: &Place, repair: &Repair) -> Result<bool> {
-        let sql = "SELECT count(*) FROM repair WHERE directory = ?1 AND name = ?2 AND repaired = ?3";
-        let values = params![place.0, place.1, repair.repaired];
+        // Several sources may have had a part in one.
+        let sql = "SELECT count(*) FROM repair WHERE directory = ?1 AND name = ?2 AND repaired = ?3
+                   AND source = ?4 AND bytes = ?5 AND ranges IS ?6";
+        let values = params![
+            place.0,
+            place.1,
+            repair.repaired,
+            repair.source.as_os_str().as_bytes(),
+            repair.bytes as i64,
+            repair.ranges.as_deref().map(written),
+        ];
         let count = self.connection.query_row(sql, values, |row| row.get::<_, i64>(0));
         Ok(count.map_err(self.failed("read"))? > 0)
     }

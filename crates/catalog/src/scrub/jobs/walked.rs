@@ -309,6 +309,11 @@ fn is_parity(entry: &Entry) -> bool {
     entry.name() == PARITY && (begins("index") || begins("index.copy"))
 }
 
+/// Whether a recorded name in a directory is one of parity.
+pub(super) fn is_of_parity_in(folder: &Path, name: &[u8]) -> bool {
+    folder.file_name().is_some_and(|folder| folder == PARITY) && is_of_parity(name)
+}
+
 /// Whether a name in a directory of parity is one that parity gives: what else lies there is somebody's file.
 fn is_of_parity(name: &[u8]) -> bool {
     let name = name.strip_suffix(b".new").unwrap_or(name);
