@@ -58,6 +58,7 @@ impl Scratch {
         // With the lock held a signal finds the folder listed, or not made. What killed runs left goes.
         let mut all = self.lock();
         let folder = Place::in_folder(&parent).map_err(|error| match error {
+            Error::Io { path, source, .. } if path == parent => failed(source),
             Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
             error => failed(io::Error::other(error.to_string())),
         })?;
