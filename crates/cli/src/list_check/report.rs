@@ -47,8 +47,6 @@ pub(super) struct Report<'a> {
     pub(super) is_over: bool,
     /// Where the names of each list begin.
     pub(super) bases: Vec<Option<PathBuf>>,
-    /// What does not fit, until it is known whether the list has block hashes.
-    held: Vec<Event>,
     /// The first bad files, and how many there are beyond them.
     bad: (Vec<Alarm>, u64),
 }
@@ -106,7 +104,6 @@ impl<'a> Report<'a> {
             is_block_hash,
             is_over: false,
             bases: Vec::new(),
-            held: Vec::new(),
             bad: (Vec::new(), 0),
         }
     }
@@ -121,39 +118,11 @@ impl<'a> Report<'a> {
         match event {
             event if self.options.dialect == Dialect::B3sum => self.event_of_b3sum(&event)?,
             Event::File { .. } | Event::Bad { .. } if self.list.refused => {}
-            Event::File { manifest, ref listed, outcome: Outcome::Mismatch(_), .. }
-                if self.may_be_block_hash() && (self.is_block_hash)(manifest, listed) =>
+            Event::File { manifest, listed, outcome: Outcome::Mismatch(_), .. }
+                if self.may_be_block_hash() && (self.is_block_hash)(manifest, &listed) =>
             {
-                self.held.clear();
                 self.refuse(manifest)?;
             }
-            // The image may be bad, and the next one tell what the list has.
-            event if self.is_held(&event) => self.held.push(event),
-            event => {
-                for held in std::mem::take(&mut self.held) {
-                    self.tell(held)?;
-                }
-                self.tell(event)?;
-            }
-        }
-        match self.at_once {
-            true => self.output.flush(),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether an event waits until more is known of its list: a number that no line tells the digest of does not
-    /// fit, or something follows on one that waits.
-    fn is_held(&self, event: &Event) -> bool {
-        let Event::File { listed, outcome, .. } = event else { return false };
-        let is_bare = self.options.algorithm.is_some() || listed.claims.iter().any(|claim| claim.assumed);
-        let is_doubtful = matches!(outcome, Outcome::Mismatch(_)) && is_bare;
-        let waits = is_doubtful || !self.held.is_empty() && !matches!(outcome, Outcome::Match);
-        waits && self.may_be_block_hash()
-    }
-
-    fn tell(&mut self, event: Event) -> Result<(), Failure> {
-        match event {
             Event::File { manifest, number, listed, outcome } => {
                 self.file(manifest, number, &listed, &outcome)?;
             }
@@ -163,7 +132,10 @@ impl<'a> Report<'a> {
                 self.list_ended(manifest, error.as_ref())?;
             }
         }
-        Ok(())
+        match self.at_once {
+            true => self.output.flush(),
+            false => Ok(()),
+        }
     }
 
     /// Says that a file is in no list.
@@ -236,8 +208,7 @@ impl<'a> Report<'a> {
     /// Whether it is worth while to look if a number that does not fit is a block hash. In a list of those
     /// nothing fits; in one of digests little is read twice.
     fn may_be_block_hash(&self) -> bool {
-        let failed = self.list.failed + self.held.len() as u64;
-        self.is_own() && self.list.verified == 0 && failed < LOOKED_AT
+        self.is_own() && self.list.verified == 0 && self.list.failed < LOOKED_AT
     }
 
     /// Says that a list is of other values than are computed for it. None of its files was verified, and
