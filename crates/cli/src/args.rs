@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::commands::bag::BagCommand;
@@ -25,6 +25,7 @@ use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
 use crate::commands::tags::TagsCommand;
 use crate::ui::config::Config;
+use crate::ui::messages::MessageArgs;
 
 /// Checksums for people who keep data for years
 #[derive(Debug, Parser)]
@@ -35,30 +36,6 @@ pub(crate) struct Verisum<C: Subcommand = Command> {
 
     #[command(flatten)]
     pub(crate) messages: MessageArgs,
-}
-
-/// What all commands take.
-#[derive(Args, Debug)]
-pub(crate) struct MessageArgs {
-    /// Name also what nothing is wrong with; -vv tells on standard error how the work is done. Both go to the log file
-    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
-    pub(crate) verbose: u8,
-
-    /// Add to this file when the run began and ended, what it said, and each line about something that is wrong
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
-        value_hint = ValueHint::FilePath)]
-    pub(crate) log_file: Option<PathBuf>,
-
-    /// Colour outcomes: auto does on a terminal, unless NO_COLOR is set
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        help_heading = "Messages",
-        hide_short_help = true
-    )]
-    pub(crate) color: ColorChoice,
 }
 
 /// All verbs.

@@ -25,6 +25,7 @@ pub(crate) mod kernel;
 pub(crate) mod locale;
 pub(crate) mod log;
 pub(crate) mod mending;
+pub(crate) mod messages;
 pub(crate) mod names;
 mod output;
 pub(crate) mod parity;

@@ -45,7 +45,9 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         // A letter of the first name; a key; two entries of the index; a continuation; a length.
         damage(leaf * 4096 + 8, b"X", "the leaf");
         damage(leaf * 4096 + 8, b"X", "the leaf's records: checksum");
-        damage(entry(2), &[2], "the index: checksum");
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, entry(2)).unwrap();
+        damage(entry(2), &[byte[0] ^ 1], "the index: checksum");
         damage(entry(3), &[0xff; 4], "out of order");
         let mut pair = [0; 16];
         file.read_exact_at(&mut pair, entry(4)).unwrap();

@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use verisum::files::Replacement;
 
 use super::run::ScrubArgs;
-use crate::args::MessageArgs;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::messages::MessageArgs;
 use crate::ui::{self, Output, names};
 
 /// What `verisum schedule` takes.

@@ -1,0 +1,29 @@
+//! The options of all commands about what is said, and where.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ColorChoice, ValueHint};
+
+/// What all commands take.
+#[derive(Args, Debug)]
+pub(crate) struct MessageArgs {
+    /// Name also what nothing is wrong with; -vv tells on standard error how the work is done. Both go to the log file
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
+    pub(crate) verbose: u8,
+
+    /// Add to this file when the run began and ended, what it said, and each line about something that is wrong
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
+        value_hint = ValueHint::FilePath)]
+    pub(crate) log_file: Option<PathBuf>,
+
+    /// Colour outcomes: auto does on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Messages",
+        hide_short_help = true
+    )]
+    pub(crate) color: ColorChoice,
+}
