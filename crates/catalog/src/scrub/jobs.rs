@@ -329,7 +329,7 @@ impl<'a> Jobs<'a> {
             return Ok(None);
         }
         // The walk forgets these.
-        if walked::is_of_parity_in(&self.folder.path, name) {
+        if super::parity_files::is_of_parity_in(&self.folder.path, name) {
             return Ok(None);
         }
         // What is gone since the walk is found by the next one.

@@ -21,6 +21,7 @@ mod judge;
 mod known_bad;
 mod local_tree;
 mod merge;
+mod parity_files;
 mod remote_tree;
 mod run;
 mod tally;

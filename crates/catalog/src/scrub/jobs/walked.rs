@@ -1,25 +1,19 @@
 //! The files of the walk: which of them are new or changed, and which are gone.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{Mode, OFlags};
 
 use super::Jobs;
 use crate::scrub::alarm::written_to;
 use crate::scrub::judge::Token;
 use crate::scrub::merge::Level;
+use crate::scrub::parity_files::{is_of_parity, is_parity};
 use crate::scrub::top::is_mounted_over;
 use crate::scrub::writer::Message;
 use crate::scrub::{Error, error_text};
 use crate::store::{Known, State};
 use verisum_files::{Entry, Job, Kind};
-
-/// The name of a directory with parity, as the crate of parity has it.
-const PARITY: &str = ".verisum-parity";
 
 impl Jobs<'_> {
     /// The next new or changed file of the walk.
@@ -294,30 +288,4 @@ impl Jobs<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a directory is what `verisum parity` made: it has the usual name, and an index of parity.
-fn is_parity(entry: &Entry) -> bool {
-    const INDEX: &[u8] = b"verisum parity index";
-    let begins = |name: &str| {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let path = Path::new(entry.name()).join(name);
-        let file = rustix::fs::openat(entry.directory(), &path, flags, Mode::empty());
-        let mut start = [0; INDEX.len()];
-        file.is_ok_and(|file| File::from(file).read_exact(&mut start).is_ok()) && start == INDEX
-    };
-    entry.name() == PARITY && (begins("index") || begins("index.copy"))
-}
-
-/// Whether a recorded name in a directory is one of parity.
-pub(super) fn is_of_parity_in(folder: &Path, name: &[u8]) -> bool {
-    folder.file_name().is_some_and(|folder| folder == PARITY) && is_of_parity(name)
-}
-
-/// Whether a name in a directory of parity is one that parity gives: what else lies there is somebody's file.
-fn is_of_parity(name: &[u8]) -> bool {
-    let name = name.strip_suffix(b".new").unwrap_or(name);
-    let is_set = name.strip_prefix(b"set-").and_then(|name| name.strip_suffix(b".parity"));
-    let is_set = is_set.is_some_and(|number| number.len() >= 8 && number.iter().all(u8::is_ascii_digit));
-    is_set || [&b"index"[..], b"index.copy"].contains(&name) || name.starts_with(b"in-place-")
 }
