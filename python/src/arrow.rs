@@ -9,7 +9,7 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -50,7 +50,10 @@ pub(crate) struct ArrowStream {
 }
 
 impl ArrowStream {
-    pub(crate) fn new<T: Table>(table: &Arc<T>, batch_rows: usize) -> ArrowStream {
+    pub(crate) fn new<T: Table>(table: &Arc<T>, batch_rows: usize) -> PyResult<ArrowStream> {
+        if batch_rows == 0 {
+            return Err(PyValueError::new_err("a batch has at least one row"));
+        }
         let (table, schema) = (table.clone(), Arc::new(table.columns().schema()));
         let of_stream = schema.clone();
         let open = move || -> Box<dyn RecordBatchReader + Send> {
@@ -62,7 +65,7 @@ impl ArrowStream {
                 has_ended: false,
             })
         };
-        ArrowStream { schema: of_stream, open: Box::new(open) }
+        Ok(ArrowStream { schema: of_stream, open: Box::new(open) })
     }
 }
 

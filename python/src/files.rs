@@ -369,10 +369,7 @@ impl HashFiles {
     /// What rows are left, as Arrow record batches.
     #[pyo3(signature = (*, batch_rows=16384))]
     fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
-        match batch_rows {
-            0 => Err(PyValueError::new_err("a batch has at least one row")),
-            rows => Ok(ArrowStream::new(&self.0, rows)),
-        }
+        ArrowStream::new(&self.0, batch_rows)
     }
 
     /// Writes what rows are left to a Parquet file, and says how many there were.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Error, Finding, Position, Record, Root, State};
@@ -183,10 +182,7 @@ impl Records {
 impl Records {
     #[pyo3(signature = (*, batch_rows=16384))]
     fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
-        match batch_rows {
-            0 => Err(PyValueError::new_err("a batch has at least one row")),
-            rows => Ok(ArrowStream::new(&self.0, rows)),
-        }
+        ArrowStream::new(&self.0, batch_rows)
     }
 
     /// Writes what rows are left to a Parquet file, and says how many there were.

@@ -234,8 +234,11 @@ mod tests {
             digest: Output::zeroed(32),
             ranges: before.map(|_| vec![0..4096, 8192..8193]),
         };
-        let both = [repair(5, None), repair(6, Some(Output::zeroed(32)))];
-        for repair in &both {
+        // Another had a part in the second: an address as somebody typed it, which is no path of any place.
+        let other =
+            Repair { source: "nbd://host//x/..".into(), bytes: 9, ..repair(6, Some(Output::zeroed(32))) };
+        let all = [repair(5, None), repair(6, Some(Output::zeroed(32))), other];
+        for repair in &all {
             catalog.add_repair(root.id, &(root.directory, "a\nb".into()), repair).unwrap();
         }
         let mut found = Vec::new();
@@ -246,9 +249,9 @@ mod tests {
             Ok::<_, Error>(())
         };
         catalog.each_repair(&root, each).unwrap();
-        assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 2, last: Some(6) });
+        assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 3, last: Some(6) });
         found.reverse();
-        assert_eq!(found, both);
+        assert_eq!(found, all);
         assert_eq!(catalog.check().unwrap(), []);
         // An export keeps them, and an import has each once.
         let mut lines = Vec::new();
@@ -267,7 +270,7 @@ mod tests {
             };
             imported.each_repair(&root, each).unwrap();
             again.reverse();
-            assert_eq!(again, both);
+            assert_eq!(again, all);
         }
         catalog.forget_root(&root).unwrap();
         catalog.each_repair(&root, &mut |_, _| Err(Error::Gone { path: PathBuf::new() })).unwrap();
