@@ -219,6 +219,83 @@ fn requests_are_paid_by_a_list_of_prices_and_sent_at_a_rate() {
     assert_eq!((wrong.code, wrong.stderr.lines().count()), (Some(3), 1), "{}", wrong.stderr);
 }
 
+#[test]
+fn recorded_digests_are_taken_and_told_from_what_was_read() {
+    const PART: usize = 7_500_000;
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    let bytes = content(PART + 1000);
+    let small = content(1000);
+    let header = [("x-amz-checksum-sha256".to_string(), base64("sha256", &small))];
+    for name in ["a", "rot"] {
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &header, &small).0, 200);
+    }
+    upload(&store, "box/parts", &bytes, PART, ("sha256", "sha256"), "COMPOSITE");
+    fs::write(bucket.join("unrecorded"), &small).unwrap();
+    let plain = |words: &[&str]| {
+        let ended = store.run(words);
+        let lines = ended.out().lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let list = plain(&["sum", "--quiet", "--relative", "s3://box"]);
+    // Behind the back of the server, which still tells what was uploaded.
+    fs::write(bucket.join("rot"), content(2000).split_off(1000)).unwrap();
+    let sum = store.run(&["sum", "--recorded", "--relative", "s3://box"]);
+    assert_eq!(sum.code, Some(0), "{}", sum.stderr);
+    assert_eq!(sum.out().lines().filter(|line| line.starts_with("# recorded by the store at 20")).count(), 2);
+    assert_eq!(sum.out().lines().filter(|line| *line == "# read").count(), 2, "{}", sum.out());
+    assert_eq!(plain(&["sum", "--quiet", "--recorded", "--relative", "s3://box"]), list);
+    assert!(sum.stderr.contains("evidence: 2 recorded by the store, 2 read\n"), "{}", sum.stderr);
+    assert!(sum.stderr.contains(" 4 head, 1 list)"), "{}", sum.stderr);
+
+    let path = store.path("list");
+    let path = path.to_str().unwrap();
+    fs::write(path, sum.out()).unwrap();
+    let read = store.run(&["check", path, "s3://box"]);
+    assert!(read.code == Some(1) && read.out().contains("rot: FAILED\n"), "{} {}", read.out(), read.stderr);
+    let recorded = store.run(&["check", "--recorded", path, "s3://box"]);
+    assert_eq!(recorded.code, Some(0), "{} {}", recorded.out(), recorded.stderr);
+    assert!(recorded.out().contains("rot: OK (recorded by the store at 20"), "{}", recorded.out());
+    assert!(recorded.out().contains("parts: OK (read)\n"), "{}", recorded.out());
+    fs::write(path, list.replace(list.split(' ').next().unwrap(), &"0".repeat(64))).unwrap();
+    let wrong = store.run(&["check", "--recorded", "--json", path, "s3://box"]);
+    assert_eq!(wrong.code, Some(1), "{} {}", wrong.out(), wrong.stderr);
+    let told = lines(wrong.out());
+    let of = |name: &str| told.iter().find(|line| line["path"] == name).unwrap();
+    assert_eq!((&of("a")["outcome"], &of("a")["evidence"]), (&"failed".into(), &"recorded".into()));
+    assert!(of("a")["recorded_at"].as_str().unwrap().ends_with('Z'));
+    assert_eq!((&of("parts")["outcome"], &of("parts")["evidence"]), (&"ok".into(), &"read".into()));
+    let costs = told.iter().find(|line| line["type"] == "costs").unwrap();
+    assert_eq!(
+        (&costs["evidence"]["recorded"], &costs["evidence"]["read"]),
+        (&2.into(), &2.into()),
+        "{costs}"
+    );
+
+    // Of parts that the store knows, and of the digest that it composed of theirs.
+    for algorithm in [format!("s3-etag:{PART}"), format!("s3-sha256:{PART}")] {
+        let words = ["sum", "--json", "-a", &algorithm, "s3://box/parts"];
+        let [taken, read] = [&words[..], &[&words[..1], &["--recorded"], &words[1..]].concat()]
+            .map(|words| lines(store.run(words).out()).remove(0));
+        assert_eq!((&read["evidence"], &taken["evidence"]), (&"recorded".into(), &Value::Null), "{read}");
+        assert_eq!(taken["digests"], read["digests"]);
+    }
+    // An ETag that differs from the list proves nothing.
+    fs::write(path, format!("{}  a\n{}  unrecorded\n", "0".repeat(32), "0".repeat(32))).unwrap();
+    let etags = store.run(&["check", "--recorded", "--json", "-a", "md5", path, "s3://box"]);
+    assert_eq!(etags.code, Some(1), "{}", etags.stderr);
+    for line in lines(etags.out()).iter().filter(|line| line["type"] == "file") {
+        assert_eq!((&line["outcome"], &line["evidence"]), (&"failed".into(), &"read".into()), "{line}");
+    }
+    for words in
+        [&["sum", "--recorded", path][..], &["sum", "--recorded", "local:x"], &["check", "--recorded", path]]
+    {
+        let refused = store.run(words);
+        assert_eq!(refused.code, Some(2), "{words:?} {}", refused.stderr);
+        assert!(refused.stderr.contains("--recorded: only for files in buckets"), "{}", refused.stderr);
+    }
+}
+
 /// A sparse raw image of 256 MiB with data at these places.
 fn image(path: &Path) {
     let file = fs::File::create(path).unwrap();

@@ -25,10 +25,11 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
-    Recorded, below, join,
+    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Recorded,
+    below, join,
 };
 
+pub use crate::place::Evidence;
 pub use recorded::settle_recorded;
 
 /// One of the trees.
@@ -65,28 +66,6 @@ pub struct Pair<const N: usize = 2> {
     pub status: FileStatus,
     /// What it is known by.
     pub evidence: Evidence,
-}
-
-/// What it is known by whether files are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
-    /// Names and lengths.
-    Listed,
-    /// A digest that the keeper of a place recorded, and when. Nobody read the file there.
-    Recorded(Option<Modified>),
-    /// Both were read, or a catalogue stands for that.
-    Read,
-}
-
-impl Evidence {
-    /// Its word in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Evidence::Listed => "listed",
-            Evidence::Recorded(_) => "recorded",
-            Evidence::Read => "read",
-        }
-    }
 }
 
 /// A file on one side.

@@ -4,7 +4,7 @@
 //! same things come in.
 
 use data_encoding::{BASE64, HEXLOWER};
-use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
+use http::header::{CONTENT_LENGTH, ETAG, IF_MATCH, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, Method};
 use object_store::client::HttpRequestBody;
 use quick_xml::de::from_reader;
@@ -44,20 +44,20 @@ const MOST_PARTS: usize = 10_000;
 
 /// What a store tells of an object, in the forms in which it tells it.
 #[derive(Debug, Default)]
-struct Attributes {
-    size: Option<u64>,
-    etag: Option<String>,
+pub(crate) struct Attributes {
+    pub(crate) size: Option<u64>,
+    pub(crate) etag: Option<String>,
     /// Whether the ETag says nothing of the content, because of how it is encrypted.
     is_opaque: bool,
     /// By our names, as the store writes them.
     checksums: Vec<(&'static str, String)>,
     is_composite: Option<bool>,
     parts: Vec<PartOf>,
-    first_part: Option<u64>,
+    pub(crate) first_part: Option<u64>,
 }
 
 #[derive(Debug)]
-struct PartOf {
+pub(crate) struct PartOf {
     size: u64,
     checksums: Vec<(&'static str, String)>,
 }
@@ -142,15 +142,14 @@ impl Client {
             Err(RequestError::Refused { .. } | RequestError::Answer(_)) => self.headers(key).await?,
             found => found?,
         };
-        let has_parts = found.is_composite == Some(true) || part_count(found.etag.as_deref()).is_some();
-        if has_parts && found.parts.is_empty() {
-            found.first_part = self.first_part(key).await?;
+        if found.has_parts() && found.parts.is_empty() {
+            found.first_part = self.first_part(key, None).await?;
         }
         Ok(FileRecord { digests: found.digests(), of: FileState { size: found.size.or(of.size), ..of } })
     }
 
     /// What Google and Azure recorded, which the headers tell: CRC32C and MD5 of the whole object.
-    async fn plain_record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
+    pub(crate) async fn plain_record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
         let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
         let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
         let hashes = answer.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
@@ -169,7 +168,7 @@ impl Client {
         Ok(FileRecord { digests: found.digests(), of })
     }
 
-    async fn attributes(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
+    pub(crate) async fn attributes(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
         let (mut found, mut of, mut after) = (Attributes::default(), FileState::default(), None);
         loop {
             let mut headers = vec![(WANTED, "ETag,Checksum,ObjectParts,ObjectSize".to_string())];
@@ -203,7 +202,7 @@ impl Client {
     }
 
     /// The same as headers tell it.
-    async fn headers(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
+    pub(crate) async fn headers(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
         let headers = vec![(MODE, "ENABLED".to_string())];
         let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
         let answer = self.ask(&Request { method, key, query, headers, body, most: 0 }).await?;
@@ -215,22 +214,27 @@ impl Client {
         let found = Attributes {
             size: text(headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok()),
             etag: text(headers, &ETAG).map(str::to_string),
-            is_opaque: is_opaque(headers),
+            // ETags of directory buckets are no MD5s.
+            is_opaque: is_opaque(headers) || self.url.contains("--x-s3"),
             checksums: CHECKSUMS.iter().filter_map(checksum).collect(),
             is_composite: text(headers, &TYPE).map(|kind| kind == "COMPOSITE"),
             ..Attributes::default()
         };
-        let modified = text(headers, &LAST_MODIFIED).and_then(time_of_header);
-        Ok((found, FileState { size: None, modified, identity: None }))
+        Ok((found, self.seen(key, None, headers)))
     }
 
-    /// The length of the first part of an object.
-    async fn first_part(&self, key: &[u8]) -> Result<Option<u64>, RequestError> {
+    /// The length of the first part of an object; with an ETag only of that content.
+    pub(crate) async fn first_part(
+        &self,
+        key: &[u8],
+        etag: Option<&str>,
+    ) -> Result<Option<u64>, RequestError> {
         let (method, query, body) = (Method::HEAD, "partNumber=1".to_string(), HttpRequestBody::empty());
-        let asked = Request { method, key, query, headers: Vec::new(), body, most: 0 };
+        let headers = etag.map(|etag| (IF_MATCH, etag.to_string())).into_iter().collect();
+        let asked = Request { method, key, query, headers, body, most: 0 };
         match self.ask(&asked).await {
             Ok(answer) => Ok(text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok())),
-            Err(RequestError::Refused { .. } | RequestError::Range) => Ok(None),
+            Err(RequestError::Refused { .. } | RequestError::Range | RequestError::Replaced) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -258,8 +262,32 @@ fn value(name: &str, text: &str) -> Option<(Output, Option<u64>)> {
 }
 
 impl Attributes {
+    /// Whether it was written in parts.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.is_composite == Some(true) || part_count(self.etag.as_deref()).is_some()
+    }
+
+    /// Whether both are of one content.
+    pub(crate) fn is_of(&self, other: &Attributes) -> bool {
+        let [one, other] = [self, other].map(|of| of.etag.as_deref().map(|etag| etag.trim_matches('"')));
+        one.is_some() && one == other
+    }
+
+    /// What is known of the parts.
+    pub(crate) fn take_parts(&mut self, other: Attributes) {
+        self.parts = other.parts;
+        if self.checksums.is_empty() {
+            (self.checksums, self.is_composite) = (other.checksums, other.is_composite);
+        }
+    }
+
+    /// Whether nothing tells how long the parts are.
+    pub(crate) fn has_no_lengths(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// The digests that can be computed of a file as well.
-    fn digests(&self) -> Vec<RecordedDigest> {
+    pub(crate) fn digests(&self) -> Vec<RecordedDigest> {
         let mut digests = Vec::new();
         let mut add = |algorithm: String, digest, is_certain| {
             digests.push(RecordedDigest { algorithm, digest, is_certain });

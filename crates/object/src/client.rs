@@ -35,7 +35,7 @@ pub(crate) struct Client {
     http: HttpClient,
     pub(crate) store: Store,
     /// The URL of the bucket, without a slash at its end.
-    url: String,
+    pub(crate) url: String,
     meter: Arc<Meter>,
     pace: Option<Pace>,
 }

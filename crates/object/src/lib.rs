@@ -45,6 +45,7 @@ mod process;
 mod profile;
 mod queue;
 mod ranged;
+mod recorded;
 mod store;
 mod upload;
 

@@ -146,30 +146,9 @@ impl BucketPlace {
         }
         ended
     }
-}
 
-impl Place for BucketPlace {
-    fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
-        let mut capabilities = Capabilities::new("verisum");
-        capabilities.tells_states = true;
-        capabilities.in_order = true;
-        capabilities.reads_ranges = true;
-        capabilities.writes = self.client.store.takes_files();
-        Ok(capabilities)
-    }
-
-    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        self.each_listed(root, sink, &mut |listed| {
-            let path = keys::path(&listed.key);
-            let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
-            let result = Ok(FileRead { recorded: listed.recorded, ..FileRead::default() });
-            Ok(sink(PlaceEvent::Answer(FileAnswer { request, result })))
-        })
-    }
-
-    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        let runtime = self.runtime.clone();
-        let mut queue = Queue::new(&self.client, &runtime, digests, sink)?;
+    /// Gives all files to a queue, and ends it.
+    fn queued(&mut self, mut queue: Queue, files: Files, sink: Sink) -> Result<(), PlaceError> {
         match files {
             Files::Named(names) => {
                 for request in names {
@@ -194,6 +173,39 @@ impl Place for BucketPlace {
             }
         }
         queue.end()
+    }
+}
+
+impl Place for BucketPlace {
+    fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
+        let mut capabilities = Capabilities::new("verisum");
+        capabilities.tells_states = true;
+        capabilities.in_order = true;
+        capabilities.reads_ranges = true;
+        capabilities.writes = self.client.store.takes_files();
+        Ok(capabilities)
+    }
+
+    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
+        self.each_listed(root, sink, &mut |listed| {
+            let path = keys::path(&listed.key);
+            let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
+            let result = Ok(FileRead { recorded: listed.recorded, ..FileRead::default() });
+            Ok(sink(PlaceEvent::Answer(FileAnswer { request, result })))
+        })
+    }
+
+    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        let runtime = self.runtime.clone();
+        let queue = Queue::new(&self.client, &runtime, digests, sink)?;
+        self.queued(queue, files, sink)
+    }
+
+    fn hash_recorded(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        let runtime = self.runtime.clone();
+        let queue = Queue::new(&self.client, &runtime, digests, sink)?;
+        let takes_records = self.tells_records();
+        self.queued(queue.taking_records(takes_records), files, sink)
     }
 
     fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use verisum_digest::{Batch, Digest, Output};
-use verisum_files::Error;
-use verisum_files::place::{FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Sink};
+use verisum_files::place::{Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Sink};
 
 use crate::client::{Part, SharedClient};
 use crate::error::RequestError;
 use crate::keys::{key, machine, reason};
+use crate::recorded::{Known, Wanted};
 
 /// How many requests are under way.
 pub(crate) const AT_ONCE: usize = 16;
@@ -21,12 +21,20 @@ const MOST_OBJECTS: usize = 64;
 const MOST_BYTES: usize = 4 << 20;
 
 /// A request that is under way; it ends when nobody waits for it any more.
-struct Fetch(JoinHandle<Result<Part, RequestError>>);
+struct Fetch<T>(JoinHandle<Result<T, RequestError>>);
 
-impl Drop for Fetch {
+impl<T> Drop for Fetch<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// What comes of an object first.
+enum First {
+    /// The digests, which the store recorded.
+    Known(Known),
+    /// Its first bytes.
+    Part(Part),
 }
 
 /// Reads and hashes objects.
@@ -36,8 +44,10 @@ pub(crate) struct Queue<'a> {
     digests: &'a [Digest],
     batches: Vec<Batch>,
     sink: Sink<'a>,
+    /// Whether objects are not read whose digests the store recorded.
+    takes_records: bool,
     /// The first parts of objects, in order.
-    fetched: VecDeque<(FileRequest, Fetch)>,
+    fetched: VecDeque<(FileRequest, Fetch<First>)>,
     /// Small objects that wait to be hashed.
     small: Vec<(FileRequest, Vec<u8>)>,
     small_bytes: usize,
@@ -53,7 +63,13 @@ impl<'a> Queue<'a> {
         let batches = digests.iter().map(Digest::batch).collect::<Result<_, _>>();
         let batches = batches.map_err(|error| PlaceError::Digest(error.into()))?;
         let (fetched, small) = (VecDeque::new(), Vec::new());
-        Ok(Queue { client: client.clone(), runtime, digests, batches, sink, fetched, small, small_bytes: 0 })
+        let (client, takes_records) = (client.clone(), false);
+        Ok(Queue { client, runtime, digests, batches, sink, takes_records, fetched, small, small_bytes: 0 })
+    }
+
+    /// Takes the digests that the store recorded, where it has them.
+    pub(crate) fn taking_records(self, takes_records: bool) -> Queue<'a> {
+        Queue { takes_records, ..self }
     }
 
     /// Reads one more object. False when nothing more is wanted.
@@ -61,7 +77,7 @@ impl<'a> Queue<'a> {
         if self.fetched.len() >= AT_ONCE && !self.take()? {
             return Ok(false);
         }
-        let fetch = self.fetch(key(&request.path), 0, None);
+        let fetch = self.first(&request);
         self.fetched.push_back((request, fetch));
         Ok(true)
     }
@@ -76,14 +92,29 @@ impl<'a> Queue<'a> {
         self.flush().map(drop)
     }
 
-    fn fetch(&self, key: &[u8], start: u64, etag: Option<String>) -> Fetch {
+    fn first(&self, request: &FileRequest) -> Fetch<First> {
+        let (client, key) = (self.client.clone(), key(&request.path).to_vec());
+        let digests = self.digests.iter().map(|digest| digest.name().to_string()).collect();
+        let wanted = self.takes_records.then_some(Wanted { digests, expected: request.expected });
+        Fetch(self.runtime.spawn(async move {
+            if let Some(wanted) = wanted
+                // Whoever reads the object hears why nothing is told of it.
+                && let Ok(Some(known)) = client.known(&key, &wanted).await
+            {
+                return Ok(First::Known(known));
+            }
+            client.part(&key, 0..PIECE, None).await.map(First::Part)
+        }))
+    }
+
+    fn fetch(&self, key: &[u8], start: u64, etag: Option<String>) -> Fetch<Part> {
         let (client, key) = (self.client.clone(), key.to_vec());
         Fetch(
             self.runtime.spawn(async move { client.part(&key, start..start + PIECE, etag.as_deref()).await }),
         )
     }
 
-    fn wait(&self, mut fetch: Fetch) -> Result<Part, RequestError> {
+    fn wait<T>(&self, mut fetch: Fetch<T>) -> Result<T, RequestError> {
         let ended = self.runtime.block_on(&mut fetch.0);
         ended.unwrap_or_else(|error| Err(RequestError::Network(error.to_string())))
     }
@@ -92,7 +123,12 @@ impl<'a> Queue<'a> {
     fn take(&mut self) -> Result<bool, PlaceError> {
         let Some((mut request, fetch)) = self.fetched.pop_front() else { return Ok(true) };
         match self.wait(fetch) {
-            Ok(part) => {
+            Ok(First::Known(Known { digests, seen })) => {
+                request.seen = seen;
+                let evidence = Evidence::Recorded(seen.modified);
+                Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))
+            }
+            Ok(First::Part(part)) => {
                 request.seen = part.seen;
                 if part.size > PIECE {
                     return Ok(self.flush()? && self.large(request, part)?);
@@ -143,7 +179,7 @@ impl<'a> Queue<'a> {
         }
         let mut is_wanted = true;
         for ((request, _), digests) in small.into_iter().zip(sums) {
-            is_wanted = is_wanted && self.tell(request, digests);
+            is_wanted = is_wanted && self.tell(request, FileRead { digests, ..FileRead::default() });
         }
         Ok(is_wanted)
     }
@@ -180,11 +216,10 @@ impl<'a> Queue<'a> {
             stream.finish(sum.as_mut_bytes()).map_err(wrong)?;
             digests.push(sum);
         }
-        Ok(self.tell(request, digests))
+        Ok(self.tell(request, FileRead { digests, ..FileRead::default() }))
     }
 
-    fn tell(&self, request: FileRequest, digests: Vec<Output>) -> bool {
-        let result: Result<FileRead, Error> = Ok(FileRead { digests, ..FileRead::default() });
-        (self.sink)(PlaceEvent::Answer(FileAnswer { request, result }))
+    fn tell(&self, request: FileRequest, read: FileRead) -> bool {
+        (self.sink)(PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }))
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use verisum_digest::{Digest, Output};
 use verisum_files::Kind;
 use verisum_files::place::{
-    FileAnswer, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
+    Evidence, FileAnswer, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
 };
 use verisum_files::store::manifest::{Bad, Line, Options, ReadError, Reader, Skipped};
 
@@ -50,6 +50,8 @@ pub struct CheckedFile {
     pub listed: Option<Output>,
     /// The digest that it has, or why there is none.
     pub found: Result<Output, Reason>,
+    /// What that digest is known by.
+    pub evidence: Evidence,
 }
 
 /// Why a list is not checked to its end.
@@ -136,22 +138,39 @@ impl HostList {
         notes: Sink,
         each: &(dyn Fn(CheckedFile) -> bool + Sync),
     ) -> Result<(), HostListError> {
+        let mut hash = |files: Files, sink: Sink| place.hash(std::slice::from_ref(digest), files, sink);
+        self.check_by(&mut hash, address, digest, notes, each)
+    }
+
+    /// The same, where `hash` computes the digests or knows them otherwise.
+    ///
+    /// # Errors
+    /// The list or the host fails; what was found before stands.
+    pub fn check_by(
+        &self,
+        hash: &mut dyn FnMut(Files, Sink) -> Result<(), PlaceError>,
+        address: &Address,
+        digest: &Digest,
+        notes: Sink,
+        each: &(dyn Fn(CheckedFile) -> bool + Sync),
+    ) -> Result<(), HostListError> {
         let mut claimed =
             Claimed { reader: self.reader()?, algorithm: digest.name(), address, list: self, failed: None };
         let sink = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
+                let evidence = result.as_ref().map_or(Evidence::Read, |read| read.evidence);
                 let found = match result {
                     Ok(read) => read.digest().ok_or(Reason::Failed(String::new())),
                     Err(error) => Err(error.reason()),
                 };
                 let name = Written::name(request.tag, address, &request.path);
-                each(CheckedFile { name, seen: request.seen, listed: request.expected, found })
+                each(CheckedFile { name, seen: request.seen, listed: request.expected, found, evidence })
             }
             // Every file has an answer, whatever its program said beside.
             PlaceEvent::Unlisted(line) => notes(PlaceEvent::Note(line)),
             event => notes(event),
         };
-        let asked = place.hash(std::slice::from_ref(digest), Files::Named(&mut claimed), &sink);
+        let asked = hash(Files::Named(&mut claimed), &sink);
         match claimed.failed {
             Some(error) => Err(HostListError::List(error)),
             None => asked.map_err(HostListError::Place),

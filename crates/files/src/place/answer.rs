@@ -128,6 +128,31 @@ pub struct FileRead {
     pub changed: bool,
     /// What is recorded of it where it is, as far as a listing tells.
     pub recorded: Option<Recorded>,
+    /// What its digests are known by.
+    pub evidence: Evidence,
+}
+
+/// What the content of a file is known by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// Names and lengths.
+    Listed,
+    /// A digest that the keeper of a place recorded, and when. Nobody read the file there.
+    Recorded(Option<Modified>),
+    /// It was read; where files are compared all of them were, or a catalogue stands for that.
+    #[default]
+    Read,
+}
+
+impl Evidence {
+    /// Its word in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Evidence::Listed => "listed",
+            Evidence::Recorded(_) => "recorded",
+            Evidence::Read => "read",
+        }
+    }
 }
 
 /// The digest that the keeper of a place recorded of a file when it was written there. Nobody read the file for it since.

@@ -43,8 +43,8 @@ use verisum_digest::Digest;
 use crate::{Error, ReplaceError};
 
 pub use answer::{
-    Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState, Modified,
-    NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
+    Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
+    Modified, NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
 };
 pub use block_digests::BlockDigests;
 pub use local::{LocalPlace, OpenStdin};
@@ -80,6 +80,16 @@ pub trait Place: Send {
     /// # Errors
     /// Nothing there computes them, or the place cannot be reached, or ends in the middle.
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError>;
+
+    /// The same, with the digests that the keeper of the place recorded of a file where it has all of these: only other
+    /// files are read, and [`FileRead::evidence`] tells which. What does not prove another content, as an ETag, counts
+    /// only where it is what is [expected](FileRequest::expected), or where nothing is expected.
+    ///
+    /// # Errors
+    /// Those of [`hash`](Place::hash).
+    fn hash_recorded(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        self.hash(digests, files, sink)
+    }
 
     /// Hashes files and looks at each before and after, be it in several steps: what changes meanwhile is told as
     /// changed, and the answer has the state of the file then.
@@ -237,6 +247,10 @@ impl<P: Place + ?Sized> Place for Box<P> {
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         (**self).hash(digests, files, sink)
+    }
+
+    fn hash_recorded(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        (**self).hash_recorded(digests, files, sink)
     }
 
     fn hash_settled(

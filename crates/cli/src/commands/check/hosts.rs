@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use verisum::digest::{Digest, Output as Sum};
-use verisum::files::place::{Place, Reason};
+use verisum::files::place::{Files, Place, Reason, Sink};
 use verisum::files::store::manifest::{Options as Reading, ReadError};
 use verisum::remote::{Address, CheckedFile, HostList, HostListError, Hosts, kept};
 
 use super::CheckArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
-use crate::ui::hosts::{self, OnHost, Record, Report, tally};
+use crate::ui::hosts::{self, Evidences, OnHost, Record, Report, tally};
 use crate::ui::json::ListState;
 use crate::ui::{Output, names};
 
@@ -38,6 +38,8 @@ struct Task<'a> {
     hosts: Hosts,
     prefixed: bool,
     report: Report<'a>,
+    /// What the objects so far are known by.
+    evidences: Evidences,
 }
 
 /// Checks the files on hosts that a list names.
@@ -62,11 +64,12 @@ pub(super) fn run(
     let hosts = arguments.hosts.hosts(places.len())?;
     let prefixed = arguments.many.names_hosts(places);
     let report = Report::new(output).quiet(arguments.results.quiet || arguments.results.status);
-    let task = Task { arguments, list, path, hosts, prefixed, report };
+    let task = Task { arguments, list, path, hosts, prefixed, report, evidences: Evidences::default() };
     task.of_list()?;
     hosts::each(places, arguments.many.at_once(), &|on| task.host(on));
     let is_quiet = arguments.results.quiet || arguments.results.status;
-    arguments.hosts.say_costs(&task.report, arguments.json, is_quiet);
+    let evidence = arguments.recorded.counts(&task.evidences);
+    arguments.hosts.say_evidence(&task.report, (arguments.json, is_quiet), evidence);
     task.report.end()
 }
 
@@ -159,7 +162,10 @@ impl Task<'_> {
                 let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
                 self.judge(address, way, &digest, &file, &mut counts[number])
             };
-            match self.list.check(place, address, &digest, &notes, &judge) {
+            let mut hash = |files: Files, sink: Sink| {
+                self.arguments.recorded.hash(&mut *place, std::slice::from_ref(&digest), files, sink)
+            };
+            match self.list.check_by(&mut hash, address, &digest, &notes, &judge) {
                 Ok(()) => {}
                 Err(HostListError::List(error)) => {
                     self.report.fail(&on.host, &unreadable(&self.path, &error));
@@ -203,6 +209,10 @@ impl Task<'_> {
             }
         };
         self.report.worse(exit);
+        let evidence = match &file.found {
+            Ok(_) => self.arguments.recorded.known(file.evidence, &self.evidences),
+            Err(_) => None,
+        };
         if self.arguments.json {
             let state = |sum: Option<Sum>| {
                 let digests = sum.into_iter().map(|sum| (digest.name(), sum.to_string())).collect();
@@ -210,7 +220,12 @@ impl Task<'_> {
             };
             let record = Record::new(place, way, name, &file.seen);
             let record = Checked {
-                record: Record { outcome: Some(outcome), error: reason.map(Reason::message), ..record },
+                record: Record {
+                    evidence,
+                    outcome: Some(outcome),
+                    error: reason.map(Reason::message),
+                    ..record
+                },
                 listed: state(file.listed),
                 found: file.found.as_ref().ok().map(|found| state(Some(*found))),
             };
@@ -227,7 +242,8 @@ impl Task<'_> {
         full.extend_from_slice(name);
         let mut line = Vec::new();
         names::result_name(&mut line, OsStr::from_bytes(&full));
-        line.extend_from_slice(format!(": {shown}\n").as_bytes());
+        let known = evidence.map(|known| format!(" ({})", known.text())).unwrap_or_default();
+        line.extend_from_slice(format!(": {shown}{known}\n").as_bytes());
         self.report.result(&line)
     }
 

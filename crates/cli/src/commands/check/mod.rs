@@ -11,7 +11,7 @@ use verisum::files::store::manifest::{BlockHashes, Dialect};
 use crate::list_check::{Options, ResultArgs, lists_of};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, RecordedArgs, refuse};
 use crate::ui::reading::ReadingArgs;
 use crate::ui::{Output, PROGRAM, digests, kernel, sizes};
 
@@ -58,12 +58,16 @@ pub(crate) struct CheckArgs {
     hosts: HostArgs,
 
     #[command(flatten)]
+    recorded: RecordedArgs,
+
+    #[command(flatten)]
     many: ManyArgs,
 }
 
 /// Does what `verisum check` was asked for.
 pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (lists, places) = arguments.many.lists_and_places(&arguments.lists)?;
+    arguments.recorded.refuse(&places)?;
     if !places.is_empty() {
         let [list] = &lists[..] else {
             return Err(Failure::Usage("one LIST is checked on other machines at a time".to_string()));

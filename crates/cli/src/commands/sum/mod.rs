@@ -16,7 +16,7 @@ use verisum::files::store::manifest::{Format, Writer};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, HOSTS, HostArgs, ManyArgs, OnHost, Report, refuse};
+use crate::ui::hosts::{self, Evidences, HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, Report, refuse};
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
@@ -98,6 +98,9 @@ pub(crate) struct SumArgs {
     pub(crate) hosts: HostArgs,
 
     #[command(flatten)]
+    pub(crate) recorded: RecordedArgs,
+
+    #[command(flatten)]
     pub(crate) many: ManyArgs,
 
     /// Print names from the directory on, not whole paths
@@ -128,6 +131,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     if !there.is_empty() {
         arguments.refuse_for_hosts(&there)?;
     }
+    arguments.recorded.refuse(&there)?;
     let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
     let writer = writer.zero(arguments.zero).binary(arguments.binary).base64(arguments.base64);
     let report = Report::new(output).quiet(arguments.quiet);
@@ -246,18 +250,20 @@ impl SumArgs {
         let reached = self.hosts.hosts(hosts.len())?;
         let prefixed = self.many.names_hosts(hosts);
         let json = (self.format() == Format::Json).then_some(digest);
+        let counts = Evidences::default();
         hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {
             let digests = std::slice::from_ref(digest);
             let Some((mut place, way)) = hosts::open(&reached, &on.host, digest, &lines.report) else {
                 return;
             };
             for address in &on.places {
-                let source = Source { address, way, json, relative: self.relative, prefixed };
+                let (relative, recorded, counts) = (self.relative, self.recorded, &counts);
+                let source = Source { address, way, json, relative, prefixed, recorded, counts };
                 let sink = |event| lines.there(&source, event);
                 let hashed = match &self.files0_from {
                     None => {
                         let mut roots = std::iter::once(address.path.clone());
-                        place.hash(digests, Files::Trees(&mut roots), &sink)
+                        self.recorded.hash(&mut *place, digests, Files::Trees(&mut roots), &sink)
                     }
                     Some(list) => match Inputs::listed(list) {
                         Ok(mut inputs) => {
@@ -266,7 +272,8 @@ impl SumArgs {
                                 path: address.join(&name),
                                 ..FileRequest::default()
                             });
-                            let hashed = place.hash(digests, Files::Named(&mut names), &sink);
+                            let files = Files::Named(&mut names);
+                            let hashed = self.recorded.hash(&mut *place, digests, files, &sink);
                             drop(names);
                             if let Err(failure) = inputs.end() {
                                 lines.report.fail(&on.host, &failure);
@@ -281,7 +288,8 @@ impl SumArgs {
                 }
             }
         });
-        self.hosts.say_costs(&lines.report, json.is_some(), self.quiet);
+        let evidence = self.recorded.counts(&counts);
+        self.hosts.say_evidence(&lines.report, (json.is_some(), self.quiet), evidence);
         Ok(())
     }
 }

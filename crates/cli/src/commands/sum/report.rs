@@ -12,7 +12,7 @@ use verisum::remote::Address;
 use super::personality;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{Record, Report};
+use crate::ui::hosts::{Evidences, Record, RecordedArgs, Report};
 use crate::ui::names;
 
 const CHANGED: &str = "read: the file changed while it was read: the value may fit no state of it";
@@ -40,6 +40,10 @@ pub(super) struct Source<'a> {
     pub(super) relative: bool,
     /// Whether the host stands before names.
     pub(super) prefixed: bool,
+    /// Whether digests count that a store recorded.
+    pub(super) recorded: RecordedArgs,
+    /// What the objects so far are known by.
+    pub(super) counts: &'a Evidences,
 }
 
 impl Lines<'_> {
@@ -93,18 +97,24 @@ impl Lines<'_> {
             event => return self.report.event(&address.host, event),
         };
         let name = if *relative { address.below(&request.path) } else { address.shown(&request.path) };
+        let evidence = source.recorded.known(read.evidence, source.counts);
         let goes_on = match source.json {
             Some(digest) => {
                 let record = Record::new(address, source.way, name, &request.seen);
                 let sum = read.digest().map(|sum| sum.to_string()).unwrap_or_default();
                 let digests = Some(BTreeMap::from([(digest.name(), sum)]));
-                self.report.json("file", &Record { digests, ..record })
+                self.report.json("file", &Record { digests, evidence, ..record })
             }
             None => {
                 let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };
                 full.extend_from_slice(name);
                 match self.line(&full, &request, &read) {
-                    Ok(line) => self.report.result(&line),
+                    Ok(line) => {
+                        // Programs that check lists pass over comments.
+                        let comment = evidence.filter(|_| self.writer.has_comments());
+                        let comment = comment.map(|known| format!("# {}\n", known.text()));
+                        self.report.result(&[comment.unwrap_or_default().into_bytes(), line].concat())
+                    }
                     Err(error) => return self.wrong(address, &full, &error),
                 }
             }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use verisum::object::{RequestClass, Usage};
 
+use super::EvidenceCounts;
 use crate::ui::failure::Failure;
 use crate::ui::sizes;
 use crate::ui::values::counted;
@@ -42,6 +43,9 @@ pub(crate) struct Costs {
     sent: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     money: Option<Money>,
+    /// What objects are known by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<EvidenceCounts>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,7 +99,13 @@ impl Costs {
             received: usage.received,
             sent: usage.sent,
             money,
+            evidence: None,
         })
+    }
+
+    /// With what objects are known by.
+    pub(super) fn with_evidence(self, evidence: Option<EvidenceCounts>) -> Costs {
+        Costs { evidence, ..self }
     }
 
     /// In words.

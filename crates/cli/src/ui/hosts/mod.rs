@@ -2,6 +2,7 @@
 
 mod buckets;
 mod costs;
+mod evidence;
 mod record;
 mod report;
 
@@ -19,6 +20,7 @@ use verisum::files::place::Place;
 
 pub(crate) use self::buckets::BucketArgs;
 pub(crate) use self::costs::Costs;
+pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
 pub(crate) use self::record::Record;
 pub(crate) use self::report::{Report, tally};
 use crate::ui::config;
@@ -281,13 +283,26 @@ impl HostArgs {
         self.buckets.costs()
     }
 
-    /// Says what stores were asked for.
-    pub(crate) fn say_costs(&self, report: &Report, json: bool, quiet: bool) {
+    /// Says what stores were asked for, and what objects are known by, where that was asked for.
+    pub(crate) fn say_evidence(
+        &self,
+        report: &Report,
+        (json, quiet): (bool, bool),
+        evidence: Option<EvidenceCounts>,
+    ) {
+        if let Some(counts) = evidence.as_ref().filter(|_| !json && !quiet) {
+            report.say(&counts.text());
+        }
         match self.costs() {
-            Some(costs) if json => drop(report.json("costs", &costs)),
+            Some(costs) if json => drop(report.json("costs", &costs.with_evidence(evidence))),
             Some(costs) if !quiet => drop(report.say(&costs.text())),
             _ => (),
         }
+    }
+
+    /// Says what stores were asked for.
+    pub(crate) fn say_costs(&self, report: &Report, json: bool, quiet: bool) {
+        self.say_evidence(report, (json, quiet), None);
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use verisum::files::place::FileState;
 use verisum::remote::Address;
 
+use super::evidence::Known;
 use crate::ui::names::Name;
 
 /// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
@@ -21,6 +22,8 @@ pub(crate) struct Record<'a> {
     pub(crate) mtime: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) digests: Option<BTreeMap<&'a str, String>>,
+    #[serde(flatten)]
+    pub(crate) evidence: Option<Known>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +43,7 @@ impl<'a> Record<'a> {
                 false => modified.time.to_rfc3339_seconds(),
             }),
             digests: None,
+            evidence: None,
             outcome: None,
             error: None,
         }

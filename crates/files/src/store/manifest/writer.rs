@@ -156,6 +156,11 @@ impl Writer {
         self.format
     }
 
+    /// Whether lines that begin with `#` may stand between its lines.
+    pub fn has_comments(&self) -> bool {
+        matches!(self.format, Format::Gnu | Format::Bsd) && !self.zero && !self.nameless && !self.raw
+    }
+
     /// Appends what stands before the first file.
     pub fn header(&self, out: &mut Vec<u8>) {
         match self.format {
