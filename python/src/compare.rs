@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::compare::{
-    Judge, Judgement, Lists, RecordedTree, Settled, Standing, settle_by_records,
+    Judge, Judgement, Lists, RecordedTree, Settled, Standing, known_bad, settle_by_records,
 };
 use verisum::catalog::store::{Catalog, absolute};
 use verisum::digest::{Digest, Output};
@@ -320,9 +320,10 @@ impl Job {
             settling.map_err(|error| Failure::from(&error))?;
         }
         if !self.read {
+            let bad = known_bad(&mut records, &pairs).map_err(|error| Failure::from(&error))?;
             all(&mut trees, &mut |trees| {
-                settled.store = trees::settle_recorded(trees, &mut pairs, &sink)?;
-                settled.read -= settled.store;
+                let store = trees::settle_recorded(trees, &mut pairs, &bad, &sink)?;
+                settled.by_store(store, &pairs);
                 Ok(())
             })?;
         }

@@ -243,7 +243,7 @@ pub(crate) fn failure(address: &Address, error: &PlaceError) -> Failure {
     let (kind, operation) = match error {
         PlaceError::Digest(_) => (Kind::Digest, "find"),
         PlaceError::Machine(_) => (Kind::Host, "connect"),
-        PlaceError::ListedTwice(_) => (Kind::Host, "list"),
+        PlaceError::Unlisted(_) | PlaceError::ListedTwice(_) => (Kind::Host, "list"),
         PlaceError::Unsupported(operation) => (Kind::Host, *operation),
         PlaceError::File(error) => return Failure::from(error),
         PlaceError::Write(_) | PlaceError::NotWritten { .. } => (Kind::File, "write"),

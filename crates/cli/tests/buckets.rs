@@ -285,3 +285,116 @@ fn a_store_that_lies_is_never_taken_for_good() {
     let short = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
     assert_one_line(&short, 3, "the store's answer is wrong: it is no range");
 }
+
+/// A server that gives whole answers to the first lines of requests, with their headers.
+fn raw_server(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (answer, counted, mut stream) = (answer.clone(), counted.clone(), stream.unwrap());
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let asked: Vec<String> =
+                    lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+                counted.fetch_add(1, Ordering::Relaxed);
+                let _ = stream.write_all(answer(&asked.join("\n")).as_bytes());
+            });
+        }
+    });
+    (url, count)
+}
+
+fn whole(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+#[test]
+fn a_signed_request_is_sent_nowhere_else() {
+    let (other, count) = raw_server(|_| whole("200 OK", "", &listing(&[("a", 1)], None)));
+    let (url, _) = raw_server(move |_| {
+        whole("307 Temporary Redirect", &format!("Location: {other}/bucket?list-type=2\r\n"), "")
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&ended, 3, "the store answers 307");
+    assert_eq!((ended.out(), count.load(Ordering::Relaxed)), ("", 0));
+}
+
+#[test]
+fn a_page_of_something_else_is_no_empty_bucket() {
+    let (url, _) = server(|_| (200, "<!DOCTYPE html><html><body>Log in here.</body></html>".to_string()));
+    for verb in [&["sum", "--quiet"][..], &["compare", "/var/empty"]] {
+        let ended = run_at(&url, &[verb, &["s3://bucket"]].concat());
+        assert_eq!(ended.code, Some(3), "{verb:?} {} {}", ended.out(), ended.stderr);
+    }
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&ended, 3, "the store's answer is wrong: no list of objects");
+}
+
+#[test]
+fn an_object_that_is_another_in_each_answer_has_no_digest() {
+    let versions = AtomicUsize::new(0);
+    let (url, _) = raw_server(move |asked| {
+        if asked.contains("list-type=2") {
+            return whole("200 OK", "", &listing(&[("a", 5 << 20), ("b", 1)], None));
+        }
+        let range = asked.to_lowercase().split("range: bytes=").nth(1).unwrap().to_string();
+        let (start, end) = range.lines().next().unwrap().split_once('-').unwrap();
+        let (start, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
+        let size = if asked.contains("/bucket/b ") { 1 } else { 5 << 20 };
+        let end = (end + 1).min(size);
+        let version = versions.fetch_add(1, Ordering::Relaxed);
+        let headers = format!("ETag: \"v{version}\"\r\nContent-Range: bytes {start}-{}/{size}\r\n", end - 1);
+        whole("206 Partial Content", &headers, &"x".repeat(end - start))
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "--relative", "s3://bucket"]);
+    assert_one_line(&ended, 3, "a: it was replaced while it was read");
+    assert!(ended.out().lines().count() == 1 && ended.out().ends_with("  b\n"), "{}", ended.out());
+}
+
+#[test]
+fn one_wrong_answer_is_told_of_its_object_and_the_others_are_read() {
+    let (url, _) = server(|asked| match asked {
+        _ if asked.contains("list-type=2") => (200, listing(&[("a", 1), ("b", 5), ("c", 1)], None)),
+        _ if asked.starts_with("GET /bucket/b ") => (206, "short".to_string()),
+        _ => (200, "x".to_string()),
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&ended, 3, "b: the store's answer is wrong");
+    assert_eq!(ended.out().lines().count(), 2, "{}", ended.out());
+}
+
+#[test]
+fn what_may_be_secret_in_an_address_or_a_setting_is_not_said() {
+    for address in ["s3://key:topsecret@bucket/x", "https://user:topsecret@host/x", "https://h/x?k=topsecret"]
+    {
+        let ended = run_at("http://127.0.0.1:9", &["sum", address]);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("topsecret") && !ended.stderr.contains("key:"), "{}", ended.stderr);
+    }
+    let region = run_at("http://127.0.0.1:9", &["sum", "--region", "x\ny", "s3://bucket"]);
+    assert_one_line(&region, 3, "the region has characters that it cannot have");
+    let mut command = common::command(common::VERISUM);
+    command.args(["sum", "s3://bucket"]).env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "s");
+    let token = Ended::of(command.env("AWS_SESSION_TOKEN", "topsecret\r").output().unwrap());
+    assert_one_line(&token, 3, "AWS_SESSION_TOKEN has characters");
+    assert!(!token.stderr.contains("topsecret"), "{}", token.stderr);
+}
+
+#[test]
+fn keys_that_are_no_file_names_do_not_end_a_copy() {
+    let keys = ["a//b", "b//c", "c//d", "d//e", "e//f", "f//g", "g//h", "h//i", "i//j", "z"];
+    let (url, _) = server(move |asked| match asked {
+        _ if asked.contains("list-type=2") => (200, listing(&keys.map(|key| (key, 1)), None)),
+        _ if asked.contains("attributes=") => (403, "<Error><Code>AccessDenied</Code></Error>".to_string()),
+        _ => (200, "x".to_string()),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let ended = run_at(&url, &["copy", "s3://bucket", out.to_str().unwrap()]);
+    assert_one_line(&ended, 3, "h//i: the key is no file name");
+    assert_eq!(fs::read(out.join("z")).unwrap(), b"x", "{}", ended.stderr);
+}

@@ -296,6 +296,58 @@ fn recorded_digests_are_taken_and_told_from_what_was_read() {
     }
 }
 
+#[test]
+fn what_a_store_does_not_have_as_it_recorded_it_is_not_copied() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    for (name, length) in [("good", 1000), ("rot", 1000), ("rot-large", 3 << 20)] {
+        let bytes = content(length);
+        let header = [("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes))];
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &header, &bytes).0, 200);
+    }
+    for name in ["rot", "rot-large"] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    let out = store.path("out");
+    let copied = store.run(&["copy", "s3://box", out.to_str().unwrap()]);
+    assert_eq!(copied.code, Some(1), "{} {}", copied.out(), copied.stderr);
+    let text = format!("{}{}", copied.out(), copied.stderr);
+    for name in ["rot", "rot-large"] {
+        assert!(text.contains(&format!("s3://box/{name}: rot: crc64-nvme is ")), "{text}");
+        assert!(!out.join(name).exists());
+    }
+    assert!(text.contains("(store): not copied"), "{text}");
+    assert_eq!(fs::read(out.join("good")).unwrap(), content(1000));
+}
+
+#[test]
+fn what_a_catalogue_knows_as_rot_is_never_the_same_by_a_record() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    let bytes = content(1000);
+    for name in ["a", "rot", "b"] {
+        let header = [("x-amz-checksum-sha256".to_string(), base64("sha256", &bytes))];
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &header, &bytes).0, 200);
+        fs::write(here.join(name), &bytes).unwrap();
+    }
+    let (catalog, here) = (store.path("catalog"), here.to_str().unwrap());
+    let catalog = catalog.to_str().unwrap();
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(0));
+    common::change_and_restore_time(&bucket.join("rot"), &"?".repeat(1000));
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(1));
+    for quick in [&[][..], &["--quick"]] {
+        let words = [&["compare", "--json", "--catalog", catalog], quick, &[here, "s3://box"]].concat();
+        let compared = store.run(&words);
+        assert_eq!(compared.code, Some(1), "{quick:?} {} {}", compared.out(), compared.stderr);
+        let told = lines(compared.out());
+        assert_eq!((&told[0]["path"], &told[0]["evidence"]), (&"rot".into(), &"read".into()), "{}", told[0]);
+        let summary = told.last().unwrap();
+        assert_eq!((&summary["same"], &summary["differ"]), (&2.into(), &1.into()), "{summary}");
+    }
+}
+
 /// A sparse raw image of 256 MiB with data at these places.
 fn image(path: &Path) {
     let file = fs::File::create(path).unwrap();

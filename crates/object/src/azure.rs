@@ -10,7 +10,7 @@ use verisum_files::place::FileState;
 use crate::client::{Client, MOST_TEXT, Request};
 use crate::error::RequestError;
 use crate::google::{md5_of, recorded};
-use crate::listing::{Listed, Page, decoded_name, encoded, identity, time_of_header};
+use crate::listing::{Listed, Page, decoded_name, encoded, identity, is_answer, time_of_header};
 use crate::upload::Written;
 
 const KIND: HeaderName = HeaderName::from_static("x-ms-blob-type");
@@ -65,7 +65,10 @@ struct Properties {
 
 /// Reads the XML of a page.
 fn page(xml: &[u8]) -> Result<Page, RequestError> {
-    let answer: Answer = from_reader(xml).map_err(|_| RequestError::Answer("no list of objects"))?;
+    let answer: Answer = from_reader(xml)
+        .ok()
+        .filter(|_| is_answer(xml, "EnumerationResults"))
+        .ok_or(RequestError::Answer("no list of objects"))?;
     let mut objects = Vec::with_capacity(answer.blobs.blob.len());
     let was_empty = answer.blobs.blob.is_empty();
     for Blob { name, properties } in answer.blobs.blob {

@@ -8,9 +8,8 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED, RANGE};
 use http::{HeaderMap, HeaderName, Method, Uri};
 use object_store::ClientOptions;
-use object_store::client::{
-    HttpClient, HttpConnector, HttpRequest, HttpRequestBody, HttpResponse, ReqwestConnector,
-};
+use object_store::client::{HttpClient, HttpRequest, HttpRequestBody, HttpResponse};
+use reqwest::redirect::Policy;
 use tokio::time::Instant;
 use verisum_files::Timestamp;
 use verisum_files::place::{FileState, KnownState, Modified};
@@ -38,6 +37,8 @@ pub(crate) struct Client {
     pub(crate) url: String,
     meter: Arc<Meter>,
     pace: Option<Pace>,
+    /// How long a request may take with all its attempts.
+    whole: Duration,
 }
 
 /// A rate of requests: when the next one may be sent, and how long after it another.
@@ -101,10 +102,10 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let Opened { store, url } = Opened::of(url, options)?;
         url.parse::<Uri>().map_err(|_| OpenError::Endpoint("is no URL"))?;
-        let http = ReqwestConnector::default().connect(&client_options(&url, options));
-        let http = http.map_err(|error| OpenError::System(error.into()))?;
+        let http = connections(&store, &url, options).map_err(|error| OpenError::System(error.into()))?;
         let (pace, meter) = (options.requests_per_second.map(Pace::new), options.meter.clone());
-        Ok(Client { http, store, url, meter, pace })
+        let whole = Duration::from_secs(options.timeout.into()) * WHOLE;
+        Ok(Client { http, store, url, meter, pace, whole })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.
@@ -207,7 +208,12 @@ impl Client {
             return Err(RequestError::Answer("an object is cut"));
         }
         let seen = self.seen(key, Some(size), &answer.headers);
-        let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
+        let found = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
+        // Not all stores look at what was asked for.
+        if etag.is_some() && found.is_some() && etag != found.as_deref() {
+            return Err(RequestError::Replaced);
+        }
+        let etag = found;
         let original = self.original(&answer.headers);
         Ok(Part { bytes: answer.body, seen, size, original, etag })
     }
@@ -221,9 +227,12 @@ impl Client {
     pub(crate) async fn ask_at(&self, url: &str, request: &Request<'_>) -> Result<Answer, RequestError> {
         let mut wait = FIRST_WAIT;
         let mut attempt = 1;
+        let began = Instant::now();
         loop {
             match self.once(url, request).await {
-                Err(error) if error.may_pass() && attempt < ATTEMPTS => tokio::time::sleep(wait).await,
+                Err(error) if error.may_pass() && attempt < ATTEMPTS && began.elapsed() < self.whole => {
+                    tokio::time::sleep(wait).await;
+                }
                 ended => return ended,
             }
             wait *= 2;
@@ -312,7 +321,20 @@ fn whole(text: &str, start: u64, length: u64) -> Option<u64> {
     (start == first && start.checked_add(length)?.checked_sub(1)? == last && last < whole).then_some(whole)
 }
 
-/// How connections to a store are made.
+/// Connections to a store. A store that sends a request elsewhere is not followed: it is signed, and what comes from
+/// elsewhere is not the store's.
+fn connections(store: &Store, url: &str, options: &StoreOptions) -> Result<HttpClient, reqwest::Error> {
+    let timeout = Duration::from_secs(options.timeout.into());
+    let redirects = if matches!(store, Store::Web) { Policy::default() } else { Policy::none() };
+    let builder = reqwest::Client::builder().redirect(redirects).referer(false);
+    let builder = builder.user_agent(concat!("verisum/", env!("CARGO_PKG_VERSION")));
+    let builder = builder.connect_timeout(timeout).read_timeout(timeout).timeout(timeout * WHOLE);
+    // Lengths are those of the objects.
+    let builder = builder.no_gzip().no_brotli().no_zstd().no_deflate();
+    Ok(HttpClient::new(builder.https_only(!url.starts_with("http://")).build()?))
+}
+
+/// How those are asked that give credentials.
 pub(crate) fn client_options(url: &str, options: &StoreOptions) -> ClientOptions {
     let timeout = Duration::from_secs(options.timeout.into());
     ClientOptions::new()

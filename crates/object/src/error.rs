@@ -17,6 +17,9 @@ pub enum OpenError {
     /// The address is none of a bucket.
     #[error("{0}")]
     Address(&'static str),
+    /// A setting that no header takes, as a key with a line break is.
+    #[error("{0} has characters that it cannot have")]
+    Characters(String),
     /// What is wrong with the endpoint.
     #[error("the endpoint {0}")]
     Endpoint(&'static str),

@@ -1,6 +1,8 @@
 //! The pages in which a store lists its keys.
 
 use quick_xml::de::from_reader;
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{FileIdentity, FileState, Modified, Recorded};
@@ -50,7 +52,10 @@ struct Contents {
 impl Page {
     /// Reads the XML of an answer.
     pub(crate) fn read(xml: &[u8]) -> Result<Page, RequestError> {
-        let answer: Answer = from_reader(xml).map_err(|_| RequestError::Answer("no list of objects"))?;
+        let answer: Answer = from_reader(xml)
+            .ok()
+            .filter(|_| is_answer(xml, "ListBucketResult"))
+            .ok_or(RequestError::Answer("no list of objects"))?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let mut objects = Vec::with_capacity(answer.contents.len());
         for found in answer.contents {
@@ -76,6 +81,20 @@ impl Page {
             (false, _) => None,
         };
         Ok(Page { objects, next })
+    }
+}
+
+/// Whether the outermost element of an answer has this name: without it a page of something else looks empty.
+pub(crate) fn is_answer(xml: &[u8], name: &str) -> bool {
+    let mut reader = Reader::from_reader(xml);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(start) | Event::Empty(start)) => {
+                return start.local_name().as_ref() == name.as_bytes();
+            }
+            Ok(Event::Eof) | Err(_) => return false,
+            Ok(_) => {}
+        }
     }
 }
 
@@ -178,7 +197,10 @@ mod tests {
 
     #[test]
     fn answers_that_would_never_end_or_are_none_are_refused() {
-        for bad in ["", "<html>", "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"] {
+        let portal = "<?xml version=\"1.0\"?><html><body>Log in here.</body></html>";
+        for bad in
+            ["", "<html>", portal, "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"]
+        {
             assert!(Page::read(bad.as_bytes()).is_err(), "{bad}");
         }
         let empty = "<ListBucketResult><IsTruncated>true</IsTruncated>

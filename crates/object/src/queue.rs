@@ -7,9 +7,11 @@ use tokio::task::JoinHandle;
 use verisum_digest::{Batch, Digest, Output};
 use verisum_files::place::{Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Sink};
 
+use verisum_files::text;
+
 use crate::client::{Part, SharedClient};
 use crate::error::RequestError;
-use crate::keys::{key, machine, reason};
+use crate::keys::{key, reason};
 use crate::recorded::{Known, Wanted};
 
 /// How many requests are under way.
@@ -19,6 +21,9 @@ pub(crate) const PIECE: u64 = 2 << 20;
 /// A batch is hashed when it has so many objects, or so many bytes.
 const MOST_OBJECTS: usize = 64;
 const MOST_BYTES: usize = 4 << 20;
+
+/// The store is given up when it answers wrongly for more objects in a row.
+const MOST_WRONG: u32 = 8;
 
 /// A request that is under way; it ends when nobody waits for it any more.
 struct Fetch<T>(JoinHandle<Result<T, RequestError>>);
@@ -51,6 +56,8 @@ pub(crate) struct Queue<'a> {
     /// Small objects that wait to be hashed.
     small: Vec<(FileRequest, Vec<u8>)>,
     small_bytes: usize,
+    /// So many objects in a row had wrong answers.
+    wrong: u32,
 }
 
 impl<'a> Queue<'a> {
@@ -64,7 +71,18 @@ impl<'a> Queue<'a> {
         let batches = batches.map_err(|error| PlaceError::Digest(error.into()))?;
         let (fetched, small) = (VecDeque::new(), Vec::new());
         let (client, takes_records) = (client.clone(), false);
-        Ok(Queue { client, runtime, digests, batches, sink, takes_records, fetched, small, small_bytes: 0 })
+        Ok(Queue {
+            client,
+            runtime,
+            digests,
+            batches,
+            sink,
+            takes_records,
+            fetched,
+            small,
+            small_bytes: 0,
+            wrong: 0,
+        })
     }
 
     /// Takes the digests that the store recorded, where it has them.
@@ -129,6 +147,7 @@ impl<'a> Queue<'a> {
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))
             }
             Ok(First::Part(part)) => {
+                self.wrong = 0;
                 request.seen = part.seen;
                 if part.size > PIECE {
                     return Ok(self.flush()? && self.large(request, part)?);
@@ -150,10 +169,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Says that an object was not read. An error of the whole store ends the work.
+    /// Says that an object was not read. An error of the whole store ends the work, and so do many wrong answers in a row.
     fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
-        if !error.is_of_object() {
-            return Err(machine(error));
+        self.wrong = if matches!(error, RequestError::Answer(_)) { self.wrong + 1 } else { 0 };
+        if !error.is_of_object() && !(1..=MOST_WRONG).contains(&self.wrong) {
+            let key = text::printable(&String::from_utf8_lossy(key(&request.path)));
+            return Err(PlaceError::Machine(format!("{key}: {error}").into()));
         }
         let why = reason(&self.client, self.runtime, key(&request.path), error);
         Ok((self.sink)(PlaceEvent::Answer(FileAnswer::failed(request, why))))

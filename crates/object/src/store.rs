@@ -48,6 +48,15 @@ impl Opened {
         if !is_web && (name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain)) {
             return Err(OpenError::Address("the bucket's name has characters that no bucket's name has"));
         }
+        let region = options.region.iter().map(|region| ("the region", &region[..]));
+        if let Some((name, _)) = options
+            .settings_of("")
+            .chain(region)
+            .find(|(_, value)| value.chars().any(char::is_control))
+            .filter(|_| !is_web)
+        {
+            return Err(OpenError::Characters(name.to_string()));
+        }
         match scheme {
             "s3" => s3(name, options),
             "gs" => google(name, options),

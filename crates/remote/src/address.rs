@@ -361,6 +361,9 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
         // Names of files are shown and recorded.
         return Some(Err("must be without ? and #: what follows them may be secret"));
     }
+    if rest[..slash].contains(&b'@') {
+        return Some(Err("must be without a user and without keys: lists and logs show addresses"));
+    }
     let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
     Some(match () {
         () if name.is_empty() && is_web => Err("the host's name is missing"),
@@ -490,6 +493,7 @@ mod tests {
             "git+ssh://h/x",
             "gs:///x",
             "https://user:secret@host/x",
+            "s3://key:secret@bucket/x",
             "https://host/x?signature=secret",
         ] {
             assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");

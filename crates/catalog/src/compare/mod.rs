@@ -7,4 +7,4 @@ mod judge;
 mod records;
 
 pub use judge::{Content, Judge, Judgement, Lists, Standing};
-pub use records::{RecordedTree, Settled, settle_by_records};
+pub use records::{RecordedTree, Settled, known_bad, settle_by_records};

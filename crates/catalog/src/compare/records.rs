@@ -1,6 +1,6 @@
 //! Digests from the catalogue, for files that are as they were when they were recorded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -186,6 +186,26 @@ pub fn settle_by_records<const N: usize>(
     Ok(())
 }
 
+/// The numbers of the pairs that have to be read whatever else is known of them: the catalogue knows a file of theirs as
+/// not what it should be.
+///
+/// # Errors
+/// The catalogue cannot be read.
+pub fn known_bad<const N: usize>(
+    records: &mut [Option<RecordedTree>; N],
+    pairs: &[Pair<N>],
+) -> Result<BTreeSet<usize>, Error> {
+    let mut bad = BTreeSet::new();
+    for (number, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
+        for records in records.iter_mut().flatten() {
+            if records.record(&pair.name)?.is_some_and(|(_, record)| record.state != State::Sound) {
+                bad.insert(number);
+            }
+        }
+    }
+    Ok(bad)
+}
+
 /// How it was settled whether files that both sides have are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
@@ -201,4 +221,14 @@ pub struct Settled {
     pub store: u64,
     /// Both were read.
     pub read: u64,
+}
+
+impl Settled {
+    /// Takes what a store settled, and counts again what is left to be read on one side and on both.
+    pub fn by_store<const N: usize>(&mut self, store: u64, pairs: &[Pair<N>]) {
+        let asked = pairs.iter().filter(|pair| pair.status == FileStatus::Asked);
+        let (one, both): (Vec<_>, Vec<_>) =
+            asked.partition(|pair| pair.files.iter().flatten().any(|file| matches!(file.read, Some(Ok(_)))));
+        (self.store, self.one_read, self.read) = (store, one.len() as u64, both.len() as u64);
+    }
 }

@@ -1,6 +1,6 @@
 //! Settles files by the digests that the keeper of a place recorded of them, so that nobody reads them there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ struct Candidate {
 /// By the numbers of pairs, what is recorded of one side.
 type Candidates = BTreeMap<usize, Vec<Candidate>>;
 
-/// Settles files that are [`FileStatus::Asked`] by what the keeper of one place recorded of them: first by what listings
+/// Settles files that are [`FileStatus::Asked`], but those with numbers in `to_read`, by what the keeper of one place recorded of them: first by what listings
 /// told, which proves only that files are the same, then by what the place tells of each file that is left. Only the other
 /// side is read, if it is this machine. Returns how many are settled. Of more than two trees all are read.
 ///
@@ -35,11 +35,28 @@ type Candidates = BTreeMap<usize, Vec<Candidate>>;
 pub fn settle_recorded<const N: usize>(
     mut trees: [&mut Tree; N],
     pairs: &mut [Pair<N>],
+    to_read: &BTreeSet<usize>,
     sink: TreeSink,
 ) -> Result<u64, CompareError> {
     if N != 2 {
         return Ok(0);
     }
+    // Until the end nothing is asked of them.
+    for number in to_read {
+        pairs[*number].status = FileStatus::Unknown;
+    }
+    let settled = settle_all(&mut trees, pairs, sink);
+    for number in to_read {
+        pairs[*number].status = FileStatus::Asked;
+    }
+    settled
+}
+
+fn settle_all<const N: usize>(
+    trees: &mut [&mut Tree; N],
+    pairs: &mut [Pair<N>],
+    sink: TreeSink,
+) -> Result<u64, CompareError> {
     let mut settled = 0;
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
         if let [Some(a), Some(b)] = &pair.files[..]

@@ -377,6 +377,9 @@ pub enum PlaceError {
     /// It cannot be reached, or does not do what it should. This error has its own type, which depends on the place.
     #[error(transparent)]
     Machine(Box<dyn std::error::Error + Send + Sync>),
+    /// It lists something that is no file of a tree, in the place's own words.
+    #[error("list: {0}")]
+    Unlisted(String),
     /// It lists a file of a tree more than once.
     #[error("read its answers: {} is listed twice", crate::text::escaped(.0, false))]
     ListedTwice(Vec<u8>),

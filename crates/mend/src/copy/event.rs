@@ -14,6 +14,8 @@ pub enum RecordPlace {
     Catalogue,
     /// In the file's attributes.
     Tag,
+    /// At the store that has the file, since it was uploaded.
+    Store,
 }
 
 impl RecordPlace {
@@ -22,6 +24,7 @@ impl RecordPlace {
         match self {
             RecordPlace::Catalogue => "catalogue",
             RecordPlace::Tag => "tag",
+            RecordPlace::Store => "store",
         }
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::fstat;
 use verisum_catalog::store::Catalog;
 use verisum_digest::Output;
 use verisum_files::place::{
-    FileRequest, FileState, MOST_WHOLE, Modified, Place, PlaceError, PlaceEvent, WholeFile,
+    FileRecord, FileRequest, FileState, MOST_WHOLE, Modified, Place, PlaceError, PlaceEvent, WholeFile,
 };
 use verisum_files::{Directory, Kind, Stat};
 
@@ -68,6 +68,8 @@ pub(super) struct RemoteFile<'a> {
     pub(super) target: TargetName<'a>,
     /// What the catalogue says of it.
     pub(super) known: Option<Known>,
+    /// What the keeper of its place recorded of it, as soon as that was asked for.
+    pub(super) stored: Option<Vec<Expected>>,
 }
 
 /// Copies the regular files of a tree in another place to the directory TO, or a file to the name TO or into the
@@ -237,12 +239,10 @@ impl<'a> Fetcher<'a, '_> {
         if group.is_empty() || self.worker.shared.is_stopped() {
             return;
         }
-        let request = |wanted: &Wanted| FileRequest {
-            path: wanted.file.path.clone(),
-            seen: wanted.file.seen,
-            ..FileRequest::default()
-        };
-        let requests: Vec<FileRequest> = group.iter().map(request).collect();
+        let requests: Vec<FileRequest> = group.iter().map(|wanted| wanted.file.request()).collect();
+        let mut group = group;
+        let files = group.iter_mut().map(|wanted| &mut wanted.file).zip(place_records(place, &requests));
+        files.for_each(|(file, record)| file.take_record(record.as_ref()));
         // What fails for all fails for each, and is told of it.
         let whole = place.read_whole(&requests).unwrap_or_default();
         let mut whole = whole.into_iter().chain(std::iter::repeat_with(|| None));
@@ -296,7 +296,17 @@ struct Fetched {
 impl RemoteFile<'_> {
     /// What is recorded of it, if nobody seems to have written to it since.
     fn expected(&self) -> Vec<Expected> {
-        self.known.as_ref().and_then(|known| known.expected_there(&self.seen)).into_iter().collect()
+        let known = self.known.as_ref().and_then(|known| known.expected_there(&self.seen));
+        known.into_iter().chain(self.stored.iter().flatten().cloned()).collect()
+    }
+
+    fn request(&self) -> FileRequest {
+        FileRequest { path: self.path.clone(), seen: self.seen, ..FileRequest::default() }
+    }
+
+    fn take_record(&mut self, record: Option<&FileRecord>) {
+        self.stored =
+            Some(record.and_then(|record| record::of_place(record, &self.seen)).into_iter().collect());
     }
 }
 
@@ -368,6 +378,10 @@ impl<'a> Worker<'a, '_> {
     ) -> Result<Option<(Temporary<'a>, Fetched)>, CopyError> {
         let mut is_second = false;
         loop {
+            if file.stored.is_none() {
+                let records = place_records(place, &[file.request()]);
+                file.take_record(records.first().and_then(Option::as_ref));
+            }
             let expected = file.expected();
             let set = self.set(&expected);
             let set = set.map_err(|source| CopyError::Digest { path: file.address.clone(), source })?;
@@ -391,7 +405,7 @@ impl<'a> Worker<'a, '_> {
                 return Err(CopyError::Changed { path: file.address.clone() });
             }
             is_second = true;
-            file.seen = after.now;
+            (file.seen, file.stored) = (after.now, None);
         }
     }
 
@@ -444,6 +458,15 @@ impl<'a> Worker<'a, '_> {
         let paths = (&*file.address, &*file.target.below());
         self.shared.tell(&event(paths, (stat, FILE_MODE), outcome, &[]));
     }
+}
+
+/// What the keeper of a place recorded of files; what cannot be asked for is said by whoever reads them.
+fn place_records(place: &mut dyn Place, files: &[FileRequest]) -> Vec<Option<FileRecord>> {
+    let told = match place.tells_records() {
+        true => place.records(files).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    told.into_iter().chain(std::iter::repeat_with(|| None)).take(files.len()).collect()
 }
 
 /// Whether a file at TO has the time of its original, or of the file that this was uploaded from.

@@ -59,7 +59,7 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
         let answer = match event {
             PlaceEvent::Answer(answer) => answer,
             PlaceEvent::Unlisted(why) => {
-                self.tell_failed(self.from.address, PlaceError::Machine(format!("list: {why}").into()));
+                self.tell_failed(self.from.address, PlaceError::Unlisted(why));
                 return Ok(None);
             }
             PlaceEvent::Way(_) | PlaceEvent::Note(_) => return Ok(None),
@@ -96,7 +96,7 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
             Some(records) => records.recorded(below)?,
             None => None,
         };
-        Ok(Some(RemoteFile { path, address, seen: answer.request.seen, target, known }))
+        Ok(Some(RemoteFile { path, address, seen: answer.request.seen, target, known, stored: None }))
     }
 
     /// Opens TO, or makes it.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use verisum_catalog::scrub::is_same_time;
 use verisum_catalog::store::{self, Catalog, Root, State, absolute, stamp};
-use verisum_digest::Output;
-use verisum_files::place::FileState;
+use verisum_digest::{Digest, Output};
+use verisum_files::place::{FileRecord, FileState};
 use verisum_files::store::xattr::Family;
 use verisum_files::{Comparison, Evidence, SecondRead, Standing, Stat, Verdict};
 
@@ -138,6 +138,31 @@ pub(super) fn of_tags(file: &File, stat: &Stat, expected: &mut Vec<Expected>) {
             place: RecordPlace::Tag,
         });
     }
+}
+
+/// What the keeper of its place recorded of a file that was listed so: one digest, if another one proves that it is not
+/// what was written there.
+pub(super) fn of_place(record: &FileRecord, seen: &FileState) -> Option<Expected> {
+    let times = seen.modified.zip(record.of.modified);
+    let is_of_it = seen.size.is_some()
+        && seen.size == record.of.size
+        && times.is_none_or(|(listed, told)| listed.is_same(&told));
+    let certain = record.digests.iter().find(|recorded| recorded.is_certain).filter(|_| is_of_it)?;
+    let comparison = Comparison {
+        same_digest: false,
+        same_mtime: true,
+        same_ctime: Some(true),
+        same_file: None,
+        time_tells: true,
+        second: SecondRead::Same,
+    };
+    Some(Expected {
+        // By the name that it is computed under.
+        algorithm: Digest::find(&certain.algorithm).ok()?.name().into(),
+        digest: certain.digest,
+        verdict: Evidence::Compared(comparison).verdict(),
+        place: RecordPlace::Store,
+    })
 }
 
 /// The first record that a file's digests contradict.

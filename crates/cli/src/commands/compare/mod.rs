@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, settle_by_records};
+use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::files::compare::{self, CompareError, FileStatus, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
 use verisum::remote::{Address, Host};
@@ -147,12 +147,10 @@ fn compared<const N: usize>(
         settle_by_records(&mut records, &mut pairs, &digest, &mut settled)?;
     }
     if !arguments.read {
+        let bad = known_bad(&mut records, &pairs)?;
         let trees = sides.each_mut().map(|side| &mut side.tree);
-        match compare::settle_recorded(trees, &mut pairs, &sink) {
-            Ok(count) => {
-                settled.store = count;
-                settled.read -= count;
-            }
+        match compare::settle_recorded(trees, &mut pairs, &bad, &sink) {
+            Ok(count) => settled.by_store(count, &pairs),
             Err(error) => failed(error),
         }
     }

@@ -205,8 +205,11 @@ pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Address, Failure> {
 fn bad_place(text: &OsString, must: &str) -> Failure {
     let mut value = text.to_string_lossy().into_owned();
     if value.contains("://") && !value.starts_with("ssh://") {
-        // What stands there may be secret.
-        value = value.split(['?', '#', '@']).next().unwrap_or_default().to_string();
+        // What stands there may be secret, and so may all that stands before an @.
+        value = value.split(['?', '#']).next().unwrap_or_default().to_string();
+        if value.contains('@') {
+            value = format!("{}://...", value.split("://").next().unwrap_or_default());
+        }
     }
     Failure::Value { option: "PLACE", value, must: must.to_string() }
 }

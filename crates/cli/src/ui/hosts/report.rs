@@ -142,7 +142,9 @@ impl<'a> Report<'a> {
 
     /// Says what failed, and makes the exit code that of it.
     pub(crate) fn fail(&self, host: &Host, failure: &Failure) {
-        self.note(host, &failure.message());
+        let message = failure.message();
+        // The host is named already.
+        self.note(host, message.strip_prefix(&format!("{}: ", host.name())).unwrap_or(&message));
         self.worse(failure.exit());
     }
 
